@@ -23,7 +23,6 @@ from schemactl.model import (
 )
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.storage import MemoryStorage
 
 ROLES: Final = get_args(Role)
 _SPACE = NamespaceName("tenant", "namespace")
@@ -44,7 +43,7 @@ def connect(request: Request) -> Answer:
         raise InvalidInput(f"`topic_state.domain`: {error}") from None
     defaults = BrokerDefaults(_strategy_of(policies, "broker_strategy") or CompatibilityStrategy.FULL)
     with closing(
-        EmbeddedRegistry(MEMORY, storage=MemoryStorage(), release=Release.R4_0, defaults=defaults)
+        EmbeddedRegistry(MEMORY, release=Release.R4_0, defaults=defaults)
     ) as registry:
         registry.create_namespace(_SPACE)
         _prepare(registry, topic, state)

@@ -14,7 +14,7 @@ from schemactl.output import reject_links, top_of
 from schemactl.registry.base import OnProgress, Registry, Scope, Warn, no_progress, no_warning
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.storage import MemoryStorage, SchemaStorage
+from schemactl.registry.storage import SchemaStorage
 from schemactl.registry_url import RegistryUrl, parse
 
 __all__ = ["Registry", "Scope", "open_embedded", "open_registry"]
@@ -104,7 +104,7 @@ def _embedded(
 ) -> EmbeddedRegistry:
     storage: SchemaStorage | None = None
     if parsed.kind == "memory":
-        return EmbeddedRegistry(MEMORY, storage=MemoryStorage(), url=url, release=release, defaults=defaults)
+        return EmbeddedRegistry(MEMORY, url=url, release=release, defaults=defaults)
     if parsed.kind == "storage":
         _require_allowed(parsed.storage)
         if not parsed.path:

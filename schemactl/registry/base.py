@@ -68,12 +68,10 @@ class Registry(Protocol):
     @property
     def version(self) -> str:
         """The release that the registry reports, such as "4.0.7"; "" where it does not tell."""
-        ...
 
     @property
     def release(self) -> Release:
         """The Pulsar release whose answers it gives."""
-        ...
 
     def read(self, scope: Scope) -> Catalog:
         """Return what it holds of `scope`: existing namespaces and topics, policies, partitions, all stored versions.
@@ -82,7 +80,6 @@ class Registry(Protocol):
         entry, tombstones with `info=None`; what a registry no longer tells before the last tombstone is a tombstone, too. A
         topic that does not exist but has schemas has `deleted=True`. A strategy that is not set is UNDEFINED, never None.
         """
-        ...
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """Return the existing namespaces among `namespaces` (None: all), and all topics in them.
@@ -90,27 +87,21 @@ class Registry(Protocol):
         The broker's own are left out (system namespaces, `__change_events` and the like). A topic that exists only by its
         schemas is included where the registry can list those.
         """
-        ...
 
     def create_namespace(self, name: NamespaceName) -> None:
         """Create the namespace and its tenant where they are missing."""
-        ...
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """Set each policy that is not None, and read it back."""
-        ...
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """Create the topic with `partitions` partitions (None: not partitioned)."""
-        ...
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """Add partitions up to `partitions`; their number never shrinks."""
-        ...
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """Set each policy that is not None on the topic, and read it back."""
-        ...
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """Return the number that the upload gets: a new one, or the old one of an equal schema.
@@ -118,50 +109,39 @@ class Registry(Protocol):
         Raises:
             SchemaRejected: the registry answered incompatible, invalid or error; nothing was stored.
         """
-        ...
 
     def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
         """Return the live version with that number (None: the latest); None if there is none."""
-        ...
 
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
         """Return the answer of the compatibility endpoint. Stores nothing."""
-        ...
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """Soft: append a tombstone and return its number. Force: delete everything and return None."""
-        ...
 
     def delete_topic(self, topic: TopicName) -> None:
         """Delete the topic and its schemas: numbering starts again at 0."""
-        ...
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """Return the strategy in force for uploads to `topic`: topic, then namespace, then `default_strategy`."""
-        ...
 
     def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
         """Return the strategy in force where neither topic nor namespace sets one.
 
         It is the namespace's deprecated auto-update strategy, mapped, or else the registry's own setting.
         """
-        ...
 
     def relax(self, topic: TopicName) -> None:
         """Set the topic's own strategy to ALWAYS_COMPATIBLE, and keep the former one with the topic.
 
         A later command can `restore` it after a killed `apply`. A second call changes nothing.
         """
-        ...
 
     def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
         """Return the topic's own strategy before `relax`; None if it is not relaxed."""
-        ...
 
     def restore(self, topic: TopicName) -> None:
         """Give the topic the strategy it had before `relax`, and read it back."""
-        ...
 
     def close(self) -> None:
         """Release connections and files."""
-        ...

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Protocol
 
 
@@ -33,7 +32,6 @@ class SchemaStorage(Protocol):
 
     def start(self) -> None:
         """Prepare the storage for use. Nothing has to exist before the first `put`."""
-        ...
 
     def put(self, key: str, decide: Decide) -> int | None:
         """Store the entry that `decide` makes of what is stored, and return its number; None when it makes none.
@@ -42,31 +40,24 @@ class SchemaStorage(Protocol):
         any thread or process, comes between what `decide` sees and what is stored; a storage may call it again for that. What
         `decide` raises is raised, and nothing is stored.
         """
-        ...
 
     def get(self, key: str, version: int | None = None) -> StoredSchema | None:
         """Return the entry with that number, or the latest; None if there is none."""
-        ...
 
     def get_all(self, key: str) -> Sequence[StoredSchema]:
         """Return every entry under `key`, oldest first."""
-        ...
 
     def delete(self, key: str) -> bool:
         """Delete everything under `key`, so that its numbers start again at 0. Return False if there was nothing."""
-        ...
 
     def keys(self) -> Iterable[str]:
         """Return every key with an entry. Pulsar's storages cannot list them; without, a registry could not be imported."""
-        ...
 
     def version_from_bytes(self, version: bytes) -> int:
         """Return the number in a message's `schema_version`, or raise ValueError; `number_of` reads `EmbeddedRegistry`'s."""
-        ...
 
     def close(self) -> None:
         """Release connections and files."""
-        ...
 
 
 def number_of(version: bytes) -> int:
@@ -78,54 +69,3 @@ def number_of(version: bytes) -> int:
         raise ValueError(f"a schema version has 8 or 64 bytes, found {len(version)}")
     (number,) = struct.unpack_from(">q", version)
     return int(number)
-
-
-class MemoryStorage:
-    """A `SchemaStorage` that ends with its process."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._entries: dict[str, list[StoredSchema]] = {}
-
-    def start(self) -> None:
-        """See `SchemaStorage.start`."""
-
-    def put(self, key: str, decide: Decide) -> int | None:
-        """See `SchemaStorage.put`."""
-        with self._lock:
-            entries = self._entries.get(key, [])
-            data = decide(tuple(entries))
-            if data is None:
-                return None
-            stored = StoredSchema(data, len(entries))
-            self._entries[key] = [*entries, stored]
-            return stored.version
-
-    def get(self, key: str, version: int | None = None) -> StoredSchema | None:
-        """See `SchemaStorage.get`."""
-        entries = self.get_all(key)
-        if version is None:
-            return entries[-1] if entries else None
-        return entries[version] if 0 <= version < len(entries) else None
-
-    def get_all(self, key: str) -> Sequence[StoredSchema]:
-        """See `SchemaStorage.get_all`."""
-        with self._lock:
-            return tuple(self._entries.get(key, ()))
-
-    def delete(self, key: str) -> bool:
-        """See `SchemaStorage.delete`."""
-        with self._lock:
-            return self._entries.pop(key, None) is not None
-
-    def keys(self) -> Iterable[str]:
-        """See `SchemaStorage.keys`."""
-        with self._lock:
-            return tuple(self._entries)
-
-    def version_from_bytes(self, version: bytes) -> int:
-        """See `SchemaStorage.version_from_bytes`."""
-        return number_of(version)
-
-    def close(self) -> None:
-        """See `SchemaStorage.close`."""

@@ -16,8 +16,6 @@ from schemactl.model import Catalog, Project, SchemaInfo, TopicName
 from schemactl.target_numbers.file import numbers_path, read_numbers
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, unusable
 
-"""The types that messages with a version number never have."""
-
 _VERSION: Final = "write the number of a version of Git's, or `foreign` with the definition"
 
 

@@ -107,15 +107,6 @@ def meanings(
     return (*found, *(_of_git(number, version) for number, version in enumerate(rest, first)))
 
 
-def git_number(versions: Sequence[TargetVersion], number: int) -> int | None:
-    """Return Git's number of what the target's `number` stands for; None if it is nothing of Git's.
-
-    `versions` are one topic's, from `target_versions`.
-    """
-    found = next((each for each in versions if each.number == number), None)
-    return found.git.number if found and found.git else None
-
-
 def target_number(versions: Sequence[TargetVersion], git: int) -> int | None:
     """Return the target's newest number for Git's version `git`, preferably one that is not deleted; None if there is none.
 

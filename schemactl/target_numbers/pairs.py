@@ -46,11 +46,6 @@ class NumberPair:
         """The id of the commit that an `apply` uploaded the entry from; None if something else uploaded it."""
         return stamp(self.registry.info) if self.registry else None
 
-    @property
-    def is_apart(self) -> bool:
-        """Whether one content has two numbers."""
-        return bool(self.registry and self.git and self.registry.number != self.git.number)
-
 
 def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) -> tuple[NumberPair, ...]:
     """Return a pair for every entry of the registry's list in order, then for Git's versions that are not readable there.

@@ -177,8 +177,8 @@ def test_an_approved_storage_runs_only_where_the_user_allows_it(tmp_path: Path) 
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "mine.py").write_text(
-        "from schemactl.registry.storage import MemoryStorage\n\n\nclass Storage(MemoryStorage):\n"
-        "    def __init__(self, folder):\n        super().__init__()\n        print('made')\n"
+        "from schemactl.registry.database import Database, SqliteStorage\n\n\nclass Storage(SqliteStorage):\n"
+        "    def __init__(self, folder):\n        super().__init__(Database(':memory:'))\n        print('made')\n"
     )
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,6 @@ from schemactl.broker.connect import Role
 from schemactl.errors import SchemaRejected
 from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName, live
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.storage import MemoryStorage
 
 pulsar: Any = import_module("pulsar")
 native: Any = import_module("_pulsar")
@@ -114,7 +113,7 @@ def test_a_broker_and_the_registry_let_in_the_same(broker: brokers.Broker, clien
     policies = Policies(strategy, auto_update, schema_validation_enforced=chance.random() < 0.4)
     with ExitStack() as stack:
         rest = stack.enter_context(closing(admin_rest.Client(broker.url)))
-        registry = stack.enter_context(closing(EmbeddedRegistry(":memory:", storage=MemoryStorage())))
+        registry = stack.enter_context(closing(EmbeddedRegistry(":memory:")))
         _make(rest, topic, policies)
         registry.create_namespace(topic.namespace_name)
         registry.set_namespace_policies(topic.namespace_name, policies)

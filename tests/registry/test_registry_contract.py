@@ -29,7 +29,6 @@ from schemactl.model import (
 from schemactl.registry import Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.pulsar import PulsarRegistry
-from schemactl.registry.storage import MemoryStorage
 from schemactl.verdicts import Outcome
 
 S = CompatibilityStrategy
@@ -102,7 +101,7 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Embedde
     opened: EmbeddedRegistry | PulsarRegistry
     match request.param:
         case "memory":
-            opened = EmbeddedRegistry(":memory:", storage=MemoryStorage())
+            opened = EmbeddedRegistry(":memory:")
         case "file":
             opened = EmbeddedRegistry(str(tmp_path / "registry.db"))
         case "serve":

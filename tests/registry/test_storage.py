@@ -19,7 +19,7 @@ from schemactl.registry import Registry, Scope, open_registry
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry
 from schemactl.registry.entries import entry, version
-from schemactl.registry.storage import MemoryStorage, SchemaStorage, StoredSchema, number_of
+from schemactl.registry.storage import SchemaStorage, StoredSchema, number_of
 from schemactl.registry.storage_contract import StorageContract
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "storage.md"
@@ -45,7 +45,7 @@ class TestMemory(StorageContract):
     """The contract, in memory."""
 
     def open_storage(self) -> SchemaStorage:
-        return MemoryStorage()
+        return SqliteStorage(Database(":memory:"))
 
 
 class TestSqlite(StorageContract):
@@ -80,7 +80,7 @@ class TestFolder(StorageContract):
         return storage
 
 
-class Forgetful(MemoryStorage):
+class Forgetful(SqliteStorage):
     """Gives every entry the number 0."""
 
     def get_all(self, key: str) -> tuple[StoredSchema, ...]:
@@ -90,7 +90,7 @@ class Forgetful(MemoryStorage):
 def test_the_contract_can_fail() -> None:
     class Broken(StorageContract):
         def open_storage(self) -> SchemaStorage:
-            return Forgetful()
+            return Forgetful(Database(":memory:"))
 
     with pytest.raises(AssertionError):
         Broken().test_numbers_count_from_zero_under_each_key()

@@ -104,6 +104,18 @@ class AdminConnection:
         self.expect(reply, f"GET {path}")
         return self.json(reply, f"GET {path}", shape)
 
+    def change(
+        self, method: str, path: str, body: Any = None, *, of: object = "", allowed: int | None = None
+    ) -> Reply:
+        """Send a request that is safe to repeat; raise RegistryError unless it succeeds, or is answered `allowed`.
+
+        With `of`, a 404 means that it does not exist.
+        """
+        reply = self.send(method, path, body)
+        if reply.status != allowed:
+            self.expect(reply, f"{method} {path}", of=of)
+        return reply
+
     def json(self, reply: Reply, what: str, shape: Any) -> Any:
         """Return the JSON value of the reply to `what`; raise RegistryError if it does not have that `shape`."""
         fix = "check that `registry` of the target is the address of Pulsar's admin API"

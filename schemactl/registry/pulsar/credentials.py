@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import ssl
 import time
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
@@ -37,21 +38,36 @@ def is_private(url: str) -> bool:
         return False
 
 
-class Bearer(Protocol):
-    """A source of bearer tokens."""
+class Bearer:
+    """A source of bearer tokens, each used until shortly before it expires.
+
+    Args:
+        fetch: returns a new token and its lifetime in seconds, or raises RegistryError.
+        secrets: what `fetch` sends; every token is added.
+    """
+
+    def __init__(self, fetch: Callable[[], tuple[str, float]], secrets: set[str]) -> None:
+        self._fetch = fetch
+        self._lock = Lock()
+        self._token = ""
+        self._until_s = 0.0
+        self.secrets = secrets
 
     def token(self) -> str:
         """Return the token to send now; raise RegistryError if there is none."""
-        ...
+        with self._lock:
+            if time.monotonic() >= self._until_s:
+                self._token, lifetime_s = self._fetch()
+                self.secrets.add(self._token)
+                self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
+            return self._token
 
-    def renew(self, refused: str) -> bool:
-        """Whether there is another token now that a broker refused `refused`."""
-        ...
-
-    @property
-    def secrets(self) -> frozenset[str]:
-        """Everything that was or could have been sent so far; reading it sends no request."""
-        ...
+    def renew(self, rejected: str) -> bool:
+        """Whether there is another token now that a broker rejected `rejected`."""
+        with self._lock:
+            if self._token == rejected:
+                self._until_s = 0.0
+        return self.token() != rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +86,17 @@ class Credentials:
         """
         tls = _tls(written, folder)
         bearer: Bearer | None = None
-        if "token_env" in written:
-            bearer = _Static(_environment(written["token_env"]))
-        elif "token_file" in written:
-            bearer = _InFile(folder / written["token_file"])
-        elif "oauth2" in written:
+        if "oauth2" in written:
             secret = _environment(written["oauth2"]["client_secret_env"])
-            bearer = _OAuth2(written["oauth2"], secret, tls)
+            issuer = _OAuth2(written["oauth2"], secret, tls)
+            bearer = Bearer(issuer.fetch, issuer.secrets)
+        elif "token_env" in written:
+            bearer = Bearer(lambda: (_environment(written["token_env"]), math.inf), set())
+            bearer.token()
+        elif "token_file" in written:
+            # It may be replaced by a fresh one at any time.
+            bearer = Bearer(lambda: (_token_in(folder / written["token_file"]), math.inf), set())
+            bearer.token()
         return cls(bearer, tls, "cert_file" in written)
 
     @property
@@ -86,96 +106,38 @@ class Credentials:
 
     def redact(self, text: str) -> str:
         """Return `text` without the secrets, should somebody's answer quote them."""
-        for secret in self.bearer.secrets if self.bearer else ():
+        for secret in sorted(self.bearer.secrets, key=len, reverse=True) if self.bearer else ():
             text = text.replace(secret, "***")
         return text
 
 
-class _Static:
-    """The token of an environment variable."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def token(self) -> str:
-        return self._token
-
-    def renew(self, refused: str) -> bool:
-        return self._token != refused
-
-    @property
-    def secrets(self) -> frozenset[str]:
-        return frozenset({self._token})
-
-
-class _InFile:
-    """The token in a file, which may be replaced by a fresh one at any time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._token = self._read()
-        self._secrets = frozenset({self._token})
-
-    @property
-    def secrets(self) -> frozenset[str]:
-        return self._secrets
-
-    def token(self) -> str:
-        return self._token
-
-    def renew(self, refused: str) -> bool:
-        self._token = self._read()
-        self._secrets |= {self._token}
-        return self._token != refused
-
-    def _read(self) -> str:
-        try:
-            token = self._path.read_text(encoding="ascii").strip()
-        except OSError as error:
-            raise RegistryError(
-                f"the token file {self._path} cannot be read: {error.strerror}",
-                fix="check `token_file` of the target",
-            ) from None
-        except UnicodeDecodeError:
-            token = ""
-        return _checked(token, f"the token file {self._path}")
+def _token_in(path: Path) -> str:
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise RegistryError(
+            f"the token file {path} cannot be read: {error.strerror}", fix="check `token_file` of the target"
+        ) from None
+    except UnicodeDecodeError:
+        token = ""
+    return _checked(token, f"the token file {path}")
 
 
 class _OAuth2:
-    """Tokens for client credentials (RFC 6749, 4.4), each used until shortly before it expires."""
+    """Tokens for client credentials (RFC 6749, 4.4)."""
 
     def __init__(self, written: Mapping[str, str], secret: str, tls: ssl.SSLContext | None) -> None:
         self._written = written
         self._secret = secret
-        self._secrets = frozenset({secret})
+        self.secrets = {secret}
         if not is_private(written["issuer"]):
             raise self._trouble("a secret is never sent over http, but to this machine: write https://")
         self._http = http_limits.manager(
             ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0)
         )
-        self._lock = Lock()
-        self._token = ""
-        self._until_s = 0.0
 
-    @property
-    def secrets(self) -> frozenset[str]:
-        return self._secrets
-
-    def token(self) -> str:
-        with self._lock:
-            if time.monotonic() >= self._until_s:
-                self._token, lifetime_s = self._fetch()
-                self._secrets |= {self._token}
-                self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
-            return self._token
-
-    def renew(self, refused: str) -> bool:
-        with self._lock:
-            if self._token == refused:
-                self._until_s = 0.0
-        return self.token() != refused
-
-    def _fetch(self) -> tuple[str, float]:
+    def fetch(self) -> tuple[str, float]:
+        """Return a token and its lifetime in seconds."""
         issuer = self._written["issuer"].rstrip("/")
         found = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
         endpoint = found.get("token_endpoint")
@@ -222,7 +184,7 @@ class _OAuth2:
             value = None
         if reply.status != 200 or not isinstance(value, dict):
             reason = value.get("error") if isinstance(value, dict) else None
-            quotes = isinstance(reason, str) and any(secret in reason for secret in self._secrets)
+            quotes = isinstance(reason, str) and any(secret in reason for secret in self.secrets)
             why = f": {reason[:_MAX_SHOWN]}" if isinstance(reason, str) and not quotes else ""
             raise self._trouble(f"{url.partition('?')[0][:_MAX_SHOWN]} answers {reply.status}{why}")
         return value

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import chain
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -129,7 +130,7 @@ class PulsarRegistry:
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
         places = {(name.namespace_name, name.domain) for name in scope.topics}
-        spaces = [space for space in self._each(self._namespace, scope.namespaces) if space is not None]
+        spaces = {space.name: space for space in self._each(self._namespace, scope.namespaces) if space}
         existing = dict(self._each(lambda place: (place, self._existing(*place)), places))
 
         def read_topic(name: TopicName) -> Topic | None:
@@ -140,7 +141,7 @@ class PulsarRegistry:
             self._progress(number, len(scope.topics))
             if topic is not None:
                 topics[topic.name] = topic
-        return Catalog({space.name: space for space in spaces}, topics)
+        return Catalog(spaces, topics)
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """See `Registry.everything`. A topic that exists only by its schemas cannot be listed."""
@@ -150,11 +151,8 @@ class PulsarRegistry:
             found = [self._existing(name, domain) for domain in ("persistent", "non-persistent")]
             return None if found[0] is None else (name, [topic for some in found for topic in some or ()])
 
-        existing = [one for one in self._each(topics_of, wanted) if one is not None]
-        return Scope(
-            frozenset(name for name, _ in existing),
-            frozenset(topic for _, some in existing for topic in some),
-        )
+        existing = dict(one for one in self._each(topics_of, wanted) if one is not None)
+        return Scope(frozenset(existing), frozenset(chain.from_iterable(existing.values())))
 
     def create_namespace(self, name: NamespaceName) -> None:
         """See `Registry.create_namespace`. Creating the tenant takes a superuser."""
@@ -163,34 +161,28 @@ class PulsarRegistry:
             # The namespace's administrator may create namespaces, but not ask about tenants: so try first.
             clusters = [one for one in self._connection.get("clusters", [str]) if one != "global"]
             tenant = {"adminRoles": [], "allowedClusters": clusters}
-            made = self._connection.send("PUT", f"tenants/{name.tenant}", tenant)
-            if made.status != 409:
-                self._connection.expect(made, f"PUT tenants/{name.tenant}")
+            self._connection.change("PUT", f"tenants/{name.tenant}", tenant, allowed=409)
             reply = self._connection.send("PUT", f"namespaces/{name}")
         if reply.status != 409:
             self._connection.expect(reply, f"PUT namespaces/{name}")
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`."""
-        for policy, value in _managed(policies).items():
-            self._set(policy, f"namespaces/{name}", value, of=f"namespace {name}")
+        self._set(_managed(policies), f"namespaces/{name}", of=f"namespace {name}")
 
-        def read_back() -> Policies | None:
+        def read_back() -> Policies:
             found = self._namespace(name)
-            return found.policies if found else None
+            return found.policies if found else Policies()
 
         _wait_until_in_force(str(name), policies, read_back)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
         path, body = (_path(name), None) if partitions is None else (f"{_path(name)}/partitions", partitions)
-        reply = self._connection.send("PUT", path, body)
-        if reply.status == 409:
-            has = self._partitions(name)
-            if has != partitions:
-                raise RegistryError(f"{name} exists and {partitioned(has)}")
-            return
-        self._connection.expect(reply, f"PUT {path}", of=f"namespace {name.namespace_name}")
+        space = f"namespace {name.namespace_name}"
+        reply = self._connection.change("PUT", path, body, of=space, allowed=409)
+        if reply.status == 409 and (has := self._partitions(name)) != partitions:
+            raise RegistryError(f"{name} exists and {partitioned(has)}")
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
@@ -198,8 +190,7 @@ class PulsarRegistry:
         if has is None or partitions < has:
             raise RegistryError(f"{name} {partitioned(has)} and cannot have {partitions}")
         if partitions > has:
-            path = f"{_path(name)}/partitions"
-            self._connection.expect(self._connection.send("POST", path, partitions), f"POST {path}")
+            self._connection.change("POST", f"{_path(name)}/partitions", partitions)
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`."""
@@ -208,9 +199,8 @@ class PulsarRegistry:
             raise RegistryError(
                 f"{name}: is_allow_auto_update_schema is a policy of namespaces; topics have none"
             )
-        for policy, value in managed.items():
-            # UNDEFINED unsets the policy; a DELETE would, too, but one path segment less and it were the topic's.
-            self._set(policy, _path(name), value, of=f"topic {name}")
+        # UNDEFINED unsets the policy; a DELETE would, too, but one path segment less and it were the topic's.
+        self._set(managed, _path(name), of=f"topic {name}")
         _wait_until_in_force(str(name), policies, lambda: self._topic_policies(name))
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
@@ -237,9 +227,7 @@ class PulsarRegistry:
             schemas.delete(self._connection, topic, force=True)
             return
         path = f"{_path(topic)}/partitions" if existing[topic] else _path(topic)
-        reply = self._connection.send("DELETE", path)
-        if reply.status != 404:
-            self._connection.expect(reply, f"DELETE {path}")
+        self._connection.change("DELETE", path, allowed=404)
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """See `Registry.strategy`."""
@@ -253,7 +241,8 @@ class PulsarRegistry:
         The broker's own setting is read where the role is a superuser's, and tried out where it is the tenant's
         administrator; for any other role the project file's default is used.
         """
-        name = self._told(namespace).get("schema_auto_update_compatibility_strategy") or ""
+        found = self._connection.get(f"namespaces/{namespace}", _POLICIES, absent={})
+        name = found.get("schema_auto_update_compatibility_strategy")
         if name in AUTO_UPDATE_STRATEGIES:
             return AUTO_UPDATE_STRATEGIES[name]
         if self._broker_strategy is None:
@@ -269,8 +258,7 @@ class PulsarRegistry:
             return
         # Brokers do not answer at all when asked for the properties of a topic that does not exist.
         self._partitions(topic)
-        path = f"{_path(topic)}/properties"
-        self._connection.expect(self._connection.send("PUT", path, {RELAXED_FROM: own}), f"PUT {path}")
+        self._connection.change("PUT", f"{_path(topic)}/properties", {RELAXED_FROM: own})
         self.set_topic_policies(topic, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
 
     def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
@@ -287,8 +275,7 @@ class PulsarRegistry:
         if before is not None:
             self.set_topic_policies(topic, Policies(before))
         if self._mark(topic) is not None:
-            path = f"{_path(topic)}/properties?key={RELAXED_FROM}"
-            self._connection.expect(self._connection.send("DELETE", path), f"DELETE {path}")
+            self._connection.change("DELETE", f"{_path(topic)}/properties?key={RELAXED_FROM}")
 
     def _each(self, ask: Callable[[_Asked], _Found], about: Iterable[_Asked]) -> Iterator[_Found]:
         """Yield the result for each of `about`, in its order, from several threads."""
@@ -311,11 +298,6 @@ class PulsarRegistry:
                     # Old names had a cluster in them; nothing can be declared for those.
                     with suppress(ValueError):
                         yield NamespaceName.parse(text)
-
-    def _told(self, name: NamespaceName) -> dict[str, Any]:
-        """Return the policies of a namespace as JSON; {} where it does not exist."""
-        found: dict[str, Any] = self._connection.get(f"namespaces/{name}", _POLICIES, absent={})
-        return found
 
     def _namespace(self, name: NamespaceName) -> Namespace | None:
         found = self._connection.get(f"namespaces/{name}", _POLICIES, absent=None)
@@ -362,10 +344,10 @@ class PulsarRegistry:
         enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
         return Policies(strategy_named(own), schema_validation_enforced=enforced)
 
-    def _set(self, policy: str, path: str, value: Any, *, of: str) -> None:
-        method, endpoint = _SETTERS[policy]
-        reply = self._connection.send(method, f"{path}/{endpoint}", value)
-        self._connection.expect(reply, f"{method} {path}/{endpoint}", of=of)
+    def _set(self, policies: dict[str, Any], path: str, *, of: str) -> None:
+        for policy, value in policies.items():
+            method, endpoint = _SETTERS[policy]
+            self._connection.change(method, f"{path}/{endpoint}", value, of=of)
 
     def _mark(self, name: TopicName) -> str | None:
         """Return the strategy that `relax` wrote down; None: there is no mark."""
@@ -424,7 +406,7 @@ def _names(texts: Iterable[str]) -> Iterator[TopicName]:
                 yield name
 
 
-def _wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], Policies | None]) -> None:
+def _wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], Policies]) -> None:
     """Wait until the policies that are not None are read back; raise RegistryError when they are not after a while.
 
     A broker takes a strategy that it does not know, answers 204 and unsets it; and other brokers learn of a change by a
@@ -433,14 +415,11 @@ def _wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], 
     wanted = _managed(policies)
     end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
     while True:
-        found = read_back()
-        shown = {name: getattr(found, name) for name in wanted} if found else {}
-        if shown == wanted:
+        shown = asdict(read_back())
+        differing = ", ".join(f"{name}: {shown[name]}" for name in wanted if shown[name] != wanted[name])
+        if not differing:
             return
         if time.monotonic() + delay_s > end_s:
-            differing = ", ".join(
-                f"{name}: {shown.get(name)}" for name in wanted if shown.get(name) != wanted[name]
-            )
             raise RegistryError(
                 f"{what}: set, but {_VISIBLE_WITHIN_S:.0f} s later the registry still shows {differing}"
             )
