@@ -20,6 +20,7 @@ _APPLICATION_ID = 0x5343484D
 """Kept in the file's header, so that a database of some other program is never written to ("SCHM")."""
 
 _BUSY_TIMEOUT_S = 60.0
+_REGISTER_AGAIN = "run `schemactl apply`, which registers every approved version again"
 
 _TABLES = """
 CREATE TABLE tenants (
@@ -72,7 +73,7 @@ class Database:
                 yield self._current
             elif self._connection is None and self._path != MEMORY and not Path(self._path).exists():
                 with closing(_connect(MEMORY)) as nothing:
-                    _create(nothing)
+                    self._create(nothing)
                     with self._inside(nothing):
                         yield nothing
             else:
@@ -112,7 +113,7 @@ class Database:
                 _make_folder(Path(self._path).parent)
             connection = _connect(self._path)
             try:
-                _create(connection)
+                self._create(connection)
                 if self._path != MEMORY:
                     _use_write_ahead_log(connection)
             except BaseException:
@@ -120,6 +121,43 @@ class Database:
                 raise
             self._connection = connection
         return self._connection
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        """Create the tables unless they exist; two processes may do so at once with the same new file."""
+        with _transaction(connection, "BEGIN"):
+            if self._is_ours(connection):
+                return
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            if not self._is_ours(connection):
+                for statement in _TABLES.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        """Whether the tables exist; False for an empty file. Raise RegistryError for anything else.
+
+        To be called in a transaction: another process may be creating the tables just now.
+        """
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application == 0 and version == 0 and tables == 0:
+            return False
+        if application != _APPLICATION_ID:
+            what = "is a database of some other program"
+            fix = "name a file that does not exist yet; nothing was changed"
+        elif version < FORMAT_VERSION:
+            what = f"has format {version}, of an earlier schemactl; this one reads format {FORMAT_VERSION}"
+            fix = f"move the file away and {_REGISTER_AGAIN}"
+        elif version > FORMAT_VERSION:
+            what = (
+                f"has format {version}, written by another schemactl; this one reads format {FORMAT_VERSION}"
+            )
+            fix = "upgrade schemactl"
+        else:
+            return True
+        raise RegistryError(f"the registry {self._path} {what}", fix=fix)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -134,19 +172,8 @@ class Database:
                 raise  # its subclasses speak of our own statements
             raise RegistryError(
                 f"the registry {self._path} is not a readable SQLite file: {error}",
-                fix="check the path; if the file is damaged, move it away and run `schemactl apply`, which registers every "
-                "approved version again",
+                fix=f"check the path; if the file is damaged, move it away and {_REGISTER_AGAIN}",
             ) from error
-        except _NotOurs as error:
-            raise RegistryError(f"the registry {self._path} {error}", fix=error.fix) from error
-
-
-class _NotOurs(Exception):
-    """A sound database that this program may not write to."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.fix = fix
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -164,46 +191,6 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    """Create the tables unless they exist; two processes may do so at once with the same new file."""
-    with _transaction(connection, "BEGIN"):
-        if _is_ours(connection):
-            return
-    with _transaction(connection, "BEGIN IMMEDIATE"):
-        if not _is_ours(connection):
-            for statement in _TABLES.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-
-
-def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the tables exist; False for an empty file. Raise `_NotOurs` for anything else.
-
-    To be called in a transaction: another process may be creating the tables just now.
-    """
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application == 0 and version == 0 and tables == 0:
-        return False
-    if application != _APPLICATION_ID:
-        raise _NotOurs(
-            "is a database of some other program", "name a file that does not exist yet; nothing was changed"
-        )
-    if version < FORMAT_VERSION:
-        raise _NotOurs(
-            f"has format {version}, of an earlier schemactl; this one reads format {FORMAT_VERSION}",
-            "move the file away and run `schemactl apply`, which registers every approved version again",
-        )
-    if version != FORMAT_VERSION:
-        raise _NotOurs(
-            f"has format {version}, written by another schemactl; this one reads format {FORMAT_VERSION}",
-            "upgrade schemactl",
-        )
-    return True
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
