@@ -118,7 +118,7 @@ def _set_policies(registry: EmbeddedRegistry, topic: TopicName, given: dict[str,
     registry.set_namespace_policies(_SPACE, Policies(strategy, auto_update, enforced))
     own = _strategy_of(given, "topic_strategy")
     if own is not None:
-        if registry.metadata.topic(topic) is None:
+        if registry.topic(topic) is None:
             registry.create_topic(topic, None)
         registry.set_topic_policies(topic, Policies(own))
 

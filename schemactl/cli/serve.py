@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     with closing(registry):
         # A file that cannot be used is to be said now, not to the first client.
-        registry.metadata.tenants()
+        registry.tenants()
         serve(
             registry,
             host=args.host,

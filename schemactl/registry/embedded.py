@@ -42,14 +42,15 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class EmbeddedRegistry:
+class EmbeddedRegistry(Metadata):
     """Implements `Registry`, and what else a broker's admin API does to schemas.
 
     Schemas belong to `tenant/namespace/topic` only: an upload needs no topic, deleting a topic drops them, deleting a namespace
     leaves them behind (as seen on Pulsar 4.0).
 
     Attributes:
-        metadata: tenants, namespaces, topics, policies.
+        release: the Pulsar release whose answers it gives.
+        defaults: the settings that stand for a broker's own.
     """
 
     def __init__(
@@ -64,29 +65,18 @@ class EmbeddedRegistry:
     ) -> None:
         """Open the registry in the SQLite file at `path`; schemas are in `storage`, if given."""
         self.url = url or f"sqlite:{path}"
-        self._database = Database(path)
-        self.metadata = Metadata(self._database)
+        super().__init__(Database(path))
         self._storage = SqliteStorage(self._database) if storage is None else storage
         self._storage.start()
-        self._release = release
-        self._defaults = defaults
+        self.release = release
+        self.defaults = defaults
         self._checkers = known_to(release, defaults.checkers)
         self._clock_ms = clock_ms
 
     @property
     def version(self) -> str:
         """The Pulsar release whose answers it gives."""
-        return self._release.value
-
-    @property
-    def defaults(self) -> BrokerDefaults:
-        """The settings that stand for a broker's own."""
-        return self._defaults
-
-    @property
-    def release(self) -> Release:
-        """The Pulsar release whose answers it gives."""
-        return self._release
+        return self.release.value
 
     def close(self) -> None:
         """Release files and connections."""
@@ -105,7 +95,7 @@ class EmbeddedRegistry:
             namespaces = {
                 name: Namespace(name, found.policies)
                 for name in scope.namespaces
-                if (found := self.metadata.namespace(name)) is not None
+                if (found := self.namespace(name)) is not None
             }
             topics = {name: topic for name in scope.topics if (topic := self._topic(name)) is not None}
         return Catalog(namespaces, topics)
@@ -113,8 +103,8 @@ class EmbeddedRegistry:
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """See `Registry.everything`."""
         with self._database.read():
-            existing = set(self.metadata.namespaces())
-            topics = set(self.metadata.topics())
+            existing = set(self.namespaces())
+            topics = set(self.topics())
             stored = {TopicName.parse(key) for key in self._storage.keys()}  # noqa: SIM118  no mapping
         found = existing if namespaces is None else existing & namespaces
         # Lists of schemas belong to both domains; one that no topic has is shown as the persistent topic's.
@@ -134,41 +124,21 @@ class EmbeddedRegistry:
         number = self._storage.version_from_bytes(schema_version)
         return next((found for found in live(self.versions(topic)) if found.number == number), None)
 
-    def create_namespace(self, name: NamespaceName) -> None:
-        """See `Registry.create_namespace`."""
-        self.metadata.create_namespace(name)
-
-    def delete_namespace(self, name: NamespaceName) -> None:
-        """Delete the namespace and its topics; their schemas stay, and reappear when it is created again."""
-        self.metadata.delete_namespace(name)
-
-    def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
-        """See `Registry.set_namespace_policies`."""
-        self.metadata.set_namespace_policies(name, policies)
-
-    def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
-        """Set the namespace's deprecated auto-update strategy, already mapped; None unsets it."""
-        self.metadata.set_auto_update_strategy(name, strategy)
-
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
         with self._database.write():
-            found = self.metadata.topic(name)
+            found = self.topic(name)
             if found is not None and found.partitions != partitions:
                 raise RegistryError(f"{name} exists and {partitioned(found.partitions)}")
-            self.metadata.create_topic(name, partitions)
+            super().create_topic(name, partitions)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
         with self._database.write():
-            current = self.metadata.need_topic(name).partitions
+            current = self.need_topic(name).partitions
             if current is None or partitions < current:
                 raise RegistryError(f"{name} {partitioned(current)} and cannot have {partitions}")
-            self.metadata.set_partitions(name, partitions)
-
-    def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
-        """See `Registry.set_topic_policies`."""
-        self.metadata.set_topic_policies(name, policies)
+            self.set_partitions(name, partitions)
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`. Needs the namespace, but no topic, as Pulsar does."""
@@ -177,7 +147,7 @@ class EmbeddedRegistry:
         # was stored by then, it is done again while nothing can be.
         before, ahead = self._judged(topic, info)
         with self._database.write():
-            self.metadata.need_namespace(topic.namespace_name)
+            self.need_namespace(topic.namespace_name)
             strategy = self._strategy(topic)
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
@@ -221,15 +191,15 @@ class EmbeddedRegistry:
         caller says how many producers and consumers are connected, and whether there are messages.
         """
         with self._database.write():
-            if self.metadata.topic(topic) is None:
-                self.metadata.create_topic(topic, None)
+            if self.topic(topic) is None:
+                super().create_topic(topic, None)
             policies = self._policies_in_force(topic)
             decisions: list[Decision] = []
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
                 versions = tuple(version(each) for each in stored)
                 state = TopicState(versions, producers, consumers, has_data)
-                decisions.append(admit(role, client, state, policies, self._release))
+                decisions.append(admit(role, client, state, policies, self.release))
                 return self._entry(client) if decisions[-1].registered is not None else None
 
             self._storage.put(topic.schema_id, decide)
@@ -242,9 +212,9 @@ class EmbeddedRegistry:
     def tested(self, topic: TopicName, info: SchemaInfo) -> tuple[Answer, CompatibilityStrategy]:
         """Return the answer of the compatibility endpoint, and the strategy that it judged by."""
         with self._database.read():
-            self.metadata.need_namespace(topic.namespace_name)
+            self.need_namespace(topic.namespace_name)
             versions, strategy = self.versions(topic), self._strategy(topic)
-        return test(versions, info, strategy, self._release, optional=self._checkers), strategy
+        return test(versions, info, strategy, self.release, optional=self._checkers), strategy
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """See `Registry.delete_schema`. A soft delete of nothing writes a tombstone, too, as Pulsar's does."""
@@ -253,11 +223,11 @@ class EmbeddedRegistry:
             return None
         return self._storage.put(topic.schema_id, lambda _: self._entry(None))
 
-    def delete_topic(self, topic: TopicName) -> None:
+    def delete_topic(self, name: TopicName) -> None:
         """See `Registry.delete_topic`. A topic that does not exist loses its schemas all the same, as on Pulsar."""
         with self._database.write():
-            self._storage.delete(topic.schema_id)
-            self.metadata.delete_topic(topic)
+            self._storage.delete(name.schema_id)
+            super().delete_topic(name)
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """See `Registry.strategy`."""
@@ -266,62 +236,54 @@ class EmbeddedRegistry:
 
     def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
         """See `Registry.default_strategy`."""
-        return self._default_strategy(self.metadata.namespace(namespace))
+        return self._default_strategy(self.namespace(namespace))
 
     def is_allow_auto_update_schema(self, namespace: NamespaceName) -> bool:
         """Whether clients may register schemas: the namespace's policy, else the registry's own setting."""
-        found = self.metadata.namespace(namespace)
+        found = self.namespace(namespace)
         policy = found.policies.is_allow_auto_update_schema if found else None
-        return self._defaults.is_allow_auto_update_schema if policy is None else policy
-
-    def relax(self, topic: TopicName) -> None:
-        """See `Registry.relax`."""
-        self.metadata.relax(topic)
+        return self.defaults.is_allow_auto_update_schema if policy is None else policy
 
     def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
         """See `Registry.relaxed`."""
-        found = self.metadata.topic(topic)
+        found = self.topic(topic)
         return found.relaxed_from if found else None
-
-    def restore(self, topic: TopicName) -> None:
-        """See `Registry.restore`."""
-        self.metadata.restore(topic)
 
     def _judged(
         self, topic: TopicName, info: SchemaInfo
     ) -> tuple[tuple[CompatibilityStrategy, tuple[StoredSchema, ...]], Answer]:
         """Return the topic's strategy and entries now, and the answer to an upload then."""
         with self._database.read():
-            self.metadata.need_namespace(topic.namespace_name)
+            self.need_namespace(topic.namespace_name)
             now = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))
         return now, self._answer(now[1], info, now[0])
 
     def _answer(
         self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
     ) -> Answer:
-        return put([version(each) for each in stored], info, strategy, self._release, optional=self._checkers)
+        return put([version(each) for each in stored], info, strategy, self.release, optional=self._checkers)
 
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
         # Then the auto-update strategy, then the broker's (AdminResource.getSchemaCompatibilityStrategy).
-        topic, namespace = self.metadata.topic(name), self.metadata.namespace(name.namespace_name)
+        topic, namespace = self.topic(name), self.namespace(name.namespace_name)
         own = strategy_of(topic.policies if topic else None, namespace.policies if namespace else None)
         return own or self._default_strategy(namespace)
 
     def _policies_in_force(self, name: TopicName) -> PoliciesInForce:
-        topic, namespace = self.metadata.topic(name), self.metadata.namespace(name.namespace_name)
+        topic, namespace = self.topic(name), self.namespace(name.namespace_name)
         return policies_in_force(
             topic.policies if topic else None,
             namespace.policies if namespace else None,
-            self._defaults,
+            self.defaults,
             strategy=self._strategy(name),
         )
 
     def _default_strategy(self, namespace: StoredNamespace | None) -> CompatibilityStrategy:
         mapped = namespace.auto_update_strategy if namespace else None
-        return mapped or self._defaults.schema_compatibility_strategy
+        return mapped or self.defaults.schema_compatibility_strategy
 
     def _topic(self, name: TopicName) -> Topic | None:
-        found, versions = self.metadata.topic(name), self.versions(name)
+        found, versions = self.topic(name), self.versions(name)
         if found is None and not versions:
             return None
         current = live(versions)

@@ -47,7 +47,7 @@ class StoredTopic:
 
 
 class Metadata:
-    """The tables of a `Database` that hold no schemas. A policy that is not set is UNDEFINED, or None."""
+    """The part of an embedded registry that holds no schemas. A policy that is not set is UNDEFINED, or None."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -106,26 +106,26 @@ class Metadata:
         return found
 
     def create_namespace(self, name: NamespaceName) -> None:
-        """Create the namespace and its tenant where they are missing."""
+        """See `Registry.create_namespace`."""
         with self._database.write() as rows:
             rows.execute("INSERT OR IGNORE INTO tenants (tenant) VALUES (?)", (name.tenant,))
             rows.execute("INSERT OR IGNORE INTO namespaces (namespace) VALUES (?)", (str(name),))
 
     def delete_namespace(self, name: NamespaceName) -> None:
-        """Delete the namespace and its topics."""
+        """Delete the namespace and its topics; their schemas stay, and reappear when it is created again."""
         with self._database.write() as rows:
             rows.execute("DELETE FROM topics WHERE namespace = ?", (str(name),))
             rows.execute("DELETE FROM namespaces WHERE namespace = ?", (str(name),))
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
-        """Set each policy that is not None; raise RegistryError without the namespace."""
+        """See `Registry.set_namespace_policies`. Raise RegistryError without the namespace."""
         with self._database.write() as rows:
             self.need_namespace(name)
             for column, value in _set_values(policies).items():
                 rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
-        """Set the deprecated auto-update strategy, already mapped; None unsets it."""
+        """Set the namespace's deprecated auto-update strategy, already mapped; None unsets it."""
         with self._database.write() as rows:
             self.need_namespace(name)
             rows.execute(
@@ -175,7 +175,7 @@ class Metadata:
             rows.execute("DELETE FROM topics WHERE topic = ?", (str(name),))
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
-        """Set each policy that is not None; raise RegistryError without the topic."""
+        """See `Registry.set_topic_policies`. Raise RegistryError without the topic."""
         with self._database.write() as rows:
             self.need_topic(name)
             for column, value in _set_values(policies).items():

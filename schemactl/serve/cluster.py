@@ -67,12 +67,12 @@ def leader(call: AdminCall) -> Response:
 
 def tenants(call: AdminCall) -> Response:
     """GET tenants."""
-    return ok(call.registry.metadata.tenants())
+    return ok(call.registry.tenants())
 
 
 def tenant(call: AdminCall) -> Response:
     """GET tenants/{tenant}."""
-    found = call.registry.metadata.tenant(call.names["tenant"])
+    found = call.registry.tenant(call.names["tenant"])
     if found is None:
         raise RestError(404, "Tenant does not exist")
     roles = {} if found.admin_roles is None else {"adminRoles": found.admin_roles}
@@ -87,9 +87,9 @@ def create_tenant(call: AdminCall) -> Response:
     except ValueError:
         raise RestError(412, "Tenant name is not valid") from None
     with call.registry.exclusive():
-        if call.registry.metadata.tenant(name) is not None:
+        if call.registry.tenant(name) is not None:
             raise RestError(409, "Tenant already exist")
-        call.registry.metadata.put_tenant(name, roles)
+        call.registry.put_tenant(name, roles)
     return nothing()
 
 
@@ -97,21 +97,21 @@ def update_tenant(call: AdminCall) -> Response:
     """POST tenants/{tenant}."""
     name, roles = call.names["tenant"], _roles(call)
     with call.registry.exclusive():
-        if call.registry.metadata.tenant(name) is None:
+        if call.registry.tenant(name) is None:
             raise RestError(404, f"Tenant {name} not found")
-        call.registry.metadata.put_tenant(name, roles)
+        call.registry.put_tenant(name, roles)
     return nothing()
 
 
 def delete_tenant(call: AdminCall) -> Response:
     """DELETE tenants/{tenant}: one without namespaces."""
-    name, metadata = call.names["tenant"], call.registry.metadata
+    name, registry = call.names["tenant"], call.registry
     with call.registry.exclusive():
-        if metadata.tenant(name) is None:
+        if registry.tenant(name) is None:
             raise RestError(404, "Tenant doesn't exist")
-        if any(namespace.tenant == name for namespace in metadata.namespaces()):
+        if any(namespace.tenant == name for namespace in registry.namespaces()):
             raise RestError(409, "The tenant still has active namespaces")
-        metadata.delete_tenant(name)
+        registry.delete_tenant(name)
     return nothing()
 
 

@@ -24,9 +24,9 @@ from schemactl.serve.topics import listed
 def of_tenant(call: AdminCall) -> Response:
     """GET namespaces/{tenant}."""
     tenant = call.names["tenant"]
-    if call.registry.metadata.tenant(tenant) is None:
+    if call.registry.tenant(tenant) is None:
         raise RestError(404, "Tenant not found")
-    return ok([str(name) for name in call.registry.metadata.namespaces() if name.tenant == tenant])
+    return ok([str(name) for name in call.registry.namespaces() if name.tenant == tenant])
 
 
 def policies(call: AdminCall) -> Response:
@@ -77,29 +77,29 @@ def create(call: AdminCall) -> Response:
         boolean(fields.get("schema_validation_enforced")),
     )
     mapped = read_auto_update(fields.get("schema_auto_update_compatibility_strategy"))
-    name, metadata = call.namespace, call.registry.metadata
+    name, registry = call.namespace, call.registry
     with call.registry.exclusive():
-        if metadata.tenant(name.tenant) is None:
+        if registry.tenant(name.tenant) is None:
             raise RestError(404, "Tenant does not exist")
-        if metadata.namespace(name) is not None:
+        if registry.namespace(name) is not None:
             raise RestError(409, "Namespace already exists")
-        metadata.create_namespace(name)
-        metadata.set_namespace_policies(name, asked)
-        metadata.set_auto_update_strategy(name, mapped)
+        registry.create_namespace(name)
+        registry.set_namespace_policies(name, asked)
+        registry.set_auto_update_strategy(name, mapped)
     return nothing()
 
 
 def delete(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}: an empty one. Its schemas stay."""
-    name, metadata = call.namespace, call.registry.metadata
+    name, registry = call.namespace, call.registry
     if call.flag("force"):
         raise RestError(405, "Broker doesn't allow forced deletion of namespaces")
     with call.registry.exclusive():
-        if metadata.namespace(name) is None:
+        if registry.namespace(name) is None:
             raise RestError(404, f"Namespace {name} does not exist.")
-        if any(_counts(topic, metadata.topic(topic)) for topic in metadata.topics(name)):
+        if any(_counts(topic, registry.topic(topic)) for topic in registry.topics(name)):
             raise RestError(409, "Cannot delete non empty namespace")
-        metadata.delete_namespace(name)
+        registry.delete_namespace(name)
     return nothing()
 
 
@@ -120,7 +120,7 @@ def topics(call: AdminCall) -> Response:
     _need(call, name)
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise ErrorPage(404)
-    found = call.registry.metadata.topics(name)
+    found = call.registry.topics(name)
     domains = [
         domain
         for domain in ("persistent", "non-persistent")
@@ -185,7 +185,7 @@ def _set(call: AdminCall, asked: Policies) -> Response:
 
 
 def _need(call: AdminCall, name: NamespaceName) -> StoredNamespace:
-    found = call.registry.metadata.namespace(name)
+    found = call.registry.namespace(name)
     if found is None:
         raise RestError(404, "Namespace does not exist")
     return found

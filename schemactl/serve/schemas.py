@@ -96,7 +96,7 @@ def version(call: AdminCall) -> Response:
 
 
 def _need_namespace(registry: EmbeddedRegistry, topic: TopicName) -> None:
-    if registry.metadata.namespace(topic.namespace_name) is None:
+    if registry.namespace(topic.namespace_name) is None:
         raise RestError(404, "Namespace does not exist")
 
 

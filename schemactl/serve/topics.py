@@ -26,7 +26,7 @@ def listed(registry: EmbeddedRegistry, names: Iterable[TopicName], domain: str) 
     """
     found: list[str] = []
     for name in names:
-        topic = registry.metadata.topic(name)
+        topic = registry.topic(name)
         if topic is None or name.domain != domain:
             continue
         if topic.partitions is None:
@@ -43,13 +43,13 @@ def of_namespace(call: AdminCall) -> Response:
 
 def partitioned(call: AdminCall) -> Response:
     """GET {domain}/{tenant}/{namespace}/partitioned."""
-    metadata = call.registry.metadata
+    registry = call.registry
     return ok(
         [
             str(name)
             for name in _names(call)
             if name.domain == call.names["domain"]
-            and (topic := metadata.topic(name)) is not None
+            and (topic := registry.topic(name)) is not None
             and topic.partitions is not None
         ]
     )
@@ -61,7 +61,7 @@ def create(call: AdminCall) -> Response:
     with call.registry.exclusive():
         answer = _create(call, None)
         if properties and call.partition[1] is None:
-            call.registry.metadata.set_topic_properties(call.topic, properties)
+            call.registry.set_topic_properties(call.topic, properties)
     return answer
 
 
@@ -83,7 +83,7 @@ def grow_partitions(call: AdminCall) -> Response:
     name, count = call.topic, integer(read_needed(call.body))
     _refuse_partition(call)
     with call.registry.exclusive():
-        found = call.registry.metadata.topic(name)
+        found = call.registry.topic(name)
         if found is None or found.partitions is None:
             raise RestError(409, f"Topic {name} is not the partitioned topic.")
         if count < found.partitions:
@@ -100,7 +100,7 @@ def delete(call: AdminCall) -> Response:
     """DELETE {topic}. Its schemas go with it, and those of a topic that does not exist, too; a partition's stay."""
     name, index = call.topic, call.partition[1]
     with call.registry.exclusive():
-        found = call.registry.metadata.topic(name)
+        found = call.registry.topic(name)
         if index is not None:
             if name.domain == "persistent" and not _has_partition(found, index):
                 raise RestError(404, f"Topic {_addressed(call)} not found")
@@ -123,7 +123,7 @@ def delete_partitioned(call: AdminCall) -> Response:
     _refuse_partition(call)
     name = call.topic
     with call.registry.exclusive():
-        found = call.registry.metadata.topic(name)
+        found = call.registry.topic(name)
         if found is None:
             raise RestError(404, f"Topic {name} not found.")
         if found.partitions is None:
@@ -159,7 +159,7 @@ def get_validation_enforced(call: AdminCall) -> Response:
     name = call.topic
     enforced = _need_whole(call, name).policies.schema_validation_enforced
     if enforced is None and call.flag("applied"):
-        namespace = call.registry.metadata.namespace(name.namespace_name)
+        namespace = call.registry.namespace(name.namespace_name)
         enforced = namespace.policies.schema_validation_enforced if namespace else None
     return ok(bool(enforced))
 
@@ -180,7 +180,7 @@ def properties(call: AdminCall) -> Response:
 def set_properties(call: AdminCall) -> Response:
     """PUT {topic}/properties: they come to those that it has."""
     _need_persistent(call)
-    call.registry.metadata.set_topic_properties(call.topic, _properties(call))
+    call.registry.set_topic_properties(call.topic, _properties(call))
     return nothing()
 
 
@@ -188,7 +188,7 @@ def delete_property(call: AdminCall) -> Response:
     """DELETE {topic}/properties?key=..."""
     _need_persistent(call)
     if "key" in call.query:
-        call.registry.metadata.set_topic_properties(call.topic, {call.query["key"]: None})
+        call.registry.set_topic_properties(call.topic, {call.query["key"]: None})
     return nothing()
 
 
@@ -208,10 +208,10 @@ def _need_persistent(call: AdminCall) -> StoredTopic:
 
 
 def _names(call: AdminCall) -> Iterable[TopicName]:
-    namespace, metadata = call.namespace, call.registry.metadata
-    if metadata.namespace(namespace) is None:
+    namespace, registry = call.namespace, call.registry
+    if registry.namespace(namespace) is None:
         raise RestError(404, "Namespace does not exist")
-    return metadata.topics(namespace)
+    return registry.topics(namespace)
 
 
 def _create(call: AdminCall, count: int | None) -> Response:
@@ -221,7 +221,7 @@ def _create(call: AdminCall, count: int | None) -> Response:
         if count is not None:
             _refuse_partition(call)
             _need_sensible(count)
-        found = call.registry.metadata.topic(name)
+        found = call.registry.topic(name)
         if index is not None and not _has_partition(found, index):
             why = (
                 f"a number smaller than number of partition of partitioned topic {local_name}"
@@ -261,7 +261,7 @@ def _refuse_partition(call: AdminCall) -> None:
 
 
 def _need_namespace(call: AdminCall, name: TopicName) -> None:
-    if call.registry.metadata.namespace(name.namespace_name) is None:
+    if call.registry.namespace(name.namespace_name) is None:
         raise RestError(404, "Namespace not found")
 
 
@@ -277,7 +277,7 @@ def _need_whole(call: AdminCall, name: TopicName) -> StoredTopic:
 
 def _need(call: AdminCall, name: TopicName) -> StoredTopic:
     _need_namespace(call, name)
-    found, index = call.registry.metadata.topic(name), call.partition[1]
+    found, index = call.registry.topic(name), call.partition[1]
     if found is None or (index is not None and not _has_partition(found, index)):
         raise RestError(404, f"Topic {_addressed(call)} not found")
     return found

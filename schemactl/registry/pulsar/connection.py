@@ -46,7 +46,11 @@ _MAX_REDIRECTS = 5
 _MAX_SHOWN = 200
 _MAX_CLUSTERS = 64
 _REDIRECTS = frozenset({307, 308})
-_UNAUTHORIZED, _FORBIDDEN = 401, 403
+_UNAUTHORIZED = 401
+_FIXES = {
+    401: "check the target's credentials, and what its role may do: docs/reference/targets.md lists the permissions",
+    403: "give the role the permission: docs/reference/targets.md lists those that plan and apply need",
+}
 
 HostPort = tuple[str, int]
 
@@ -127,14 +131,17 @@ class AdminConnection:
             raise RegistryError(f"{self.url}: {what} does not answer as Pulsar does", fix=fix)
         return value
 
-    def send(self, method: str, path: str, body: Any = None) -> Reply:
-        """Return the reply to a request that is safe to repeat: the first that a retry would not change.
+    def send(
+        self, method: str, path: str, body: Any = None, *, done: Callable[[], Reply | None] = lambda: None
+    ) -> Reply:
+        """Return the reply to a request: the first that a retry would not change.
 
-        Raise RegistryError when no response comes before the deadline for retries.
+        Before each retry `done` is asked: of a request that is not safe to repeat, it returns the reply that was lost. Raise
+        RegistryError when no response comes before the deadline for retries.
         """
         sent_bytes = len(json.dumps(body)) if body is not None else 0
         start_s = time.monotonic()
-        for delay_s in self.delays():
+        for delay_s in self._delays(start_s):
             asked_for_s = 0.0
             try:
                 reply = self.send_once(method, path, body)
@@ -148,13 +155,12 @@ class AdminConnection:
                     return reply
                 asked_for_s = min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S)
                 why = f"answers {reply.status}"
-            self.pause(max(delay_s, asked_for_s), f"{method} {path}: {why}", start_s)
+            why = f"{method} {path}: {why}"
+            with self._budget.waiting(why, since_s=start_s, until_s=start_s + self._deadline_s):
+                self._stopped.wait(max(delay_s, asked_for_s))
+            if (lost := done()) is not None:
+                return lost
         raise AssertionError("the last delay is None")
-
-    def pause(self, delay_s: float, why: str, start_s: float) -> None:
-        """Wait before the next attempt at what began at `start_s`; the user is told why, once it takes a while."""
-        with self._budget.waiting(why, since_s=start_s, until_s=start_s + self._deadline_s):
-            self._stopped.wait(delay_s)
 
     def send_once(self, method: str, path: str, body: Any = None) -> Reply:
         """Return the reply to a request that is sent once, except for redirects and an expired token.
@@ -185,16 +191,10 @@ class AdminConnection:
             return
         if of and reply.status == 404:
             raise RegistryError(f"{of} does not exist in the registry")
-        fix = ""
-        if reply.status == _UNAUTHORIZED:
-            fix = "check the target's credentials, and what its role may do: docs/reference/targets.md lists the permissions"
-        elif reply.status == _FORBIDDEN:
-            fix = (
-                "give the role the permission: docs/reference/targets.md lists those that plan and apply need"
-            )
         message = on_one_line(self.error_message(reply))
         raise RegistryError(
-            f"{self.url}: {what} answers {reply.status}{': ' if message else ''}{message}", fix=fix
+            f"{self.url}: {what} answers {reply.status}{': ' if message else ''}{message}",
+            fix=_FIXES.get(reply.status, ""),
         )
 
     def error_message(self, reply: Reply) -> str:
@@ -214,9 +214,8 @@ class AdminConnection:
             executor.shutdown(cancel_futures=True)
             self._stopped.clear()
 
-    def delays(self) -> Iterator[float | None]:
+    def _delays(self, start_s: float) -> Iterator[float | None]:
         """Yield how long to wait before each further attempt; None at the end: there is none."""
-        start_s = time.monotonic()
         for attempt in count():
             # Spread out, so that many clients of a broker that comes back do not come at once.
             delay_s = min(0.05 * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
@@ -20,7 +19,7 @@ from schemactl.model import (
     SchemaVersion,
     TopicName,
 )
-from schemactl.registry.pulsar.connection import AdminConnection, NoResponseError
+from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.replies import (
     Reply,
     can_succeed_later,
@@ -128,24 +127,16 @@ def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int
         connection.change("DELETE", f"{where}?force=true")
         return None
     # Each soft delete that reaches the registry writes a tombstone, so an unclear end is looked into before another one.
-    before, start_s = _next_number(connection, topic), time.monotonic()
-    for delay_s in connection.delays():
-        try:
-            reply = connection.send_once("DELETE", where)
-        except NoResponseError:
-            if delay_s is None:
-                raise
-        else:
-            if reply.fine:
-                number: int = connection.json(reply, f"DELETE {where}", {"version": int})["version"]
-                return number
-            if delay_s is None or not can_succeed_later(reply):
-                connection.expect(reply, f"DELETE {where}")
-        connection.pause(delay_s or 0.0, f"DELETE {where}: no answer that says what became of it", start_s)
-        now = _next_number(connection, topic)
-        if now > before:
-            return now - 1
-    raise AssertionError("the last delay is None")
+    before = _next_number(connection, topic)
+
+    def done() -> Reply | None:
+        number = _next_number(connection, topic) - 1
+        return Reply(200, body=b'{"version": %d}' % number) if number >= before else None
+
+    reply = connection.send("DELETE", where, done=done)
+    connection.expect(reply, f"DELETE {where}")
+    number: int = connection.json(reply, f"DELETE {where}", {"version": int})["version"]
+    return number
 
 
 def _path(topic: TopicName) -> str:
