@@ -42,9 +42,7 @@ def connect(request: Request) -> Answer:
     except ValueError as error:
         raise InvalidInput(f"`topic_state.domain`: {error}") from None
     defaults = BrokerDefaults(_strategy_of(policies, "broker_strategy") or CompatibilityStrategy.FULL)
-    with closing(
-        EmbeddedRegistry(MEMORY, release=Release.R4_0, defaults=defaults)
-    ) as registry:
+    with closing(EmbeddedRegistry(MEMORY, release=Release.R4_0, defaults=defaults)) as registry:
         registry.create_namespace(_SPACE)
         _prepare(registry, topic, state)
         _set_policies(registry, topic, policies)
