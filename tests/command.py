@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Collection
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from schemactl.cli import main
 
@@ -19,11 +21,15 @@ class Printed(NamedTuple):
     code: int
 
 
-def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0) -> Printed:
-    """What the command prints in `folder`; it must exit with `code`, or one of these."""
+def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str = "") -> Printed:
+    """What the command prints in `folder`, given `stdin`; it must exit with `code`, or one of these."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        found = main(["-C", str(folder), *arguments])
+    given = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given):
+        try:
+            found = main(["-C", str(folder), *arguments])
+        except SystemExit as ended:
+            found = int(ended.code or 0)
     printed = Printed(out.getvalue(), err.getvalue(), found)
     assert found in ([code] if isinstance(code, int) else code), (arguments, printed)
     return printed

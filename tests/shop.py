@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Collection
+from contextlib import chdir
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import command
+from command import Printed
 
 from examples.shop import history
 
@@ -19,10 +27,17 @@ WITHOUT_SHIPPED = """\
 """
 
 
+@cache
+def _made() -> TemporaryDirectory[str]:
+    """The repository, made once for all tests of this process."""
+    kept = TemporaryDirectory()
+    history.make(Path(kept.name, "shop"))
+    return kept
+
+
 def make(folder: Path) -> Path:
     """The repository, in `folder`/shop."""
-    history.make(folder / "shop")
-    return folder / "shop"
+    return shutil.copytree(Path(_made().name, "shop"), folder / "shop", symlinks=True)
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -49,3 +64,9 @@ def schemactl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     """What the command line prints, and its exit code."""
     command = [sys.executable, "-m", "schemactl", *arguments]
     return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+
+
+def run(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str = "") -> Printed:
+    """What the command line prints in `folder`, run in this process; it must exit with `code`, or one of these."""
+    with chdir(folder):
+        return command.schemactl(Path(), *arguments, code=code, stdin=stdin)

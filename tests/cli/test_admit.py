@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +27,15 @@ def test_a_client_is_let_in_and_leaves_what_it_left_on_the_live_broker(told: dic
     assert (said["reason"] is None) == told["allowed"]
 
 
-def ask(lines: str) -> tuple[int, list[dict[str, Any]]]:
-    command = [sys.executable, "-m", "schemactl", "admit", "--jsonl"]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=60)
-    assert done.stderr == ""
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+def ask(lines: str, code: int = 0) -> list[dict[str, Any]]:
+    printed = shop.run(Path(), "admit", "--jsonl", stdin=lines, code=code)
+    assert printed.err == ""
+    return [json.loads(line) for line in printed.out.splitlines()]
 
 
 def test_lines_are_answered_in_order() -> None:
     rows = CONNECTS[:20]
-    code, said = ask("".join(json.dumps({key: row[key] for key in ASKED}) + "\n" for row in rows))
-    assert code == 0
+    said = ask("".join(json.dumps({key: row[key] for key in ASKED}) + "\n" for row in rows))
     assert [answer["id"] for answer in said] == [row["id"] for row in rows]
     assert all(set(answer) == {"id", "allowed", "live_after", "reason"} for answer in said)
 
@@ -73,8 +69,7 @@ GOOD: dict[str, Any] = {
     ],
 )
 def test_a_line_that_cannot_be_read_says_where(changed: dict[str, Any], what: str) -> None:
-    code, said = ask(json.dumps({**GOOD, **changed}) + "\nno json\n" + json.dumps(GOOD) + "\n")
-    assert code == 1
+    said = ask(json.dumps({**GOOD, **changed}) + "\nno json\n" + json.dumps(GOOD) + "\n", code=1)
     assert what in said[0]["error"]
     assert "not JSON" in said[1]["error"]
     assert said[2] == {
@@ -122,18 +117,18 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_question_is_answered_in_words(
     repository: Path, arguments: tuple[str, ...], code: int, told: tuple[str, ...]
 ) -> None:
-    done = shop.schemactl(repository, "admit", *arguments)
-    assert (done.returncode, done.stderr) == (code, "")
+    done = shop.run(repository, "admit", *arguments, code=code)
+    assert done.err == ""
     for words in told:
-        assert words in done.stdout
-    assert len(done.stdout.splitlines()) <= 6
-    facts = json.loads(shop.schemactl(repository, "admit", *arguments, "--format", "json").stdout)
+        assert words in done.out
+    assert len(done.out.splitlines()) <= 6
+    facts = json.loads(shop.run(repository, "admit", *arguments, "--format", "json", code=code).out)
     assert facts["allowed"] == (code == 0)
     assert facts["format_version"] == 1
 
 
 def test_asking_changes_no_registry(repository: Path) -> None:
-    shop.schemactl(repository, "admit", "producer", "orders", "--target", "local")
+    shop.run(repository, "admit", "producer", "orders", "--target", "local")
     assert not (repository / ".schemactl" / "registry.db").exists()
 
 
@@ -152,6 +147,6 @@ def test_asking_changes_no_registry(repository: Path) -> None:
     ],
 )
 def test_wrong_usage_says_why(repository: Path, arguments: tuple[str, ...]) -> None:
-    done = shop.schemactl(repository, "admit", *arguments)
-    assert (done.returncode, done.stdout) == (64, "")
-    assert done.stderr.strip()
+    done = shop.run(repository, "admit", *arguments, code=64)
+    assert done.out == ""
+    assert done.err.strip()

@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import shop
 
+from schemactl.cli.completion import candidates
 from schemactl.cli.parser import COMMANDS
 
 pytestmark = pytest.mark.slow
@@ -22,9 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def offered(folder: Path, *words: str) -> list[str]:
-    done = shop.schemactl(folder, "completion", "--words", *words)
-    assert (done.returncode, done.stderr) == (0, "")
-    return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    with chdir(folder):
+        return [name for name, _ in candidates(words)]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_what_may_stand_there_is_offered(folder: Path, words: tuple[str, ...], e
 
 
 def test_outside_of_a_project_nothing_is_offered_and_nothing_fails(tmp_path: Path) -> None:
-    assert offered(tmp_path, "plan", "--target", "") == []
+    assert shop.schemactl(tmp_path, "completion", "--words", "plan", "--target", "").stdout == ""
 
 
 def test_names_that_a_shell_would_execute_are_not_offered(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ COMPLETES = {
 def test_a_shell_completes_by_what_it_is_offered(folder: Path, shell: str) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
-    script = shop.schemactl(folder, "completion", shell).stdout.replace("compdef ", ": ")
+    script = shop.run(folder, "completion", shell).out.replace("compdef ", ": ")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [shell, "-c", f"{script}\n{COMPLETES[shell]}"],

@@ -6,8 +6,6 @@ import base64
 import gzip
 import json
 import struct
-import subprocess
-import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import pytest
 import shop
 
+from schemactl.codec import Codec, Definition, Version
 from schemactl.codec.values import text
 
 pytestmark = pytest.mark.slow
@@ -31,10 +30,9 @@ def rows(name: str) -> list[Row]:
 
 def through(requests: Iterable[Row | str], *arguments: str, status: int = 0) -> list[Row]:
     lines = [request if isinstance(request, str) else json.dumps(request) for request in requests]
-    command = [sys.executable, "-m", "schemactl", *arguments]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (status, "")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    printed = shop.run(Path(), *arguments, stdin="\n".join(lines), code=status)
+    assert printed.err == ""
+    return [json.loads(line) for line in printed.out.splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +79,8 @@ def test_definitions_of_every_type_have_a_struct() -> None:
         {"type": "struct", "fields": []},
     ]
     assert all("error" in answer for answer in answers[4:])
-    refused = shop.schemactl(Path(), "struct", "--spark", "four")
-    assert refused.returncode == 64
-    assert "--spark: 'four' is not a Spark release" in refused.stderr
+    failed = shop.run(Path(), "struct", "--spark", "four", code=64)
+    assert "--spark: 'four' is not a Spark release" in failed.err
 
 
 REFUSED = {"error": "..."}
@@ -308,43 +305,41 @@ def test_a_large_fixed_is_no_reason_to_count_to_its_largest_number() -> None:
     assert [answer["struct"] for answer in structs] == [decimal, decimal, decimal, binary, binary]
 
 
-# {"order_id": "O-1", "customer_id": 7, ...} as version 0 of the shop's orders has it.
 def order(folder: Path) -> str:
-    script = (
-        "import json, sys\n"
-        "from schemactl.codec import Codec, Definition, Version\n"
-        "codec = Codec([Version(0, Definition('AVRO', sys.stdin.read()))])\n"
-        "money = {'amount': 5, 'currency': 'EUR'}\n"
-        "import base64\n"
-        "value = {'order_id': 'O-1', 'customer_id': 7, 'status': 'PAID', 'total': money, 'placed_at': 0, 'lines': []}\n"
-        "print(base64.b64encode(codec.encode_one(value)).decode())\n"
-    )
-    text = shop.schemactl(folder, "show", "orders@0", "--quiet").stdout
-    done = subprocess.run(
-        [sys.executable, "-c", script], input=text, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+    """A payload as version 0 of the shop's orders has it, in base64."""
+    definition = shop.run(folder, "show", "orders@0", "--quiet").out
+    codec = Codec([Version(0, Definition("AVRO", definition))])
+    money = {"amount": 5, "currency": "EUR"}
+    value = {
+        "order_id": "O-1",
+        "customer_id": 7,
+        "status": "PAID",
+        "total": money,
+        "placed_at": 0,
+        "lines": [],
+    }
+    return base64.b64encode(codec.encode_one(value) or b"").decode()
 
 
 def test_one_message_is_shown_with_the_commit_of_its_schema(folder: Path, tmp_path: Path) -> None:
     payload = order(folder)
-    done = shop.schemactl(folder, "decode", "orders", "--version", "0", "--base64", payload)
-    assert (done.returncode, json.loads(done.stdout)["order_id"]) == (0, "O-1")
-    assert json.loads(done.stdout)["placed_at"] == "1970-01-01T00:00:00+00:00"
-    assert "orders, written with version 0 (" in done.stderr
+    done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", payload)
+    assert json.loads(done.out)["order_id"] == "O-1"
+    assert json.loads(done.out)["placed_at"] == "1970-01-01T00:00:00+00:00"
+    assert "orders, written with version 0 (" in done.err
     path = tmp_path / "message"
     path.write_bytes(base64.b64decode(payload))
-    newest = shop.schemactl(
+    newest = shop.run(
         folder, "decode", "persistent://shop/sales/orders@5", "--version-bytes", "0" * 16, "--file", str(path)
     )
-    assert json.loads(newest.stdout)["customer"] == 7
+    assert json.loads(newest.out)["customer"] == 7
 
 
 def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Path) -> None:
-    done = shop.schemactl(folder, "decode", "orders", "--version", "0", "--base64", order(folder)[:8])
-    assert (done.returncode, done.stdout) == (100, "")
-    assert "persistent://shop/sales/orders, version 0 (" in done.stderr
-    assert "byte" in done.stderr
+    done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", order(folder)[:8], code=100)
+    assert done.out == ""
+    assert "persistent://shop/sales/orders, version 0 (" in done.err
+    assert "byte" in done.err
 
 
 @pytest.mark.parametrize(
@@ -362,7 +357,5 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
     ],
 )
 def test_what_is_missing_is_said(folder: Path, arguments: list[str], said: str) -> None:
-    done = shop.schemactl(folder, "decode", *arguments)
-    assert done.returncode in (1, 64)
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    done = shop.run(folder, "decode", *arguments, code=(1, 64))
+    assert said in done.err

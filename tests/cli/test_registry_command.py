@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,11 @@ from typing import Any
 import brokers
 import pytest
 import shop
+from command import Printed
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Printed]
 
 STRANGER = {"type": "record", "name": "Order", "fields": [{"name": "x", "type": "int"}]}
 BAD_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}'
@@ -24,8 +24,7 @@ BAD_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","d
 def applied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example, applied to its local registry."""
     made = shop.make(tmp_path_factory.mktemp("registry"))
-    done = shop.schemactl(made, "apply", "--auto-approve")
-    assert done.returncode == 0, done.stderr
+    shop.run(made, "apply", "--auto-approve")
     return made
 
 
@@ -38,30 +37,29 @@ def run(applied: Path, tmp_path: Path) -> Iterator[Run]:
     payload = {"type": "AVRO", "schema": BAD_DEFAULT, "properties": {"owner": "x"}}
     (tmp_path / "payload.json").write_text(json.dumps(payload))
 
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(*arguments: str, code: int = 0) -> Printed:
         words = [word.replace("TMP", str(tmp_path)) for word in arguments]
-        return shop.schemactl(applied, "registry", *words)
+        return shop.run(applied, "registry", *words, code=code)
 
     yield command
     registry.write_bytes(kept)
 
 
-def told(done: subprocess.CompletedProcess[str]) -> Any:
-    return json.loads(done.stdout)
+def told(done: Printed) -> Any:
+    return json.loads(done.out)
 
 
 def test_get_prints_the_definition_that_was_uploaded(run: Run) -> None:
     done = run("get", "orders", "--version", "0")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["name"] == "Order"
-    assert "version 0, AVRO" in done.stderr
+    assert json.loads(done.out)["name"] == "Order"
+    assert "version 0, AVRO" in done.err
     latest = told(run("get", "shop/sales/orders", "--format", "json"))
     assert (latest["version"], latest["type"], latest["target"]) == (5, "AVRO", "local")
     assert "schemactl.commit" in latest["properties"]
 
 
 def test_list_has_every_version_and_its_commit(run: Run) -> None:
-    lines = run("list", "orders").stdout.splitlines()
+    lines = run("list", "orders").out.splitlines()
     assert [line.split(",")[0].strip() for line in lines[1:]] == [f"version {n}" for n in (5, 4, 3, 2, 1, 0)]
     assert all("from commit" in line for line in lines[1:])
     assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
@@ -69,70 +67,62 @@ def test_list_has_every_version_and_its_commit(run: Run) -> None:
 
 def test_put_of_what_is_there_stores_nothing(run: Run) -> None:
     done = run("put", "orders", "--file", "namespaces/sales/orders/orders.yaml")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "nothing was stored: it equals version 5" in done.stdout
+    assert done.err == ""
+    assert "nothing was stored: it equals version 5" in done.out
 
 
 def test_put_warns_where_git_does_not_declare_it(run: Run) -> None:
     done = run("put", "shop/sales/new", "--type", "STRING")
-    assert (done.returncode, done.stdout) == (
-        0,
-        "persistent://shop/sales/new: stored as version 0 in local\n",
-    )
-    assert "warning: Git does not declare" in done.stderr
-    done = run("put", "orders", "--file", "TMP/stranger.avsc")
-    assert done.returncode == 100
-    assert "no approved version" in done.stderr
-    assert "incompatible, nothing was stored" in done.stdout
+    assert done.out == "persistent://shop/sales/new: stored as version 0 in local\n"
+    assert "warning: Git does not declare" in done.err
+    done = run("put", "orders", "--file", "TMP/stranger.avsc", code=100)
+    assert "no approved version" in done.err
+    assert "incompatible, nothing was stored" in done.out
     assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_test_says_what_breaks_and_stores_nothing(run: Run) -> None:
-    done = run("test", "orders", "--file", "TMP/stranger.avsc")
-    assert done.returncode == 100
-    assert "incompatible under BACKWARD_TRANSITIVE" in done.stdout
-    assert (
-        "READER_FIELD_MISSING_DEFAULT_VALUE at /fields/0: the new schema cannot read version 5" in done.stdout
-    )
-    facts = told(run("test", "orders", "--file", "TMP/stranger.avsc", "--format", "json"))
+    done = run("test", "orders", "--file", "TMP/stranger.avsc", code=100)
+    assert "incompatible under BACKWARD_TRANSITIVE" in done.out
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE at /fields/0: the new schema cannot read version 5" in done.out
+    facts = told(run("test", "orders", "--file", "TMP/stranger.avsc", "--format", "json", code=100))
     assert facts["upload"]["outcome"] == facts["compatibility"]["outcome"] == "incompatible"
     assert {found["against"] for found in facts["data"]} == set(range(6))
     assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_test_knows_better_than_the_compatibility_endpoint(run: Run) -> None:
-    assert run("put", "shop/sales/new", "--file", "TMP/payload.json").returncode == 0
-    done = run("test", "shop/sales/new", "--file", "TMP/payload.json")
-    assert done.returncode == 100
-    assert "its compatibility endpoint would answer that it is compatible" in done.stdout
+    run("put", "shop/sales/new", "--file", "TMP/payload.json")
+    done = run("test", "shop/sales/new", "--file", "TMP/payload.json", code=100)
+    assert "its compatibility endpoint would answer that it is compatible" in done.out
 
 
 def test_delete_says_what_it_destroys_and_needs_a_flag(run: Run) -> None:
-    done = run("delete", "orders")
-    assert (done.returncode, done.stdout) == (64, "")
-    assert "0-5" in done.stderr
-    assert "--allow-delete" in done.stderr
-    assert "--force-delete" in done.stderr
+    done = run("delete", "orders", code=64)
+    assert done.out == ""
+    assert "0-5" in done.err
+    assert "--allow-delete" in done.err
+    assert "--force-delete" in done.err
     assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_tombstone_hides_and_force_destroys(run: Run) -> None:
-    assert "versions 0-5 hidden by tombstone 6" in run("delete", "orders", "--allow-delete").stdout
-    assert "deleted already" in run("delete", "orders", "--allow-delete").stderr
-    assert "were deleted by tombstone 6" in run("get", "orders").stderr
-    assert run("get", "orders", "--version", "2").returncode == 0
-    assert run("get", "orders", "--version", "6").returncode == 1
-    assert "hidden by a later tombstone" in run("list", "orders").stdout
+    assert "versions 0-5 hidden by tombstone 6" in run("delete", "orders", "--allow-delete").out
+    assert "deleted already" in run("delete", "orders", "--allow-delete", code=1).err
+    assert "were deleted by tombstone 6" in run("get", "orders", code=1).err
+    run("get", "orders", "--version", "2")
+    run("get", "orders", "--version", "6", code=1)
+    assert "hidden by a later tombstone" in run("list", "orders").out
     done = run("delete", "orders", "--force-delete", "--format", "json")
-    assert (done.returncode, told(done)["destroyed"]) == (0, [0, 1, 2, 3, 4, 5, 6])
-    assert "no schema" in run("list", "orders").stdout
+    assert told(done)["destroyed"] == [0, 1, 2, 3, 4, 5, 6]
+    assert "no schema" in run("list", "orders").out
 
 
 def test_nothing_is_not_deleted(run: Run) -> None:
     for how in ("--allow-delete", "--force-delete"):
-        done = run("delete", "shop/sales/nothing", how)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "nothing was deleted" in done.stderr
+        done = run("delete", "shop/sales/nothing", how, code=1)
+        assert done.out == ""
+        assert "nothing was deleted" in done.err
 
 
 @pytest.mark.parametrize(
@@ -153,24 +143,22 @@ def test_nothing_is_not_deleted(run: Run) -> None:
     ],
 )
 def test_wrong_usage_says_what_to_write(run: Run, arguments: tuple[str, ...], code: int, what: str) -> None:
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert what in done.stderr
-    assert "Traceback" not in done.stderr
+    done = run(*arguments, code=code)
+    assert done.out == ""
+    assert what in done.err
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"type": "NOPE", "schema": ""}', '{"type": "AVRO"}', "\xff"])
 def test_a_payload_that_pulsar_would_not_take_is_one_error(run: Run, tmp_path: Path, content: str) -> None:
     (tmp_path / "payload.json").write_bytes(content.encode("latin-1"))
-    done = run("put", "orders", "--file", "TMP/payload.json")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "payload.json is not" in done.stderr
+    done = run("put", "orders", "--file", "TMP/payload.json", code=1)
+    assert done.out == ""
+    assert "payload.json is not" in done.err
 
 
 def test_proto_files_are_taken_with_their_message(run: Run) -> None:
     done = run("test", "clicks", "--file", "namespaces/web/clicks.proto", "--message", "web.Click")
-    assert done.returncode == 0, done.stderr + done.stdout
-    assert "it equals version" in done.stdout
+    assert "it equals version" in done.out
 
 
 def test_it_works_on_a_real_pulsar_as_on_the_embedded_registry(
@@ -186,34 +174,28 @@ def test_it_works_on_a_real_pulsar_as_on_the_embedded_registry(
     )
     shop.git(tmp_path, "add", ".")
     shop.git(tmp_path, "commit", "-qm", "Declare the namespace")
-    (tmp_path / "a.avsc").write_text(
-        '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
-    )
-    (tmp_path / "b.avsc").write_text(
-        '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]}'
-    )
+    for name in ("a", "b"):
+        definition = {"type": "record", "name": "R", "fields": [{"name": name, "type": "int"}]}
+        (tmp_path / f"{name}.avsc").write_text(json.dumps(definition))
     topic = f"{tenant}/ns/orders"
     steps = [
-        ("put", topic, "--file", "a.avsc"),
-        ("put", topic, "--file", "a.avsc"),
-        ("put", topic, "--file", "b.avsc"),
-        ("test", topic, "--file", "a.avsc"),
-        ("test", topic, "--file", "b.avsc"),
-        ("get", topic),
-        ("delete", topic),
-        ("delete", topic, "--allow-delete"),
-        ("get", topic),
-        ("put", topic, "--type", "STRING"),
-        ("delete", topic, "--force-delete"),
-        ("delete", topic, "--force-delete"),
+        ("put --file a.avsc", 0),
+        ("put --file a.avsc", 0),
+        ("put --file b.avsc", 100),
+        ("test --file a.avsc", 0),
+        ("test --file b.avsc", 100),
+        ("get", 0),
+        ("delete", 64),
+        ("delete --allow-delete", 0),
+        ("get", 1),
+        ("put --type STRING", 0),
+        ("delete --force-delete", 0),
+        ("delete --force-delete", 1),
     ]
-    said: dict[str, list[tuple[int, str]]] = {}
-    for target in ("live", "local"):
-        done = shop.schemactl(tmp_path, "apply", "--auto-approve", "--target", target)
-        assert done.returncode == 0, done.stderr
-        for action, *rest in steps:
-            done = shop.schemactl(tmp_path, "registry", action, *rest, "--target", target)
-            assert "Traceback" not in done.stderr
-            said.setdefault(target, []).append((done.returncode, done.stdout.replace(f"in {target}", "in T")))
-    assert [code for code, _ in said["local"]] == [0, 0, 100, 0, 100, 0, 64, 0, 1, 0, 0, 1]
-    assert said["live"] == said["local"]
+    printed: dict[str, list[str]] = {"live": [], "local": []}
+    for target, answers in printed.items():
+        shop.run(tmp_path, "apply", "--auto-approve", "--target", target)
+        for step, code in steps:
+            done = shop.run(tmp_path, "registry", *step.split(), topic, "--target", target, code=code)
+            answers.append(done.out.replace(f"in {target}", "in T"))
+    assert printed["live"] == printed["local"]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import pty
 import shlex
@@ -15,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import command
 import pytest
 import shop
 
@@ -68,23 +68,17 @@ COMMANDS_THAT_FAIL = (
 )
 
 
-def message(folder: Path, command: str) -> str:
+def message(folder: Path, line: str) -> str:
     """What goes to standard error, without the usage that argparse prints first."""
-    out, error = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
-        try:
-            code: object = cli.main(["-C", str(folder), *shlex.split(command)])
-        except SystemExit as ended:
-            code = ended.code
-    assert out.getvalue() == ""
-    assert code == 64, (command, code, error.getvalue())
-    lines = error.getvalue().splitlines()
+    printed = command.schemactl(folder, *shlex.split(line), code=64)
+    assert printed.out == ""
+    lines = printed.err.splitlines()
     start = next(at for at, line in enumerate(lines) if line.startswith("schemactl"))
     return "\n".join(lines[start:])
 
 
 def screens(folder: Path) -> str:
-    return "\n".join(f"$ schemactl {command}\n{message(folder, command)}\n" for command in COMMANDS_THAT_FAIL)
+    return "\n".join(f"$ schemactl {line}\n{message(folder, line)}\n" for line in COMMANDS_THAT_FAIL)
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +90,10 @@ def test_every_message_of_wrong_usage_is_as_it_was(folder: Path) -> None:
     assert screens(folder) == GOLDEN.read_text(encoding="utf-8")
 
 
-def help_of(*words: str, columns: int = 80) -> str:
-    environment = {**shop.environment(), "COLUMNS": str(columns)}
-    command = [sys.executable, "-m", "schemactl", *words, "--help"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+def help_of(*words: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        return shop.run(Path(), *words, "--help").out
 
 
 def test_the_help_has_every_command_in_its_group() -> None:
@@ -126,9 +120,13 @@ def in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
     """What a terminal of so many columns shows."""
     leader, follower = pty.openpty()
     environment = {**shop.environment(), "COLUMNS": str(columns), "TERM": "dumb"}
-    command = [sys.executable, "-m", "schemactl", *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment, stdout=follower, stderr=subprocess.PIPE, check=True
+        [sys.executable, "-m", "schemactl", *words],
+        cwd=folder,
+        env=environment,
+        stdout=follower,
+        stderr=subprocess.PIPE,
+        check=True,
     )
     assert done.stderr == b""
     os.close(follower)
@@ -167,10 +165,8 @@ def test_a_long_line_is_broken_with_its_indentation() -> None:
 
 
 def test_a_plan_file_is_shown_without_asking_anybody(folder: Path, tmp_path: Path) -> None:
-    done = shop.schemactl(folder, "plan", "--out", f"{tmp_path}/")
-    assert done.returncode == 0
-    again = shop.schemactl(folder, "plan", "show", f"{tmp_path}/plan.json")
-    assert (again.returncode, again.stdout) == (0, done.stdout)
+    done = shop.run(folder, "plan", "--out", f"{tmp_path}/")
+    assert shop.run(folder, "plan", "show", f"{tmp_path}/plan.json").out == done.out
 
 
 def test_the_target_may_stand_in_the_environment(
