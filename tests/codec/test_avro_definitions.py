@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from sample_codecs import codec_of
 
-from schemactl.codec import Codec, Definition, InvalidDefinition, Version
+from schemactl.codec import Definition, InvalidDefinition
 from schemactl.codec.avro_definition import parse
 from schemactl.codec.schema import RecordType
 from schemactl.spark.jvm_plan import plan_of
@@ -56,13 +57,13 @@ def field(type_: Any, **more: Any) -> dict[str, Any]:
 )
 def test_what_java_refuses_is_refused_with_the_place(text: str, reason: str) -> None:
     with pytest.raises(InvalidDefinition) as refused:
-        _ = Codec([Version(0, Definition("AVRO", text))]).columns
+        _ = codec_of(Definition("AVRO", text)).columns
     assert reason in str(refused.value)
 
 
 def test_a_definition_may_have_comments() -> None:
     text = '/* an order */ {"type": "record", "name": "R", // its fields:\n "fields": [{"name": "f", "type": "int"}]}'
-    codec = Codec([Version(0, Definition("AVRO", text))])
+    codec = codec_of(Definition("AVRO", text))
     assert codec.decode_one(b"\2", 0) == {"f": 1}
     assert json.loads(plan_of(codec).reader)["fields"] == [field("int")]
 
@@ -79,7 +80,7 @@ def test_a_type_may_be_named_before_it_is_defined() -> None:
     assert first is last
     in_order = record({"name": "first", "type": leaf}, {"name": "last", "type": "Leaf"})
     swapped = record({"name": "first", "type": "Leaf"}, {"name": "last", "type": leaf})
-    codec = Codec([Version(0, Definition("AVRO", in_order)), Version(1, Definition("AVRO", swapped))])
+    codec = codec_of(Definition("AVRO", in_order), Definition("AVRO", swapped))
     assert codec.decode_one(b"\0\2", 0) == codec.decode_one(b"\0\2", 1) == {"first": "A", "last": "B"}
 
 
@@ -88,16 +89,15 @@ def test_a_type_may_be_named_before_it_is_defined() -> None:
     [("1.5", 1.5), (" -2d ", -2.0), ("0x1p-1", 0.5), ("-Infinity", float("-inf")), ("1e999", float("inf"))],
 )
 def test_a_text_may_be_the_default_of_a_double(text: str, number: float) -> None:
-    older = Version(0, Definition("AVRO", record()))
-    newer = Version(1, Definition("AVRO", record(field("double", default=text))))
-    assert Codec([older, newer]).decode_one(b"", 0) == {"f": number}
+    older, newer = (Definition("AVRO", record(*fields)) for fields in ((), [field("double", default=text)]))
+    assert codec_of(older, newer).decode_one(b"", 0) == {"f": number}
 
 
 def test_two_hundred_records_inside_one_another_are_read() -> None:
     kind: Any = "int"
     for level in range(200):
         kind = {"type": "record", "name": f"R{level}", "fields": [field(kind)]}
-    value = Codec([Version(0, Definition("AVRO", json.dumps(kind)))]).decode_one(b"\2", 0)
+    value = codec_of(kind).decode_one(b"\2", 0)
     for _ in range(200):
         value = value["f"]
     assert value == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from sample_codecs import codec_of, read_alike, record, values_of
 
 from schemactl.codec import (
     BatchTooLarge,
@@ -18,35 +18,24 @@ from schemactl.codec import (
     Definition,
     InvalidDefinition,
     KeyValue,
-    Options,
     Unreadable,
-    Version,
     lanes,
     reading,
 )
-from schemactl.codec.casting import to_numbers
 from schemactl.codec.defaults import zigzag
 
 MANY = 50
 """Enough rows for the vectorised path."""
 
 
-def record(*kinds: Any, **options: Any) -> Codec:
-    fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(kinds)]
-    text = json.dumps({"type": "record", "name": "R", "fields": fields})
-    return Codec([Version(0, Definition("AVRO", text))], options=Options(**options))
+def avro(*kinds: Any, **options: Any) -> Codec:
+    return codec_of(record(*kinds), **options)
 
 
 def judged(codec: Codec, payload: bytes) -> tuple[Any, str | None]:
     """The value and the reason: the same alone, and in a batch."""
-    alone = codec.decode_batch(pa.array([payload]))
-    together = codec.decode_batch(pa.array([payload] * MANY))
-    together.rows.validate(full=True)
-    assert set(together.errors.to_pylist()) == {alone.errors[0].as_py()}
-    values = to_numbers(together.rows.to_struct_array()).to_pylist()
-    [value] = to_numbers(alone.rows.to_struct_array()).to_pylist()
-    assert {repr(row) for row in values} == {repr(value)}
-    return value, alone.errors[0].as_py()
+    decoded = read_alike(codec, [payload] * MANY)
+    return values_of(decoded)[0], decoded.errors[0].as_py()
 
 
 FF = b"\xff"
@@ -94,7 +83,7 @@ FF = b"\xff"
 def test_odd_values_are_judged_alike_alone_and_in_a_batch(
     kind: Any, payload: bytes, reason: str | None
 ) -> None:
-    found = judged(record(kind), payload)[1]
+    found = judged(avro(kind), payload)[1]
     assert (found is None) == (reason is None), found
     assert reason is None or reason in (found or "")
 
@@ -104,10 +93,10 @@ def test_odd_values_are_judged_alike_alone_and_in_a_batch(
 )
 def test_text_that_is_no_text_is_refused_only_by_strict(raw: bytes) -> None:
     payload = zigzag(len(raw)) + raw
-    value, reason = judged(record("string"), payload)
+    value, reason = judged(avro("string"), payload)
     assert reason is None
     assert "�" in value["f0"]
-    assert judged(record("string", strict=True), payload)[1] == (
+    assert judged(avro("string", strict=True), payload)[1] == (
         f"f0, byte {1 + raw.index(next(byte for byte in raw if byte > 127))}: text that is not UTF-8"
     )
 
@@ -115,12 +104,12 @@ def test_text_that_is_no_text_is_refused_only_by_strict(raw: bytes) -> None:
 @pytest.mark.parametrize("bits", [0x7FF8_0000_0000_0001, 0xFFF8_1234_5678_9ABC, 0x7FF0_0000_0000_0000])
 def test_a_number_that_is_none_keeps_its_bits(bits: int) -> None:
     payload = struct.pack("<Q", bits)
-    value, _ = judged(record("double"), payload)
+    value, _ = judged(avro("double"), payload)
     assert math.isnan(value["f0"]) or math.isinf(value["f0"])
     for count in (1, MANY):
-        rows = record("double").decode_batch(pa.array([payload] * count)).rows
+        rows = avro("double").decode_batch(pa.array([payload] * count)).rows
         assert set(np.frombuffer(rows.column("f0").buffers()[1], np.uint64, count).tolist()) == {bits}
-        assert record("double").encode_batch(rows).payloads.to_pylist() == [payload] * count
+        assert avro("double").encode_batch(rows).payloads.to_pylist() == [payload] * count
 
 
 NOTHING: tuple[Any, ...] = (
@@ -132,7 +121,7 @@ NOTHING: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("item", NOTHING, ids=str)
 def test_items_that_take_no_bytes_are_bounded(item: Any) -> None:
-    codec = record({"type": "array", "items": item})
+    codec = avro({"type": "array", "items": item})
     for count in (1, 16, 17, 200):
         value, reason = judged(codec, zigzag(count) + b"\0")
         assert (reason, len(value["f0"])) == (None, count)
@@ -143,18 +132,15 @@ def test_items_that_take_no_bytes_are_bounded(item: Any) -> None:
 
 
 def test_lists_of_nothing_inside_of_lists_are_bounded_by_their_message() -> None:
-    codec = record({"type": "array", "items": {"type": "array", "items": "null"}})
+    codec = avro({"type": "array", "items": {"type": "array", "items": "null"}})
     assert judged(codec, zigzag(3) + (zigzag(500) + b"\0") * 3 + b"\0")[1] is None
     assert "take no bytes" in (judged(codec, zigzag(300) + (zigzag(500) + b"\0") * 300 + b"\0")[1] or "")
 
 
 def test_a_default_may_hold_as_much_of_nothing_as_it_likes() -> None:
     new = {"name": "new", "type": {"type": "array", "items": "null"}, "default": [None] * 900}
-    texts = [
-        json.dumps({"type": "record", "name": "R", "fields": fields})
-        for fields in ([{"name": "id", "type": "int"}], [{"name": "id", "type": "int"}, new])
-    ]
-    codec = Codec([Version(number, Definition("AVRO", text)) for number, text in enumerate(texts)])
+    old = {"name": "id", "type": "int"}
+    codec = codec_of(*({"type": "record", "name": "R", "fields": fields} for fields in ([old], [old, new])))
     decoded = codec.decode_batch(pa.array([b"\2"] * MANY), pa.array([0] * MANY))
     assert decoded.rows.column("new").to_pylist() == [[None] * 900] * MANY
     assert codec.decode_one(b"\2", 0) == {"id": 1, "new": [None] * 900}
@@ -163,17 +149,8 @@ def test_a_default_may_hold_as_much_of_nothing_as_it_likes() -> None:
 def growing(size: int, *, items: bool = False) -> Codec:
     """A reader that gives every message, or every one of its items, a text of that size."""
     old, new = ({"name": "id", "type": "int"}, {"name": "note", "type": "string", "default": "x" * size})
-    codecs: list[Version] = []
-    for fields in ([old], [old, new]):
-        schema: Any = {"type": "record", "name": "R", "fields": fields}
-        if items:
-            schema = {
-                "type": "record",
-                "name": "Outer",
-                "fields": [{"name": "items", "type": {"type": "array", "items": schema}}],
-            }
-        codecs.append(Version(len(codecs), Definition("AVRO", json.dumps(schema))))
-    return Codec(codecs)
+    rows: list[Any] = [{"type": "record", "name": "Row", "fields": fields} for fields in ([old], [old, new])]
+    return codec_of(*(record({"type": "array", "items": row}) if items else row for row in rows))
 
 
 @pytest.fixture
@@ -202,7 +179,7 @@ def test_a_value_that_no_column_holds_is_a_bad_row_and_the_others_are_not() -> N
     decoded = codec.decode_batch(pa.array(sent), pa.array([0] * len(sent)))
     assert decoded.errors.to_pylist()[60] == "the value takes more than the 2 GiB that a column holds"
     assert decoded.errors.null_count == 120
-    assert [len(row or []) for row in decoded.rows.column("items").to_pylist()] == [3] * 60 + [0] + [3] * 60
+    assert [len(row or []) for row in decoded.rows.column("f0").to_pylist()] == [3] * 60 + [0] + [3] * 60
 
 
 def test_what_does_not_fit_one_batch_says_how_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,25 +258,20 @@ def test_numbers_that_are_no_versions_are_bad_rows() -> None:
 
 
 def test_hundreds_of_versions_in_one_batch_are_read_as_each_alone() -> None:
-    versions = []
-    for number in range(300):
-        fields = [{"name": f"f{at}", "type": "int", "default": at} for at in range(number % 7 + 1)]
-        fields.append({"name": "id", "type": "long"})
-        versions.append(
-            Version(number, Definition("AVRO", json.dumps({"type": "record", "name": "R", "fields": fields})))
-        )
-    codec = Codec(versions)
+    def fields(number: int) -> list[Any]:
+        return [{"name": f"f{at}", "type": "int", "default": at} for at in range(number % 7 + 1)]
+
+    own = {"name": "id", "type": "long"}
+    codec = codec_of(
+        *({"type": "record", "name": "R", "fields": [*fields(number), own]} for number in range(300))
+    )
     numbers = [number % 300 for number in range(1000)]
     payloads = [b"\2" * (number % 7 + 1) + zigzag(number) for number in numbers]
     decoded = codec.decode_batch(pa.array(payloads), pa.array(numbers))
     assert decoded.errors.null_count == 1000
     assert decoded.rows.column("id").to_pylist() == numbers
-    newest = 299 % 7 + 1
-    assert (
-        decoded.rows.to_pylist()[5] == {f"f{at}": 1 for at in range(newest)} | {"id": 5}
-        if newest <= 6
-        else True
-    )
+    # The newest has six.
+    assert decoded.rows.to_pylist()[5] == {f"f{at}": 1 for at in range(6)} | {"id": 5}
 
 
 def test_versions_that_nobody_knows_are_not_remembered() -> None:
@@ -311,7 +283,7 @@ def test_versions_that_nobody_knows_are_not_remembered() -> None:
 
 
 def test_a_reason_is_short_however_long_the_message() -> None:
-    codec = record({"type": "map", "values": "int"})
+    codec = avro({"type": "map", "values": "int"})
     key = "k" * 100_000
     reason = judged(codec, zigzag(1) + zigzag(len(key)) + key.encode() + b"\x80")[1]
     assert reason is not None
@@ -321,7 +293,7 @@ def test_a_reason_is_short_however_long_the_message() -> None:
 def test_a_definition_of_ten_thousand_lists_in_one_another_is_refused() -> None:
     depth = 10_000
     text = '{"type": "array", "items": ' * depth + '"int"' + "}" * depth
-    codec = Codec([Version(0, Definition("AVRO", text))])
+    codec = codec_of(Definition("AVRO", text))
     for use in (lambda: codec.columns, lambda: codec.decode_one(b""), lambda: codec.encode_one([])):
         with pytest.raises(InvalidDefinition, match=r"nested deeper|recursion"):
             use()
@@ -331,17 +303,17 @@ def test_a_message_of_many_lists_inside_one_another_is_read() -> None:
     kind: Any = "int"
     for _ in range(40):
         kind = {"type": "array", "items": kind}
-    value, reason = judged(record(kind), b"\2" * 41 + b"\0" * 40)
+    value, reason = judged(avro(kind), b"\2" * 41 + b"\0" * 40)
     assert reason is None
     for _ in range(40):
         value = value[0] if isinstance(value, list) else value["f0"][0]
     assert value == 1
     with pytest.raises(Unreadable):
-        record(kind).decode_one(b"\2" * 41 + b"\0" * 39)
+        avro(kind).decode_one(b"\2" * 41 + b"\0" * 39)
 
 
 def test_payloads_that_no_column_holds_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    codec = record("long")
+    codec = avro("long")
     rows = pa.record_batch({"f0": pa.array([2**40 + number for number in range(1000)])})
     whole = codec.encode_batch(rows).payloads
     monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
@@ -355,8 +327,8 @@ def test_payloads_that_no_column_holds_are_written_in_parts(monkeypatch: pytest.
 
 def test_a_row_whose_payload_no_column_holds_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     longs = Definition("AVRO", '{"type": "array", "items": "long"}')
-    single = Codec([Version(0, longs)])
-    pairs = Codec([Version(0, KeyValue(Definition("STRING"), longs, "SEPARATED"))])
+    single = codec_of(longs)
+    pairs = codec_of(KeyValue(Definition("STRING"), longs, "SEPARATED"))
     values = pa.array([[1] * 500, [1] * 1500, [1] * 500])
     keys = pa.array(["a", "b", "c"])
     monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
@@ -373,22 +345,19 @@ def test_a_row_whose_payload_no_column_holds_is_refused_alone(monkeypatch: pytes
         assert made == ([b"a", None, b"c"] if codec.separated else [])
 
 
-def bomb(levels: int) -> str:
+def bomb(levels: int) -> dict[str, Any]:
     """A record of two fields of a record of two fields ..."""
     kind: Any = "int"
     for level in range(levels):
         fields = [{"name": "a", "type": kind}, {"name": "b", "type": f"L{level - 1}" if level else kind}]
         kind = {"type": "record", "name": f"L{level}", "fields": fields}
-    return json.dumps(
-        {"type": "record", "name": "R", "fields": [{"name": "f", "type": {"type": "array", "items": kind}}]}
-    )
+    return record({"type": "array", "items": kind})
 
 
 def test_a_definition_that_stands_for_endless_columns_is_refused() -> None:
-    codec = Codec([Version(0, Definition("AVRO", bomb(60)))])
+    codec = codec_of(bomb(60))
     for use in (lambda: codec.columns, lambda: codec.encode_one({})):
         with pytest.raises(InvalidDefinition, match="more than 100,000"):
             use()
-    small = json.dumps({"type": "record", "name": "R", "fields": []})
-    codec = Codec([Version(0, Definition("AVRO", bomb(60))), Version(1, Definition("AVRO", small))])
+    codec = codec_of(bomb(60), record())
     assert codec.decode_batch(pa.array([b"\0"] * MANY), pa.array([0] * MANY)).errors.null_count == MANY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any
 
 import fastavro
@@ -13,21 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from random_avro import Maker, damage, for_fastavro
+from sample_codecs import codec_of, read_alike, record
 
-from schemactl.codec import Codec, Definition, Unreadable, Version
-from schemactl.codec.casting import to_numbers as storage
+from schemactl.codec import Unreadable
 from schemactl.codec.defaults import zigzag
 from schemactl.codec.lanes import Lanes
 
 pytestmark = pytest.mark.slow
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
-
-
-def codec_of(*schemas: Any) -> Codec:
-    return Codec(
-        [Version(number, Definition("AVRO", json.dumps(schema))) for number, schema in enumerate(schemas)]
-    )
 
 
 @given(SEEDS)
@@ -79,34 +72,16 @@ def test_a_damaged_message_is_judged_alike_alone_and_in_a_batch(seed: int) -> No
     codec = codec_of(schema, schema | {"fields": fields})
     payloads = [codec.encode_one(maker.value(schema), 0) for _ in range(40)]
     damaged = [damage(maker, payload or b"") for payload in payloads]
-    decoded = codec.decode_batch(pa.array(damaged), pa.array([0] * 40))
-    decoded.rows.validate(full=True)
-    for payload, reason, row in zip(damaged, decoded.errors.to_pylist(), range(40), strict=True):
-        alone = codec.decode_batch(pa.array([payload]), pa.array([0]))
-        assert alone.errors.to_pylist() == [reason]
-        assert repr(storage(alone.rows.to_struct_array()).to_pylist()) == repr(
-            storage(decoded.rows.slice(row, 1).to_struct_array()).to_pylist()
-        )
+    read_alike(codec, damaged, [0] * 40)
 
 
-WIDE = {
-    "type": "record",
-    "name": "Wide",
-    "fields": [
-        {"name": "rows", "type": {"type": "array", "items": {"type": "map", "values": ["null", "string"]}}},
-        {"name": "nothing", "type": {"type": "array", "items": "null"}},
-    ],
-}
-
-
-SIZED = {
-    "type": "record",
-    "name": "S",
-    "fields": [
-        {"name": "gone", "type": {"type": "array", "items": {"type": "map", "values": "string"}}},
-        {"name": "kept", "type": {"type": "array", "items": "int"}},
-    ],
-}
+WIDE = record(
+    {"type": "array", "items": {"type": "map", "values": ["null", "string"]}},
+    {"type": "array", "items": "null"},
+)
+SIZED = record(
+    {"type": "array", "items": {"type": "map", "values": "string"}}, {"type": "array", "items": "int"}
+)
 
 
 def blocks(*parts: tuple[int, bytes, int | None]) -> bytes:
@@ -143,18 +118,18 @@ def test_blocks_that_say_their_size_are_read_and_passed_over(
             codec.decode_one(payload, 0)
         assert decoded.errors.null_count == 0
     else:
-        assert codec.decode_one(payload, 0) == {"kept": expected}
-        assert decoded.rows.column("kept").to_pylist() == [expected] * 50
+        assert codec.decode_one(payload, 0) == {"f1": expected}
+        assert decoded.rows.column("f1").to_pylist() == [expected] * 50
 
 
 def test_one_row_with_many_items_does_not_hold_up_the_others() -> None:
     codec = codec_of(WIDE)
-    small = {"rows": [{"a": None}], "nothing": [None]}
-    large = {"rows": [{"k": "v"}] * 50_000, "nothing": []}
+    small = {"f0": [{"a": None}], "f1": [None]}
+    large = {"f0": [{"k": "v"}] * 50_000, "f1": []}
     payloads = [codec.encode_one(value) for value in [small] * 500 + [large] + [small] * 500]
     decoded = codec.decode_batch(pa.array(payloads))
     assert decoded.errors.null_count == 1001
-    assert len(decoded.rows.column("rows")[500]) == 50_000
+    assert len(decoded.rows.column("f0")[500]) == 50_000
 
 
 def test_one_row_with_many_blocks_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,12 +174,4 @@ def test_messages_of_many_versions_are_read_as_each_alone(seed: int) -> None:
         payload = codec.encode_one(maker.value(schemas[number]), number) or b""
         sent.append((damage(maker, payload) if maker.random.random() < 0.1 else payload, number))
     sent[7], sent[8] = (None, 0), (sent[8][0], 99)
-    payloads = pa.array([payload for payload, _ in sent], pa.binary())
-    numbers = pa.array([number for _, number in sent], pa.int64())
-    decoded = codec.decode_batch(payloads, numbers)
-    decoded.rows.validate(full=True)
-    found = storage(decoded.rows.to_struct_array()).to_pylist()
-    for row in range(len(sent)):
-        alone = codec.decode_batch(payloads.slice(row, 1), numbers.slice(row, 1))
-        assert decoded.errors[row].as_py() == alone.errors[0].as_py()
-        assert repr(found[row]) == repr(storage(alone.rows.to_struct_array()).to_pylist()[0])
+    read_alike(codec, *zip(*sent, strict=True))

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from sample_codecs import codec_of, native, record
 
-from schemactl.codec import Codec, Definition, Options, Unwritable, Version
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.codec import Codec, Definition, Unwritable
 
 
 def logical(kind: str, name: str, /, **more: Any) -> dict[str, Any]:
@@ -50,18 +50,8 @@ PRIMITIVES = [
 ]
 PROTOBUF = [
     *("int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64"),
-    *(
-        "float",
-        "double",
-        "bool",
-        "string",
-        "bytes",
-        "E",
-        "M",
-        "google.protobuf.Timestamp",
-        "google.protobuf.Duration",
-    ),
-    *("repeated int32", "map<string, int32>", "optional int32"),
+    *("float", "double", "bool", "string", "bytes", "E", "M", "repeated int32", "map<string, int32>"),
+    *("google.protobuf.Timestamp", "google.protobuf.Duration", "optional int32"),
 ]
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, -1, 127, 128, 2**31 - 1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63)),
@@ -122,15 +112,14 @@ def compare(codec: Codec, column: str, wrapped: Callable[[Any], Any]) -> int:
 @pytest.mark.parametrize("schema_type", ["AVRO", "JSON"])
 @pytest.mark.parametrize("kind", AVRO, ids=json.dumps)
 def test_a_field_takes_alone_what_it_takes_in_a_batch(kind: Any, schema_type: str, time_type: bool) -> None:  # noqa: FBT001  a parameter
-    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "f", "type": kind}]})
-    codec = Codec([Version(0, Definition(schema_type, text))], options=Options(time_type=time_type))
-    assert compare(codec, "f", partial(dict_of, "f")) > 0
+    codec = codec_of(record(kind), kind=schema_type, time_type=time_type)
+    assert compare(codec, "f0", partial(dict_of, "f0")) > 0
 
 
 @pytest.mark.parametrize("time_type", [False, True])
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_a_primitive_takes_alone_what_it_takes_in_a_batch(name: str, time_type: bool) -> None:  # noqa: FBT001  a parameter
-    codec = Codec([Version(0, Definition(name))], options=Options(time_type=time_type))
+    codec = codec_of(Definition(name), time_type=time_type)
     assert compare(codec, "value", lambda value: value) > 0
 
 
@@ -138,18 +127,7 @@ def test_a_protobuf_field_takes_alone_what_it_takes_in_a_batch() -> None:
     imports = "".join(f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration"))
     fields = " ".join(f"{kind} f{number} = {number + 1};" for number, kind in enumerate(PROTOBUF))
     text = f'syntax = "proto3"; {imports} enum E {{ A = 0; B = 1; }} message M {{ int32 f = 1; }} message R {{ {fields} }}'
-    definition = Definition("PROTOBUF_NATIVE", compile_proto(Proto.of_text(text, "R")).schema.decode())
-    codec = Codec([Version(0, definition)])
+    codec = codec_of(native(text, "R"))
     for number, kind in enumerate(PROTOBUF):
         name = f"f{number}"
         assert compare(codec, name, partial(dict_of, name)) > 0, kind
-
-
-def test_no_number_is_a_time_where_columns_have_times() -> None:
-    text = json.dumps(
-        {"type": "record", "name": "R", "fields": [{"name": "f", "type": logical("long", "time-micros")}]}
-    )
-    for schema_type in ("AVRO", "JSON"):
-        codec = Codec([Version(0, Definition(schema_type, text))], options=Options(time_type=True))
-        with pytest.raises(Unwritable, match="expected a time, found 5"):
-            codec.encode_one({"f": 5})

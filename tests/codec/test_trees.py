@@ -6,9 +6,9 @@ import json
 
 import pyarrow as pa
 import pytest
+from sample_codecs import codec_of, native
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Options, Version
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
 pytestmark = pytest.mark.slow
 
@@ -26,10 +26,6 @@ syntax = "proto3";
 import "google/protobuf/struct.proto";
 message M { google.protobuf.Struct fields = 1; }
 """
-
-
-def proto(text: str, message: str) -> Definition:
-    return Definition("PROTOBUF_NATIVE", compile_proto(Proto.of_text(text, message)).schema.decode())
 
 
 LEVELS = 40
@@ -51,14 +47,14 @@ def nested_message() -> bytes:
         (Definition("AVRO", json.dumps(RECORD)), b"\x02" * LEVELS + b"\x00" + b"\x00\x02" * (LEVELS + 1)),
         (Definition("JSON", json.dumps(RECORD)), b'{"left":' * LEVELS + b'{"x":1}' + b',"x":1}' * LEVELS),
         (
-            proto('syntax = "proto3"; message N { N left = 1; N right = 2; int32 x = 3; }', "N"),
+            native('syntax = "proto3"; message N { N left = 1; N right = 2; int32 x = 3; }', "N"),
             nested_message(),
         ),
     ],
     ids=["avro", "json", "protobuf"],
 )
 def test_a_tree_is_read_to_its_depth(definition: Definition, payload: bytes) -> None:
-    codec = Codec([Version(0, definition)], options=Options(recursion_depth=64))
+    codec = codec_of(definition, recursion_depth=64)
     value = codec.decode_one(payload, 0)
     for _ in range(LEVELS):
         assert (value["x"], value["right"]) == (1, None)
@@ -109,7 +105,7 @@ def test_any_values_of_protobuf_are_read() -> None:
     struct = Struct()
     struct.update({"a": [1.5, {"b": None}], "c": "d"})
     held = struct.SerializeToString(deterministic=True)
-    codec = Codec([Version(0, proto(VALUES, "M"))], options=Options(recursion_depth=64))
+    codec = codec_of(native(VALUES, "M"), recursion_depth=64)
     fields = codec.decode_one(b"\x0a" + bytes([len(held)]) + held, 0)["fields"]["fields"]
     assert fields["c"]["string_value"] == "d"
     first, second = fields["a"]["list_value"]["values"]
