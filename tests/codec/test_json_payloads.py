@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from random_avro import Maker
+from sample_codecs import codec_of, record
 
-from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
+from schemactl.codec import Unreadable
 
 SCHEMA = {
     "type": "record",
@@ -37,11 +38,7 @@ SCHEMA = {
 }
 
 
-def codec_of(schema: Any) -> Codec:
-    return Codec([Version(0, Definition("JSON", json.dumps(schema)))])
-
-
-CODEC = codec_of(SCHEMA)
+CODEC = codec_of(SCHEMA, kind="JSON")
 
 
 def decoded(**fields: Any) -> Any:
@@ -52,63 +49,36 @@ def test_what_is_absent_is_null_and_no_default_is_applied() -> None:
     assert decoded() == dict.fromkeys((part["name"] for part in SCHEMA["fields"]), None) | {"id": 1}  # type: ignore[index]
 
 
-DEFAULTS = Codec(
-    [
-        Version(
-            0,
-            Definition(
-                "JSON",
-                json.dumps(
-                    {
-                        "type": "record",
-                        "name": "D",
-                        "fields": [
-                            {"name": "count", "type": "int", "default": 7},
-                            {"name": "note", "type": ["string", "null"], "default": "none"},
-                            {"name": "raw", "type": "bytes", "default": "\u00ff"},
-                            {"name": "tags", "type": {"type": "map", "values": "int"}, "default": {"a": 1}},
-                            {
-                                "name": "at",
-                                "type": {"type": "long", "logicalType": "timestamp-millis"},
-                                "default": 0,
-                            },
-                            {
-                                "name": "part",
-                                "type": {
-                                    "type": "record",
-                                    "name": "P",
-                                    "fields": [{"name": "x", "type": "long"}],
-                                },
-                                "default": {"x": 5},
-                            },
-                        ],
-                    }
-                ),
-            ),
-        )
-    ],
-    options=Options(json_defaults=True),
-)
+DEFAULTS: list[Any] = [
+    {"name": "count", "type": "int", "default": 7},
+    {"name": "note", "type": ["string", "null"], "default": "none"},
+    {"name": "raw", "type": "bytes", "default": "\u00ff"},
+    {"name": "tags", "type": {"type": "map", "values": "int"}, "default": {"a": 1}},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0},
+    {"name": "part", "type": record("long"), "default": {"f0": 5}},
+]
 
 
 def test_defaults_are_applied_where_that_is_asked_for() -> None:
+    schema = {"type": "record", "name": "D", "fields": DEFAULTS}
+    codec = codec_of(schema, kind="JSON", json_defaults=True)
     expected = {
         "count": 7,
         "note": "none",
         "raw": b"\xff",
         "tags": {"a": 1},
         "at": datetime(1970, 1, 1, tzinfo=UTC),
-        "part": {"x": 5},
+        "part": {"f0": 5},
     }
-    found = DEFAULTS.decode_one(b"{}")
+    found = codec.decode_one(b"{}")
     assert found == expected
     # Nobody who changes a value changes the default.
     found["tags"]["b"] = 2
-    assert DEFAULTS.decode_one(b"{}") == expected
+    assert codec.decode_one(b"{}") == expected
     # Null is a value where the schema allows it; elsewhere it is nothing.
-    given = b'{"count": null, "note": null, "raw": null, "part": {"x": 6}}'
-    assert DEFAULTS.decode_one(given) == expected | {"note": None, "part": {"x": 6}}
-    (row,) = DEFAULTS.decode_batch(pa.array([b"{}"])).rows.to_pylist(maps_as_pydicts="strict")
+    given = b'{"count": null, "note": null, "raw": null, "part": {"f0": 6}}'
+    assert codec.decode_one(given) == expected | {"note": None, "part": {"f0": 6}}
+    (row,) = codec.decode_batch(pa.array([b"{}"])).rows.to_pylist(maps_as_pydicts="strict")
     assert row == expected
 
 
@@ -209,9 +179,8 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["XYXY"]}
     ],
 )
 def test_of_a_union_the_branch_is_taken_that_is_written_so(value: Any, schemas: Any, found: Any) -> None:
-    record = {"type": "record", "name": "R", "fields": [{"name": "u", "type": schemas}]}
     member, held = found
-    union = codec_of(record).decode_one(json.dumps({"u": value}).encode())["u"]
+    union = codec_of(record(schemas), kind="JSON").decode_one(json.dumps({"f0": value}).encode())["f0"]
     assert {name: held for name, held in union.items() if held is not None} == {member: held}
 
 
@@ -220,23 +189,9 @@ def test_half_a_character_becomes_a_replacement() -> None:
 
 
 def test_null_fields_are_left_out_and_the_order_is_the_schema_s() -> None:
-    value = {
-        "note": None,
-        "price": Decimal("1.5"),
-        "raw": b"\0",
-        "id": 3,
-        "at": None,
-        "either": {"member0": 4},
-    }
-    value |= {"day": None, "ratio": None}
+    value = dict.fromkeys(("note", "at", "day", "ratio"))
+    value |= {"price": Decimal("1.5"), "raw": b"\0", "id": 3, "either": {"member0": 4}}
     assert CODEC.encode_one(value) == b'{"id":3,"raw":"AA==","price":1.50,"either":4}'
-
-
-def test_a_value_that_does_not_fit_is_not_written() -> None:
-    with pytest.raises(Unwritable, match="id: expected a whole number"):
-        CODEC.encode_one(
-            {"id": "1", "raw": None, "price": None, "at": None, "day": None, "ratio": None, "either": None}
-        )
 
 
 @given(st.integers(min_value=0, max_value=2**32))
@@ -246,6 +201,6 @@ def test_a_value_comes_back_from_its_text(seed: int) -> None:
     # In bare JSON a union's branches must differ in kind.
     maker._union = lambda depth: ["null", "boolean", maker.record(depth - 1)]  # type: ignore[method-assign]
     schema = maker.record()
-    codec = codec_of(schema)
+    codec = codec_of(schema, kind="JSON")
     value = maker.value(schema)
     assert codec.decode_one(codec.encode_one(value)) == value
