@@ -73,7 +73,7 @@ def protobuf_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
                     for value, number in element.numbers().items():
                         yield f"{element.full_name}.{value}", f"number {number}"
                 case ProtoField():
-                    yield f"extension {element.extension_name} {element.proto.number}", described(element)
+                    yield f"extension {element.full_name} {element.proto.number}", described(element)
                 case _:
                     # A service says nothing about messages on a topic.
                     pass

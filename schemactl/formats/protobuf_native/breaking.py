@@ -6,7 +6,7 @@ categories, FILE and PACKAGE, are about generated code and are left to buf.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
@@ -29,24 +29,10 @@ from schemactl.formats.protobuf_native.descriptor import (
 )
 from schemactl.model import ProtoCategory
 
-_BOTH: Final = frozenset(
-    {
-        "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED",
-        "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED",
-        "FIELD_SAME_DEFAULT",
-        "FIELD_SAME_ONEOF",
-        "FILE_SAME_PACKAGE",
-        "MESSAGE_SAME_REQUIRED_FIELDS",
-        "RESERVED_ENUM_NO_DELETE",
-        "RESERVED_MESSAGE_NO_DELETE",
-        *METHOD_RULES,
-    }
-)
+_WIRE_ONLY: Final = frozenset({"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"})
 
-CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {
-    "WIRE": _BOTH | {"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"},
-    "WIRE_JSON": _BOTH
-    | {
+_JSON_ONLY: Final = frozenset(
+    {
         "ENUM_SAME_JSON_FORMAT",
         "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED",
         "ENUM_VALUE_SAME_NAME",
@@ -56,11 +42,18 @@ CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {
         "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY",
         "FIELD_WIRE_JSON_COMPATIBLE_TYPE",
         "MESSAGE_SAME_JSON_FORMAT",
-    },
+    }
+)
+
+_ALL: Final = frozenset({*FILE_RULES, *ENUM_RULES, *MESSAGE_RULES, *FIELD_RULES, *METHOD_RULES})
+
+CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {
+    "WIRE": _ALL - _JSON_ONLY,
+    "WIRE_JSON": _ALL - _WIRE_ONLY,
 }
 """The rules of each category."""
 
-_Check = TypeVar("_Check")
+_Key = TypeVar("_Key")
 _Part = TypeVar("_Part")
 _Pairs: TypeAlias = Iterator[tuple[_Part, _Part]]
 
@@ -120,28 +113,24 @@ def _changed(image: Image, other: Image, both: Iterable[File]) -> Iterable[File]
     return chain(both, (file for name, file in image.files.items() if name not in other.files))
 
 
-_Key = TypeVar("_Key")
-
-
 def _common(before: Mapping[_Key, _Part], after: Mapping[_Key, _Part]) -> _Pairs[_Part]:
     return ((part, after[key]) for key, part in before.items() if key in after)
 
 
 def _violations(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
-    yield from _pairwise(change.pairs, _chosen(FILE_RULES, rules))
-    yield from _pairwise(change.enums(), _chosen(ENUM_RULES, rules))
-    yield from _pairwise(change.messages(), _chosen(MESSAGE_RULES, rules))
-    yield from _pairwise(change.fields(), _chosen(FIELD_RULES, rules))
-    yield from _pairwise(change.methods(), _chosen(METHOD_RULES, rules))
+    yield from _broken(change.pairs, FILE_RULES, rules)
+    yield from _broken(change.enums(), ENUM_RULES, rules)
+    yield from _broken(change.messages(), MESSAGE_RULES, rules)
+    yield from _broken(change.fields(), FIELD_RULES, rules)
+    yield from _broken(change.methods(), METHOD_RULES, rules)
 
 
-def _chosen(table: Mapping[str, _Check], rules: frozenset[str]) -> list[_Check]:
-    return [check for rule, check in table.items() if rule in rules]
-
-
-def _pairwise(
-    pairs: Iterable[tuple[_Part, _Part]], checks: Sequence[Callable[[_Part, _Part], Iterator[Violation]]]
+def _broken(
+    pairs: Iterable[tuple[_Part, _Part]],
+    table: Mapping[str, Callable[[_Part, _Part], Iterator[Violation]]],
+    rules: frozenset[str],
 ) -> Iterator[Violation]:
+    checks = [check for rule, check in table.items() if rule in rules]
     for old, new in pairs:
         for check in checks:
             yield from check(old, new)

@@ -89,13 +89,6 @@ def violation(rule: str, message: str, *places: Place, pointer: str = "") -> Vio
     return Violation(rule, message, element.file.name, line, column, pointer)
 
 
-def same_package(old: File, new: File) -> Iterator[Violation]:
-    """FILE_SAME_PACKAGE: without its package nothing else in the file keeps its name."""
-    if old.proto.package != new.proto.package:
-        words = f'File package changed from "{old.proto.package}" to "{new.proto.package}".'
-        yield violation("FILE_SAME_PACKAGE", words, (new, "package"))
-
-
 FileRule = Callable[[File, File], Iterator[Violation]]
 FieldRule = Callable[[ProtoField, ProtoField], Iterator[Violation]]
 MessageRule = Callable[[ProtoMessage, ProtoMessage], Iterator[Violation]]
@@ -112,6 +105,13 @@ _UTF8_NOTE = (
     " Note that while string and bytes are compatible if the data is valid UTF-8, there is no way to enforce that a "
     "bytes field is UTF-8, so these fields may be incompatible."
 )
+
+
+def same_package(old: File, new: File) -> Iterator[Violation]:
+    """FILE_SAME_PACKAGE: without its package nothing else in the file keeps its name."""
+    if old.proto.package != new.proto.package:
+        words = f'File package changed from "{old.proto.package}" to "{new.proto.package}".'
+        yield violation("FILE_SAME_PACKAGE", words, (new, "package"))
 
 
 def described(field: ProtoField, *, name: bool = True) -> str:
@@ -131,45 +131,40 @@ def _kind_name(field: ProtoField) -> str:
     return KIND_NAMES[field.kind]
 
 
-def _changed_type(rule: str, old: ProtoField, new: ProtoField, note: str = "") -> Violation:
+def _changed_type(rule: str, old: ProtoField, new: ProtoField, note: str) -> Violation:
     words = f'{described(new)} changed type from "{_kind_name(old)}" to "{_kind_name(new)}".{note}'
-    return violation(rule, words, (new, "type"))
-
-
-def _changed_type_name(rule: str, old: ProtoField, new: ProtoField) -> Violation:
-    words = f'{described(new)} changed type from "{old.type_name}" to "{new.type_name}".'
     return violation(rule, words, (new, "type"))
 
 
 def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """Kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
-    if WIRE_GROUPS[old.kind] != WIRE_GROUPS[new.kind]:
-        if (old.kind, new.kind) != (STRING, BYTES):
-            note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (BYTES, STRING) else "")
-            yield _changed_type("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
-    else:
+    if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
         yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
+    elif (old.kind, new.kind) != (STRING, BYTES):
+        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (BYTES, STRING) else "")
+        yield _changed_type("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
 
 
 def wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """As on the wire, with the kinds that JSON writes apart kept apart."""
-    if WIRE_JSON_GROUPS[old.kind] != WIRE_JSON_GROUPS[new.kind]:
-        yield _changed_type("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new, _WIRE_JSON_NOTE)
-    else:
+    if WIRE_JSON_GROUPS[old.kind] == WIRE_JSON_GROUPS[new.kind]:
         yield from _compatible_type_name("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new)
+    else:
+        yield _changed_type("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new, _WIRE_JSON_NOTE)
 
 
 def _compatible_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    if old.type_name == new.type_name:
+    if old.type_name == new.type_name or not (new.kind == ENUM or new.is_message):
         return
-    if new.kind == ENUM and old.enum.proto.name == new.enum.proto.name and _holds(new.enum, old.enum):
+    # Another enum of the same name may stand in, if it has every value of the old one.
+    if (
+        new.kind == ENUM
+        and old.enum.proto.name == new.enum.proto.name
+        and old.enum.numbers().items() <= new.enum.numbers().items()
+    ):
         return
-    if new.kind == ENUM or new.is_message:
-        yield _changed_type_name(rule, old, new)
-
-
-def _holds(larger: ProtoEnum, smaller: ProtoEnum) -> bool:
-    return smaller.numbers().items() <= larger.numbers().items()
+    words = f'{described(new)} changed type from "{old.type_name}" to "{new.type_name}".'
+    yield violation(rule, words, (new, "type"))
 
 
 def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
@@ -248,20 +243,19 @@ def _field_no_delete(reserved: str) -> MessageRule:
 def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
     """MESSAGE_SAME_REQUIRED_FIELDS: the numbers labelled required."""
     required = FieldDescriptorProto.LABEL_REQUIRED
-    before = {proto.number for proto in old.proto.field if proto.label == required}
-    after = {proto.number for proto in new.proto.field if proto.label == required}
-    consequence = (
-        "Required fields must always be sent, so if one side does not know about the required field, this will "
-        "result in a breakage."
+    before, after = (
+        {proto.number for proto in side.proto.field if proto.label == required} for side in (old, new)
     )
-    for number in before - after:
-        words = f'Message "{old.proto.name}" had required field "{number}" deleted. {consequence}'
-        yield violation(
-            "MESSAGE_SAME_REQUIRED_FIELDS", words, (new, ""), pointer=f"{new.pointer}/fields/{number}"
+    for number in before ^ after:
+        what = "deleted" if number in before else "added"
+        words = (
+            f'Message "{new.proto.name}" had required field "{number}" {what}. Required fields must always be sent, so if '
+            "one side does not know about the required field, this will result in a breakage."
         )
-    for number in after - before:
-        words = f'Message "{new.proto.name}" had required field "{number}" added. {consequence}'
-        yield violation("MESSAGE_SAME_REQUIRED_FIELDS", words, (new.fields()[number], ""))
+        place = new.fields()[number] if what == "added" else new
+        yield violation(
+            "MESSAGE_SAME_REQUIRED_FIELDS", words, (place, ""), pointer=f"{new.pointer}/fields/{number}"
+        )
 
 
 def _keeps_json_format(

@@ -47,13 +47,12 @@ def to_float32(value: float) -> float:
 
 def same_default(old: ProtoField, new: ProtoField) -> bool:
     """Whether both give readers the same value, as buf compares: numbers by value whatever their type."""
-    before, after = default_of(old), default_of(new)
-    if isinstance(before, (str, bytes)) or isinstance(after, (str, bytes)):
-        return _text(before) == _text(after)
-    if {old.kind, new.kind} == {FLOAT, DOUBLE}:
-        before, after = to_float32(before), to_float32(after)
-    if isinstance(before, float) and isinstance(after, float) and math.isnan(before) and math.isnan(after):
-        return True
+    defaults = (default_of(old), default_of(new))
+    before, after = (each.encode() if isinstance(each, str) else each for each in defaults)
+    if isinstance(before, float) and isinstance(after, float):
+        if old.kind != new.kind:
+            before, after = to_float32(before), to_float32(after)
+        return before == after or (math.isnan(before) and math.isnan(after))
     return before == after
 
 
@@ -62,10 +61,6 @@ def is_zero(default: Default) -> bool:
     if isinstance(default, float):
         return default == 0 and math.copysign(1, default) > 0
     return not default
-
-
-def _text(default: Default) -> object:
-    return default.encode() if isinstance(default, str) else default
 
 
 def printed(field: ProtoField) -> str:
@@ -87,31 +82,21 @@ def printed(field: ProtoField) -> str:
     return str(value)
 
 
+_ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
+
+
 def quoted(text: str) -> str:
     """As Go's %q writes it."""
-    escapes = {
-        "\\": "\\\\",
-        '"': '\\"',
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-    }
-    out = []
-    for character in text:
-        code = ord(character)
-        if character in escapes:
-            out.append(escapes[character])
-        elif character.isprintable():
-            out.append(character)
-        elif code < 0x80:
-            out.append(f"\\x{code:02x}")
-        else:
-            out.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-    return '"' + "".join(out) + '"'
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _ESCAPES:
+        return f"\\{_ESCAPES[character]}"
+    if character.isprintable():
+        return character
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _go_float(value: float, *, single: bool) -> str:

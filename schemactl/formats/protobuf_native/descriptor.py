@@ -37,12 +37,21 @@ from schemactl.formats.protobuf_native.kinds import (
 from schemactl.formats.protobuf_native.source_map import Path, SourceMap
 
 
-class _Named:
-    """A message, enum or service: something with a full name."""
+@dataclass(slots=True, eq=False, repr=False)
+class Element:
+    """A declared part of a file.
 
-    __slots__ = ()
+    Attributes:
+        file: the one that declares it.
+        path: from the file's descriptor to its own.
+        nested_name: without the package: `Click.position`.
+        pointer: its name in pointers (see `places`).
+    """
+
     file: File
+    path: Path
     nested_name: str
+    pointer: str
 
     @property
     def full_name(self) -> str:
@@ -51,20 +60,12 @@ class _Named:
 
 
 @dataclass(eq=False, repr=False)
-class ProtoMessage(_Named):
+class ProtoMessage(Element):
     """A message, also the entry of a map."""
 
-    file: File
-    path: Path
     proto: DescriptorProto
-    nested_name: str
     parent: ProtoMessage | None
     features: Features
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        return f"/messages/{self.full_name}"
 
     @property
     def is_map_entry(self) -> bool:
@@ -75,43 +76,42 @@ class ProtoMessage(_Named):
         """By number, extensions left out."""
         return self._fields
 
-    def map_fields(self) -> Mapping[str, ProtoField]:
-        """Return the fields that are maps, by the full name of their entries' message."""
-        return self._map_fields
-
     @cached_property
     def _fields(self) -> dict[int, ProtoField]:
-        entries = frozenset(
-            f".{self.full_name}.{nested.name}"
-            for nested in self.proto.nested_type
-            if nested.options.map_entry
-        )
+        nested = self.proto.nested_type
+        entries = {f".{self.full_name}.{each.name}" for each in nested if each.options.map_entry}
         found = {}
         for index, proto in enumerate(self.proto.field):
             path = (*self.path, 2, index)
-            found[proto.number] = make_field(self.file, path, proto, self, self.features, map_entries=entries)
+            is_map = proto.type_name in entries
+            found[proto.number] = _field(self.file, path, proto, self, self.features, is_map=is_map)
         return found
-
-    @cached_property
-    def _map_fields(self) -> dict[str, ProtoField]:
-        return {field.type_name: field for field in self._fields.values() if field.cardinality == MAP}
 
     def oneofs(self) -> list[Oneof]:
         """In the order of the file, the synthetic ones of proto3's `optional` left out."""
-        synthetic = {proto.oneof_index for proto in self.proto.field if proto.proto3_optional}
+        numbers: dict[int, list[int]] = {}
+        for proto in self.proto.field:
+            if proto.HasField("oneof_index") and not proto.proto3_optional:
+                numbers.setdefault(proto.oneof_index, []).append(proto.number)
         return [
-            Oneof(self, index, proto.name)
+            Oneof(
+                self.file,
+                (*self.path, 8, index),
+                f"{self.nested_name}.{proto.name}",
+                f"{self.pointer}/oneofs/{proto.name}",
+                self,
+                proto.name,
+                sorted(numbers[index]),
+            )
             for index, proto in enumerate(self.proto.oneof_decl)
-            if index not in synthetic
+            if index in numbers
         ]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ProtoField:
+class ProtoField(Element):
     """A field of a message, or an extension."""
 
-    file: File
-    path: Path
     proto: FieldDescriptorProto
     message: ProtoMessage | None
     features: Features
@@ -121,24 +121,7 @@ class ProtoField:
     @property
     def name(self) -> str:
         """Short for a field, with the package for an extension."""
-        return self.extension_name or self.proto.name
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        if self.message is None or self.proto.extendee:
-            return f"/extensions/{self.extension_name}"
-        return f"{self.message.pointer}/fields/{self.proto.number}"
-
-    @property
-    def extension_name(self) -> str:
-        """The full name of an extension; "" for a field."""
-        return self.file.qualified(self.nested_name) if self.proto.extendee else ""
-
-    @property
-    def nested_name(self) -> str:
-        """Without the package: `Click.position`."""
-        return f"{self.message.nested_name}.{self.proto.name}" if self.message else self.proto.name
+        return self.full_name if self.proto.extendee else self.proto.name
 
     @property
     def type_name(self) -> str:
@@ -179,58 +162,21 @@ class ProtoField:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Oneof:
-    """A group of fields of which one is set at most."""
+class Oneof(Element):
+    """A group of fields of which one is set at most; `numbers` are its members', in order."""
 
     message: ProtoMessage
-    index: int
     name: str
-
-    @property
-    def nested_name(self) -> str:
-        """Without the package: `Click.target`."""
-        return f"{self.message.nested_name}.{self.name}"
-
-    @property
-    def file(self) -> File:
-        """The file that declares it."""
-        return self.message.file
-
-    @property
-    def path(self) -> Path:
-        """From the file's descriptor to its own."""
-        return (*self.message.path, 8, self.index)
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        return f"{self.message.pointer}/oneofs/{self.name}"
-
-    @property
-    def numbers(self) -> list[int]:
-        """The numbers of its members, in order."""
-        return sorted(
-            proto.number
-            for proto in self.message.proto.field
-            if proto.HasField("oneof_index") and proto.oneof_index == self.index
-        )
+    numbers: list[int]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ProtoEnum(_Named):
+class ProtoEnum(Element):
     """An enum."""
 
-    file: File
-    path: Path
     proto: EnumDescriptorProto
-    nested_name: str
     parent: ProtoMessage | None
     features: Features
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        return f"/enums/{self.full_name}"
 
     @property
     def is_closed(self) -> bool:
@@ -240,7 +186,15 @@ class ProtoEnum(_Named):
     def values(self) -> list[EnumValue]:
         """In the order of the file."""
         return [
-            EnumValue(self, (*self.path, 2, index), proto) for index, proto in enumerate(self.proto.value)
+            EnumValue(
+                self.file,
+                (*self.path, 2, index),
+                f"{self.nested_name}.{proto.name}",
+                f"{self.pointer}/values/{proto.name}",
+                self,
+                proto,
+            )
+            for index, proto in enumerate(self.proto.value)
         ]
 
     def numbers(self) -> dict[str, int]:
@@ -249,94 +203,65 @@ class ProtoEnum(_Named):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class EnumValue:
+class EnumValue(Element):
     """One name of one number of an enum."""
 
     enum: ProtoEnum
-    path: Path
     proto: EnumValueDescriptorProto
-
-    @property
-    def nested_name(self) -> str:
-        """Without the package: `Click.Kind.AD`."""
-        return f"{self.enum.nested_name}.{self.proto.name}"
-
-    @property
-    def file(self) -> File:
-        """The file that declares it."""
-        return self.enum.file
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        return f"{self.enum.pointer}/values/{self.proto.name}"
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Method:
+class Method(Element):
     """An RPC."""
 
     service: Service
-    path: Path
     proto: MethodDescriptorProto
-
-    @property
-    def nested_name(self) -> str:
-        """Without the package: `Clicks.List`."""
-        return f"{self.service.proto.name}.{self.proto.name}"
-
-    @property
-    def file(self) -> File:
-        """The file that declares it."""
-        return self.service.file
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        return f"{self.service.pointer}/methods/{self.proto.name}"
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Service(_Named):
+class Service(Element):
     """A service and its RPCs."""
 
-    file: File
-    path: Path
     proto: ServiceDescriptorProto
-    nested_name: str
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        return f"/services/{self.full_name}"
 
     def methods(self) -> dict[str, Method]:
         """By name."""
         return {
-            proto.name: Method(self, (*self.path, 2, index), proto)
+            proto.name: Method(
+                self.file,
+                (*self.path, 2, index),
+                f"{self.nested_name}.{proto.name}",
+                f"{self.pointer}/methods/{proto.name}",
+                self,
+                proto,
+            )
             for index, proto in enumerate(self.proto.method)
         }
 
 
-def make_field(
+def _field(
     file: File,
     path: Path,
     proto: FieldDescriptorProto,
     message: ProtoMessage | None,
     scope: Features,
     *,
-    map_entries: frozenset[str] = frozenset(),
+    is_map: bool = False,
 ) -> ProtoField:
     """Return the field `proto` in a message (or file) with the features `scope`."""
-    features = features_of(scope, proto)
-    is_map = proto.type_name in map_entries
+    features = _features(scope, proto)
     in_map_entry = message is not None and message.is_map_entry and not proto.extendee
     kind = kind_of(proto, features, is_map_part=is_map or in_map_entry)
     cardinality = MAP if is_map else cardinality_of(proto, features, kind)
-    return ProtoField(file, path, proto, message, features, kind, cardinality)
+    name = f"{message.nested_name}.{proto.name}" if message else proto.name
+    if message is None or proto.extendee:
+        pointer = f"/extensions/{file.qualified(name)}"
+    else:
+        pointer = f"{message.pointer}/fields/{proto.number}"
+    return ProtoField(file, path, name, pointer, proto, message, features, kind, cardinality)
 
 
-def features_of(
+def _features(
     scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto
 ) -> Features:
     """Return the features in force for `proto` inside something with the features `scope`."""
@@ -353,38 +278,16 @@ class Declarations:
     extensions: dict[tuple[str, int], ProtoField] = field(default_factory=dict)
 
 
-@dataclass(eq=False, repr=False)
-class File:
+class File(Element):
     """A compiled `.proto`. `proto` has no source info: that stands apart, so that equal files are equal."""
 
-    image: Image
-    proto: FileDescriptorProto
-    source_info: SourceCodeInfo
-
-    @property
-    def file(self) -> File:
-        """Itself, as every element has a file."""
-        return self
-
-    @property
-    def path(self) -> Path:
-        """Nothing: it is the start of every path."""
-        return ()
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        return "/files/" + self.name.replace("~", "~0").replace("/", "~1")
-
-    @property
-    def name(self) -> str:
-        """As other files import it."""
-        return self.proto.name
-
-    @property
-    def nested_name(self) -> str:
-        """Its name: files have no package around them."""
-        return self.proto.name
+    def __init__(self, image: Image, proto: FileDescriptorProto, source_info: SourceCodeInfo) -> None:
+        pointer = "/files/" + proto.name.replace("~", "~0").replace("/", "~1")
+        super().__init__(self, (), proto.name, pointer)
+        self.image = image
+        self.proto = proto
+        self.source_info = source_info
+        self.name: str = proto.name
 
     def qualified(self, nested_name: str) -> str:
         """Return the full name of what the file calls `nested_name`."""
@@ -413,31 +316,36 @@ class File:
     @cached_property
     def elements(self) -> tuple[ProtoMessage | ProtoEnum | ProtoField | Service, ...]:
         """Everything declared in the file, each message before what is nested in it."""
-        return tuple(self._walk())
+        services = [
+            Service(*self._place((6, index), "services", proto.name), proto)
+            for index, proto in enumerate(self.proto.service)
+        ]
+        return (*services, *self._declared_in(None))
 
-    def _walk(self) -> Iterator[ProtoMessage | ProtoEnum | ProtoField | Service]:
-        for index, service in enumerate(self.proto.service):
-            yield Service(self, (6, index), service, service.name)
-        for index, extension in enumerate(self.proto.extension):
-            yield make_field(self, (7, index), extension, None, self.features)
-        for index, enum in enumerate(self.proto.enum_type):
-            yield ProtoEnum(self, (5, index), enum, enum.name, None, features_of(self.features, enum))
-        for index, message in enumerate(self.proto.message_type):
-            yield from self._inside(message, (4, index), None)
+    def _declared_in(self, parent: ProtoMessage | None) -> Iterator[ProtoMessage | ProtoEnum | ProtoField]:
+        """Yield what is declared at the top of the file, or inside of `parent`."""
+        # The field numbers are those of FileDescriptorProto, and of DescriptorProto.
+        path: Path
+        if parent is None:
+            path, scope, prefix, numbers = (), self.features, "", (7, 5, 4)
+        else:
+            path, scope, prefix, numbers = parent.path, parent.features, f"{parent.nested_name}.", (6, 4, 3)
+        holder = self.proto if parent is None else parent.proto
+        for index, extension in enumerate(holder.extension):
+            yield _field(self, (*path, numbers[0], index), extension, parent, scope)
+        for index, enum in enumerate(holder.enum_type):
+            place = self._place((*path, numbers[1], index), "enums", prefix + enum.name)
+            yield ProtoEnum(*place, enum, parent, _features(scope, enum))
+        nested = self.proto.message_type if parent is None else parent.proto.nested_type
+        for index, proto in enumerate(nested):
+            place = self._place((*path, numbers[2], index), "messages", prefix + proto.name)
+            message = ProtoMessage(*place, proto, parent, _features(scope, proto))
+            yield message
+            yield from self._declared_in(message)
 
-    def _inside(
-        self, proto: DescriptorProto, path: Path, parent: ProtoMessage | None
-    ) -> Iterator[ProtoMessage | ProtoEnum | ProtoField]:
-        scope, features = (f"{parent.nested_name}.", parent.features) if parent else ("", self.features)
-        message = ProtoMessage(self, path, proto, scope + proto.name, parent, features_of(features, proto))
-        yield message
-        for index, extension in enumerate(proto.extension):
-            yield make_field(self, (*path, 6, index), extension, message, message.features)
-        for index, enum in enumerate(proto.enum_type):
-            name = f"{message.nested_name}.{enum.name}"
-            yield ProtoEnum(self, (*path, 4, index), enum, name, message, features_of(message.features, enum))
-        for index, nested in enumerate(proto.nested_type):
-            yield from self._inside(nested, (*path, 3, index), message)
+    def _place(self, path: Path, noun: str, nested_name: str) -> tuple[File, Path, str, str]:
+        """Return the first arguments of an `Element`."""
+        return self, path, nested_name, f"/{noun}/{self.qualified(nested_name)}"
 
 
 @dataclass(eq=False, repr=False)
@@ -469,6 +377,21 @@ class Image:
             found.setdefault(extendee, {})[number] = extension
         return found
 
+    @cached_property
+    def by_pointer(self) -> dict[str, Element]:
+        """Every element by its pointer; of two with one pointer the first."""
+        declared = self.declared
+        extensions = {field.pointer: field for field in declared.extensions.values()}
+        found: dict[str, Element] = {**{file.pointer: file for file in self.files.values()}, **extensions}
+        for message in declared.messages.values():
+            parts: list[Element] = [message, *message.fields().values(), *message.oneofs()]
+            found.update((part.pointer, part) for part in parts)
+        for enum in declared.enums.values():
+            found.update((part.pointer, part) for part in (enum, *enum.values()))
+        for service in declared.services.values():
+            found.update((part.pointer, part) for part in (service, *service.methods().values()))
+        return found
+
     def message(self, full_name: str) -> ProtoMessage:
         """KeyError: no file declares it."""
         return self.declared.messages[full_name]
@@ -483,13 +406,14 @@ def declared_by(files: Iterable[File]) -> Declarations:
     found = Declarations()
     for file in files:
         for element in file.elements:
-            if isinstance(element, ProtoMessage):
-                found.messages.setdefault(element.full_name, element)
-            elif isinstance(element, ProtoEnum):
-                found.enums.setdefault(element.full_name, element)
-            elif isinstance(element, Service):
-                found.services.setdefault(element.full_name, element)
-            else:
-                key = element.proto.extendee.removeprefix("."), element.proto.number
-                found.extensions.setdefault(key, element)
+            match element:
+                case ProtoMessage():
+                    found.messages.setdefault(element.full_name, element)
+                case ProtoEnum():
+                    found.enums.setdefault(element.full_name, element)
+                case Service():
+                    found.services.setdefault(element.full_name, element)
+                case ProtoField():
+                    key = element.proto.extendee.removeprefix("."), element.proto.number
+                    found.extensions.setdefault(key, element)
     return found

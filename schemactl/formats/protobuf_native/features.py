@@ -5,8 +5,7 @@ proto2 and proto3 are editions, too: `syntax` picks the defaults (protobuf's "Fe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from google.protobuf.descriptor_pb2 import (
     EDITION_2023,
@@ -20,6 +19,9 @@ from google.protobuf.descriptor_pb2 import (
     FileOptions,
     MessageOptions,
 )
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 JAVA_FEATURES = 1001
 """Field number of the extension `pb.java` of FeatureSet."""
@@ -118,11 +120,14 @@ def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
 
     Read from the wire: the extension's own class may or may not be registered in this process.
     """
-    found: dict[int, int] = {}
-    for field, value in _fields(features.SerializeToString()):
-        if field == number and isinstance(value, bytes):
-            found |= {inner: content for inner, content in _fields(value) if isinstance(content, int)}
-    return found
+    contents = [value for field, value in _fields(features.SerializeToString()) if field == number]
+    return {
+        field: value
+        for content in contents
+        if isinstance(content, bytes)
+        for field, value in _fields(content)
+        if isinstance(value, int)
+    }
 
 
 def field_numbers(features: FeatureSet) -> set[int]:
@@ -130,26 +135,11 @@ def field_numbers(features: FeatureSet) -> set[int]:
     return {field for field, _ in _fields(features.SerializeToString())}
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield number and value of each varint and length-delimited field (a FeatureSet holds no others)."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        number, wire_type = tag >> 3, tag & 7
-        value, at = _varint(data, at)
-        if wire_type == 0:
-            yield number, value
-        else:
-            yield number, data[at : at + value]
-            at += value
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at `at`, and where it ends; an overlong or cut one ends with the data."""
-    value = shift = 0
-    for end in range(at, len(data)):
-        value |= (data[end] & 0x7F) << shift
-        shift += 7
-        if not data[end] & 0x80:
-            return value, end + 1
-    return value, len(data)
+def _fields(data: bytes) -> list[tuple[int, object]]:
+    """Return number and value of each field in a serialized message; nothing of what is none."""
+    try:
+        # To a message without fields all are unknown.
+        unknown: Any = UnknownFieldSet(Empty.FromString(data))
+        return [(field.field_number, field.data) for field in unknown]
+    except DecodeError:
+        return []

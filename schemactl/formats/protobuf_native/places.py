@@ -14,13 +14,13 @@ A pointer names what it means and not where it lies, so that it survives edits a
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from schemactl.errors import Source
 from schemactl.formats.protobuf_native.descriptor import (
+    Element,
     EnumValue,
     File,
     Image,
@@ -34,46 +34,14 @@ from schemactl.formats.protobuf_native.kinds import MAP, REPEATED
 from schemactl.formats.protobuf_native.source_map import Path, Span
 from schemactl.model import Locator
 
-
-class Element(Protocol):
-    """A part of an image that has a place of its own."""
-
-    @property
-    def file(self) -> File:
-        """The file that declares it."""
-        ...
-
-    @property
-    def path(self) -> Path:
-        """From the file's descriptor to its own."""
-        ...
-
-    @property
-    def pointer(self) -> str:
-        """Its name in pointers."""
-        ...
-
-    @property
-    def nested_name(self) -> str:
-        """Its name without the package."""
-        ...
-
-
 Place: TypeAlias = tuple[Element, str]
 """A part of an element by its label, the element as a whole by ""."""
 
 # From an element's descriptor to the part a label means. Where the tuple is split, its first half leads to an options'
 # `features`: any piece of text about these will do.
 _LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
-    ProtoField: {
-        "name": ((), (1,)),
-        "default": ((), (7,)),
-        "json_name": ((), (10,)),
-    },
-    ProtoMessage: {
-        "message_set_wire_format": ((), (7, 1)),
-        "json_format": ((7, 12), (6,)),
-    },
+    ProtoField: {"name": ((), (1,)), "type": ((), (5,)), "default": ((), (7,)), "json_name": ((), (10,))},
+    ProtoMessage: {"message_set_wire_format": ((), (7, 1)), "json_format": ((7, 12), (6,))},
     ProtoEnum: {"enum_type": ((3, 7), (2,)), "json_format": ((3, 7), (6,))},
     EnumValue: {"number": ((), (2,))},
     Method: {"input_type": ((), (2,)), "output_type": ((), (3,)), "idempotency_level": ((), (4, 34))},
@@ -98,17 +66,11 @@ def span_of(place: Place) -> Span | None:
         found = file.places.span((*prefix, *rest)) or (_nearest(file, prefix, rest) if features else None)
     else:
         found = file.places.span(element.path) if element.path else None
-    message = (
-        element
-        if isinstance(element, ProtoMessage)
-        else element.message
-        if isinstance(element, ProtoField)
-        else None
-    )
-    if found is None and message is not None and message.is_map_entry and message.parent is not None:
-        field = message.parent.map_fields().get(message.full_name)
-        return span_of((field, "type")) if field else None
-    return found
+    message = element.message if isinstance(element, ProtoField) else element
+    if found or not isinstance(message, ProtoMessage) or not message.is_map_entry or message.parent is None:
+        return found
+    fields = (field for field in message.parent.fields().values() if field.type_name == message.full_name)
+    return next((span_of((field, "type")) for field in fields), None)
 
 
 def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
@@ -123,70 +85,17 @@ def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
 
 def find(image: Image, pointer: str) -> Place | None:
     """Return the nearest place to `pointer` that `image` has: the part, its element, or what encloses it. None: nothing."""
-    tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
-    if len(tokens) < 2:
-        return None
-    noun, name, *rest = tokens
-    return _NOUNS[noun](image, name, rest) if noun in _NOUNS else None
-
-
-def _find_file(image: Image, name: str, rest: Sequence[str]) -> Place | None:
-    file = image.files.get(name)
-    return _labelled(file, rest) if file else None
-
-
-def _find_extension(image: Image, name: str, rest: Sequence[str]) -> Place | None:
-    named = (field for field in image.declared.extensions.values() if field.extension_name == name)
-    extension = next(named, None)
-    return _labelled(extension, rest) if extension else None
-
-
-def _find_service(image: Image, name: str, rest: Sequence[str]) -> Place | None:
-    service = image.declared.services.get(name)
-    if service and rest[:1] == ["methods"] and (method := service.methods().get("".join(rest[1:2]))):
-        return _labelled(method, rest[2:])
-    return (service, "") if service else None
-
-
-def _find_enum(image: Image, name: str, rest: Sequence[str]) -> Place | None:
-    enum = image.declared.enums.get(name)
-    if enum is None:
-        return _find_message(image, name.rpartition(".")[0], ())
-    values = {value.proto.name: value for value in enum.values()} if rest[:1] == ["values"] else {}
-    value = values.get("".join(rest[1:2]))
-    return _labelled(value, rest[2:]) if value else _labelled(enum, rest)
-
-
-def _find_message(image: Image, name: str, rest: Sequence[str]) -> Place | None:
-    while name and name not in image.declared.messages:
-        # Of a message that is gone, the one around it is the nearest.
-        name, rest = name.rpartition(".")[0], ()
-    if not name:
-        return None
-    message = image.message(name)
-    noun, part = rest[0] if rest else "", "".join(rest[1:2])
-    if noun == "fields" and _NUMBER.fullmatch(part) and (known := message.fields().get(int(part))):
-        return _labelled(known, rest[2:])
-    if noun == "oneofs":
-        return next((oneof for oneof in message.oneofs() if oneof.name == part), message), ""
-    return _labelled(message, rest)
-
-
-_NUMBER = re.compile(r"[0-9]{1,9}")
-
-_NOUNS: Mapping[str, Callable[[Image, str, Sequence[str]], Place | None]] = {
-    "messages": _find_message,
-    "enums": _find_enum,
-    "extensions": _find_extension,
-    "services": _find_service,
-    "files": _find_file,
-}
-
-
-def _labelled(element: Element, rest: Sequence[str]) -> Place:
-    label = rest[0] if rest else ""
-    known = label in _LABELS.get(type(element), {}) or (isinstance(element, ProtoField) and label == "type")
-    return element, label if known else ""
+    around, label = pointer, ""
+    while around:
+        element = image.by_pointer.get(around)
+        if element is not None:
+            return element, label if label in _LABELS.get(type(element), ()) else ""
+        around, _, label = around.rpartition("/")
+        if around in ("/messages", "/enums"):
+            # Of a message or enum that is gone, the message around it is the nearest.
+            parent = label.rpartition(".")[0]
+            around, label = parent and f"/messages/{parent}", ""
+    return None
 
 
 def locator(
