@@ -8,8 +8,8 @@ from protobuf_corpus import descriptor_sets, public
 from schemactl.errors import Source
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
+from schemactl.formats.protobuf_native.descriptor import Span
 from schemactl.formats.protobuf_native.places import field_path, find, source_at
-from schemactl.formats.protobuf_native.source_map import Span
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage

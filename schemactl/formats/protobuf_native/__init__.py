@@ -108,8 +108,10 @@ class ProtobufNativeSpec(TypeSpec):
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the message as protobuf's own parser reads it."""
+        sample = load("sample")
+        message = sample.message_class(load("wrapper").parse(info.schema))
         try:
-            text: str = load("sample").read(wire.payload or b"", info.schema)
+            text: str = sample.json_text(sample.parsed(wire.payload or b"", message))
         except ValueError as error:
             raise ReaderFailure(f"the message is rejected: {error}") from None
         return text

@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from google.protobuf.descriptor_pb2 import EDITION_2023, EDITION_2024, FeatureSet
 
@@ -23,21 +23,6 @@ from schemactl.formats.protobuf_native.features import (
     field_numbers,
 )
 from schemactl.formats.protobuf_native.kinds import ENUM, MAP, REQUIRED, STRING
-
-AdvancedRule: TypeAlias = Literal[
-    "ROOT_MESSAGE_CHANGED",
-    "UNSUPPORTED_FEATURE",
-    "FIELD_NUMBER_CHANGED",
-    "REQUIRED_FIELD_NOT_GUARANTEED",
-    "ONEOF_CONFLICT",
-    "MAP_CHANGED",
-    "CARDINALITY_CHANGED",
-    "TYPE_CHANGED",
-    "DEFAULT_CHANGED",
-    "UTF8_VALIDATION_ADDED",
-    "ENUM_VALUE_NOT_READABLE",
-    "COMPARISON_LIMIT_EXCEEDED",
-]
 
 _MAX_PATH_LENGTH: Final = 768
 _MAX_WORK: Final = 100_000
@@ -53,7 +38,7 @@ class AdvancedViolation:
         pointer: the same place for `places.find`.
     """
 
-    rule: AdvancedRule
+    rule: str
     path: str
     pointer: str
 
@@ -65,11 +50,7 @@ def below(path: str, part: ProtoField | Oneof) -> str:
 
 
 class WorkLimitReached(Exception):
-    """The checker stops comparing here."""
-
-    def __init__(self, violation: AdvancedViolation) -> None:
-        super().__init__(violation.path)
-        self.violation = violation
+    """The checker stops comparing: its argument is the violation."""
 
 
 class Work:
@@ -89,17 +70,13 @@ class Work:
             raise WorkLimitReached(AdvancedViolation("COMPARISON_LIMIT_EXCEEDED", path, at.pointer))
         self.done += units
 
-    def set_limit(self) -> None:
-        """Limit further work to a multiple of what it took to look at both graphs."""
-        self.limit = min(_MAX_WORK, self.done * _WORK_PER_GRAPH)
-
 
 def advanced_violations(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[AdvancedViolation]:
     """Yield every violation that the checker finds, in its order."""
     try:
         yield from _compare(reader, writer, Work())
     except WorkLimitReached as exhausted:
-        yield exhausted.violation
+        yield exhausted.args[0]
 
 
 def _compare(reader: ProtoMessage, writer: ProtoMessage, work: Work) -> Iterator[AdvancedViolation]:
@@ -112,8 +89,9 @@ def _compare(reader: ProtoMessage, writer: ProtoMessage, work: Work) -> Iterator
         yield AdvancedViolation("ROOT_MESSAGE_CHANGED", writer.full_name, reader.pointer)
         return
     for root in (writer, reader):
-        yield from _unsupported(root, work)
-    work.set_limit()
+        yield from _SupportWalk(root, work).violations()
+    # From here on a multiple of what it took to look at both graphs.
+    work.limit = min(_MAX_WORK, work.done * _WORK_PER_GRAPH)
     work.charge(1, writer.full_name, reader)
     queue = deque([(writer, reader, writer.full_name)])
     seen = {(writer.full_name, reader.full_name)}
@@ -161,9 +139,9 @@ def _compare_messages(
             yield AdvancedViolation("ONEOF_CONFLICT", below(path, oneof), oneof.pointer)
 
 
-def _broken_rule(writer: ProtoField, reader: ProtoField) -> AdvancedRule | None:
+def _broken_rule(writer: ProtoField, reader: ProtoField) -> str | None:
     """Return the first rule that a pair of fields breaks, the messages they hold left out."""
-    rule: AdvancedRule | None = None
+    rule = None
     if (writer.cardinality == MAP) != (reader.cardinality == MAP):
         rule = "MAP_CHANGED"
     elif writer.is_repeated != reader.is_repeated:
@@ -208,17 +186,8 @@ def _readable(writer: ProtoEnum, reader: ProtoEnum) -> bool:
     return writer.is_closed and set(before.values()) <= set(after.values())
 
 
-def _unsupported(root: ProtoMessage, work: Work) -> Iterator[AdvancedViolation]:
-    """Yield what the checker does not support below `root`, in the order of its walk.
-
-    Raises:
-        WorkLimitReached: there is more to look at than the checker looks at.
-    """
-    return _SupportWalk(root, work).violations()
-
-
 class _SupportWalk:
-    """A walk over what a root message reaches, breadth first, each message, enum, file and scope once."""
+    """What the checker does not support below a root message: breadth first, each message, enum, file and scope once."""
 
     def __init__(self, root: ProtoMessage, work: Work) -> None:
         self._root = root

@@ -11,13 +11,8 @@ from dataclasses import dataclass
 
 from google.protobuf.descriptor_pb2 import EDITION_PROTO2, FeatureSet, FieldDescriptorProto, MethodOptions
 
-from schemactl.formats.protobuf_native.default import (
-    can_have_default,
-    default_of,
-    is_zero,
-    printed,
-    same_default,
-)
+from schemactl.formats.protobuf_native import kinds
+from schemactl.formats.protobuf_native.default import printed, same_default
 from schemactl.formats.protobuf_native.descriptor import (
     EnumValue,
     File,
@@ -27,29 +22,22 @@ from schemactl.formats.protobuf_native.descriptor import (
     ProtoMessage,
 )
 from schemactl.formats.protobuf_native.features import JSON_FORMATS, edition_of
-from schemactl.formats.protobuf_native.kinds import (
-    BYTES,
-    ENUM,
-    EXPLICIT,
-    GROUP,
-    IMPLICIT,
-    KIND_NAMES,
-    MAP,
-    REPEATED,
-    REQUIRED,
-    STRING,
-    Kind,
-)
 from schemactl.formats.protobuf_native.places import Place, span_of
 from schemactl.formats.protobuf_native.wire import WIRE_GROUPS, grouped
 
-WIRE_JSON_GROUPS: Mapping[Kind, int] = grouped(
+WIRE_JSON_GROUPS: Mapping[kinds.Kind, int] = grouped(
     "int32 uint32", "int64 uint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
 """As WIRE_GROUPS, for JSON."""
 
-WIRE_CARDINALITIES = {EXPLICIT: 1, IMPLICIT: 1, REQUIRED: 2, REPEATED: 3, MAP: 3}
-WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {MAP: 4}
+WIRE_CARDINALITIES = {
+    kinds.EXPLICIT: 1,
+    kinds.IMPLICIT: 1,
+    kinds.REQUIRED: 2,
+    kinds.REPEATED: 3,
+    kinds.MAP: 3,
+}
+WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {kinds.MAP: 4}
 
 MAX_FIELD_NUMBER = 2**29 - 1
 MAX_MESSAGE_SET_NUMBER = 2**31 - 2
@@ -126,9 +114,9 @@ def described(field: ProtoField, *, name: bool = True) -> str:
 
 
 def _kind_name(field: ProtoField) -> str:
-    if field.kind == GROUP and edition_of(field.file.proto) != EDITION_PROTO2:
+    if field.kind == kinds.GROUP and edition_of(field.file.proto) != EDITION_PROTO2:
         return "message (delimited encoding)"
-    return KIND_NAMES[field.kind]
+    return kinds.KIND_NAMES[field.kind]
 
 
 def _changed_type(rule: str, old: ProtoField, new: ProtoField, note: str) -> Violation:
@@ -140,8 +128,8 @@ def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation
     """Kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
     if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
         yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
-    elif (old.kind, new.kind) != (STRING, BYTES):
-        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (BYTES, STRING) else "")
+    elif (old.kind, new.kind) != (kinds.STRING, kinds.BYTES):
+        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (kinds.BYTES, kinds.STRING) else "")
         yield _changed_type("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
 
 
@@ -154,11 +142,11 @@ def wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Viol
 
 
 def _compatible_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    if old.type_name == new.type_name or not (new.kind == ENUM or new.is_message):
+    if old.type_name == new.type_name or not (new.kind == kinds.ENUM or new.is_message):
         return
     # Another enum of the same name may stand in, if it has every value of the old one.
     if (
-        new.kind == ENUM
+        new.kind == kinds.ENUM
         and old.enum.proto.name == new.enum.proto.name
         and old.enum.numbers().items() <= new.enum.numbers().items()
     ):
@@ -181,10 +169,6 @@ def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
 
 def same_default_value(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """FIELD_SAME_DEFAULT: what readers get for a field that a message does not carry."""
-    if not can_have_default(old) or not can_have_default(new):
-        return
-    if is_zero(default_of(old)) and is_zero(default_of(new)):
-        return
     if not same_default(old, new):
         words = f"{described(new)} changed default value from {printed(old)} to {printed(new)}."
         yield violation("FIELD_SAME_DEFAULT", words, (new, "default"), (new, ""))

@@ -20,9 +20,8 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.errors import InvalidSchema, SchemactlError, Source
-from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
+from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage, Span
 from schemactl.formats.protobuf_native.places import locator, source_at
-from schemactl.formats.protobuf_native.source_map import Span
 from schemactl.formats.protobuf_native.worker import worker
 from schemactl.formats.protobuf_native.wrapper import find_message, from_descriptor_set, render
 from schemactl.model import SchemaInfo, SchemaType

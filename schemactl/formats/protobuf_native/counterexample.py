@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
-from google.protobuf.json_format import MessageToJson
-from google.protobuf.message import DecodeError
-from google.protobuf.message import Message as Parsed
-from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.message import Message
 
 from schemactl.formats.protobuf_native.default import default_of
 from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
 from schemactl.formats.protobuf_native.kinds import ENUM
-from schemactl.formats.protobuf_native.sample import around, encoded, required, values
+from schemactl.formats.protobuf_native.sample import (
+    around,
+    encoded,
+    json_text,
+    message_class,
+    parsed,
+    required,
+    values,
+)
 from schemactl.formats.protobuf_native.wire import MessagePair, independent, pairs
-from schemactl.formats.protobuf_native.wrapper import ProtoDefinition, build_pool
+from schemactl.formats.protobuf_native.wrapper import ProtoDefinition
 from schemactl.verdicts import Counterexample, Incompatibility
 
 
@@ -29,7 +34,7 @@ def counterexample(
 
     None can be found where only parsers of other languages misread (Java's, of open enums in proto2 files).
     """
-    readers, writers = _classes(reader), _classes(writer)
+    readers, writers = message_class(reader), message_class(writer)
     for attempt in _attempts(incompatibility, reader.root, writer.root):
         data = around(writer.root, attempt.way, attempt.body)
         if data is None:
@@ -37,14 +42,8 @@ def counterexample(
         written = writers.FromString(data)
         result = _difference(attempt, written, readers, data)
         if result:
-            message = MessageToJson(written, preserving_proto_field_name=True, indent=None)
-            return Counterexample(message, data, result)
+            return Counterexample(json_text(written), data, result)
     return None
-
-
-def _classes(definition: ProtoDefinition) -> type[Parsed]:
-    pool = build_pool(definition.image, definition.reachable)
-    return GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +117,13 @@ def _bodies(
                 yield needed + encoded(field, value) * (2 if field.is_repeated else 1)
 
 
-def _difference(attempt: _Attempt, written: Parsed, readers: type[Parsed], data: bytes) -> str:
+def _difference(attempt: _Attempt, written: Message, readers: type[Message], data: bytes) -> str:
     """Return what the reader's parser makes of `data` in place of what was written; "" when it is the same."""
-    read = readers()
     try:
-        read.ParseFromString(data)
-        if not read.IsInitialized():
-            missing = read.FindInitializationErrors()  # type: ignore[attr-defined]  # the stubs lack it
-            return f"the message is rejected: it lacks {', '.join(missing)}"
-        before, after = _at(_view(written), attempt.way), _at(_view(read), attempt.way)
-    except (DecodeError, UnicodeDecodeError) as error:
+        read = parsed(data, readers)
+    except ValueError as error:
         return f"the message is rejected: {error}"
+    before, after = _at(_view(written), attempt.way), _at(_view(read), attempt.way)
     for field, other in zip(attempt.writer, attempt.reader, strict=False):
         number = field.proto.number
         there, here = before.get(number), after.get(number)
@@ -153,7 +148,7 @@ View: TypeAlias = dict[int, Any]
 """A message by field numbers: messages as views, lists and maps (of entries) as lists."""
 
 
-def _view(message: Parsed) -> View:
+def _view(message: Message) -> View:
     view: View = {}
     for field, value in message.ListFields():
         if field.message_type is not None and field.message_type.GetOptions().map_entry:

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from google.protobuf.text_encoding import CUnescape
 
+from schemactl.formats.protobuf_native import kinds
 from schemactl.formats.protobuf_native.descriptor import ProtoField
-from schemactl.formats.protobuf_native.kinds import BOOL, BYTES, DOUBLE, ENUM, FLOAT, STRING
 
 Default: TypeAlias = bool | int | float | str | bytes
 
@@ -22,18 +22,18 @@ def can_have_default(field: ProtoField) -> bool:
 def default_of(field: ProtoField) -> Default:
     """Return the declared default, else the zero of the type; of an enum the number, of a float the nearest 32-bit value."""
     text, given = field.proto.default_value, field.proto.HasField("default_value")
-    if field.kind == STRING:
+    if field.kind == kinds.STRING:
         return text
-    if field.kind == BYTES:
+    if field.kind == kinds.BYTES:
         return CUnescape(text)
-    if field.kind == BOOL:
+    if field.kind == kinds.BOOL:
         return text == "true"
-    if field.kind == ENUM:
+    if field.kind == kinds.ENUM:
         numbers = field.enum.numbers()
         return numbers.get(text, 0) if given else next(iter(numbers.values()), 0)
-    if field.kind in (FLOAT, DOUBLE):
+    if field.kind in (kinds.FLOAT, kinds.DOUBLE):
         value = float(text) if given else 0.0
-        return to_float32(value) if field.kind == FLOAT else value
+        return to_float32(value) if field.kind == kinds.FLOAT else value
     return int(text) if given else 0
 
 
@@ -46,8 +46,15 @@ def to_float32(value: float) -> float:
 
 
 def same_default(old: ProtoField, new: ProtoField) -> bool:
-    """Whether both give readers the same value, as buf compares: numbers by value whatever their type."""
+    """Whether both give readers the same value, as buf compares: numbers by value whatever their type.
+
+    So do fields that have no default, and those that declare none, whatever their types.
+    """
+    if not can_have_default(old) or not can_have_default(new):
+        return True
     defaults = (default_of(old), default_of(new))
+    if all(map(is_zero, defaults)):
+        return True
     before, after = (each.encode() if isinstance(each, str) else each for each in defaults)
     if isinstance(before, float) and isinstance(after, float):
         if old.kind != new.kind:
@@ -66,7 +73,7 @@ def is_zero(default: Default) -> bool:
 def printed(field: ProtoField) -> str:
     """Return the default as buf prints it (Go's %v and %q)."""
     value = default_of(field)
-    if field.kind == ENUM:
+    if field.kind == kinds.ENUM:
         enum = field.enum
         name = next(name for name, number in enum.numbers().items() if number == value)
         return f"{enum.proto.name}.{name}"
@@ -78,7 +85,7 @@ def printed(field: ProtoField) -> str:
         case str():
             return quoted(value)
         case float():
-            return _go_float(value, single=field.kind == FLOAT)
+            return _go_float(value, single=field.kind == kinds.FLOAT)
     return str(value)
 
 

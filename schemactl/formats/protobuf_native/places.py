@@ -26,12 +26,13 @@ from schemactl.formats.protobuf_native.descriptor import (
     Image,
     Method,
     Oneof,
+    Path,
     ProtoEnum,
     ProtoField,
     ProtoMessage,
+    Span,
 )
 from schemactl.formats.protobuf_native.kinds import MAP, REPEATED
-from schemactl.formats.protobuf_native.source_map import Path, Span
 from schemactl.model import Locator
 
 Place: TypeAlias = tuple[Element, str]

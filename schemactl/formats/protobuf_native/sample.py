@@ -8,24 +8,13 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from google.protobuf.json_format import MessageToJson
-from google.protobuf.message import DecodeError
-from google.protobuf.message import Message as Parsed
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from schemactl.formats.protobuf_native import kinds
 from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
-from schemactl.formats.protobuf_native.kinds import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    ENUM,
-    FLOAT,
-    GROUP,
-    KIND_NAMES,
-    REQUIRED,
-    STRING,
-)
 from schemactl.formats.protobuf_native.wire import fields_of
-from schemactl.formats.protobuf_native.wrapper import build_pool, parse
+from schemactl.formats.protobuf_native.wrapper import ProtoDefinition, build_pool, parse
 
 Value: TypeAlias = int | float | str | bytes | None
 """What a field is given; None: an empty message."""
@@ -53,42 +42,50 @@ def messages(schema: bytes) -> Iterator[bytes]:
         yield needed
 
 
-def read(data: bytes, schema: bytes) -> str:
-    """Return the message in `data` as JSON text.
+def message_class(definition: ProtoDefinition) -> type[Message]:
+    """Return protobuf's own class of the root message."""
+    pool = build_pool(definition.image, definition.reachable)
+    return GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
+
+
+def parsed(data: bytes, message: type[Message]) -> Message:
+    """Return the message in `data`, as protobuf's own parser reads it.
 
     Raises:
         ValueError: the parser refuses it; says why.
-        InvalidSchema: the definition does not parse.
     """
-    definition = parse(schema)
-    pool = build_pool(definition.image, definition.reachable)
-    message: Parsed = GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))()
+    found = message()
     try:
-        message.ParseFromString(data)
+        found.ParseFromString(data)
     except (DecodeError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from None
-    if not message.IsInitialized():
-        missing = message.FindInitializationErrors()  # type: ignore[attr-defined]  # the stubs lack it
+    if not found.IsInitialized():
+        missing = found.FindInitializationErrors()  # type: ignore[attr-defined]  # the stubs lack it
         raise ValueError(f"it lacks {', '.join(missing)}")
+    return found
+
+
+def json_text(message: Message) -> str:
+    """Return `message` as JSON, on one line."""
     text: str = MessageToJson(message, preserving_proto_field_name=True, indent=None)
     return text
 
 
 def values(field: ProtoField) -> Iterator[Value]:
     """Values of the field's type, the most ordinary first."""
-    if field.kind == STRING:
+    if field.kind == kinds.STRING:
         yield from ("a", "")
-    elif field.kind == BYTES:
+    elif field.kind == kinds.BYTES:
         yield from (b"\xff", b"a")
-    elif field.kind in (FLOAT, DOUBLE):
+    elif field.kind in (kinds.FLOAT, kinds.DOUBLE):
         yield 1.5
-    elif field.kind == ENUM:
+    elif field.kind == kinds.ENUM:
         numbers = field.enum.numbers().values()
         yield from sorted(numbers, key=lambda number: (number == 0, abs(number)))
     elif field.is_message:
         if required(field.file.image.message(field.type_name), leave_out=set()) is not None:
             yield None
-    elif field.kind == BOOL:
+    elif field.kind == kinds.BOOL:
         yield 1
     else:
         yield from (1, 2)
@@ -104,7 +101,7 @@ def _required(
 ) -> bytes | None:
     out = b""
     for number, field in fields_of(message).items():
-        if field.cardinality != REQUIRED or number in leave_out:
+        if field.cardinality != kinds.REQUIRED or number in leave_out:
             continue
         if field.is_message:
             name = field.type_name
@@ -140,32 +137,36 @@ def around(root: ProtoMessage, way: Sequence[int], body: bytes) -> bytes | None:
 
 def encoded(field: ProtoField, value: Value) -> bytes:
     """`value` in protobuf's binary form, with its tag."""
-    number, name = field.proto.number, KIND_NAMES[field.kind]
+    number, name = field.proto.number, kinds.KIND_NAMES[field.kind]
     if value is None:
         body = required(field.file.image.message(field.type_name), leave_out=set())
         return _wrapped(field, body or b"")
     if isinstance(value, (str, bytes)):
         return _wrapped(field, value.encode() if isinstance(value, str) else value)
-    if field.kind in (FLOAT, DOUBLE):
-        return (
-            _tag(number, 5, struct.pack("<f", value))
-            if field.kind == FLOAT
-            else _tag(number, 1, struct.pack("<d", value))
-        )
+    if name in _FIXED:
+        wire_type, form = _FIXED[name]
+        return _tag(number, wire_type, struct.pack(form, value))
     integer = int(value)
-    if name.endswith("fixed32"):
-        return _tag(number, 5, struct.pack("<I", integer & 0xFFFFFFFF))
-    if name.endswith("fixed64"):
-        return _tag(number, 1, struct.pack("<Q", integer & 0xFFFFFFFFFFFFFFFF))
     if name.startswith("sint"):
         integer = (integer << 1) ^ (integer >> 63)
     return _tag(number, 0, _varint(integer & 0xFFFFFFFFFFFFFFFF))
 
 
+_FIXED: Final = {
+    "float": (5, "<f"),
+    "double": (1, "<d"),
+    "fixed32": (5, "<I"),
+    "sfixed32": (5, "<i"),
+    "fixed64": (1, "<Q"),
+    "sfixed64": (1, "<q"),
+}
+"""Wire type and form of the kinds of fixed size."""
+
+
 def _wrapped(field: ProtoField, body: bytes) -> bytes:
     """`body` as a string, bytes or message of `field`."""
     number = field.proto.number
-    if field.kind == GROUP:
+    if field.kind == kinds.GROUP:
         return _tag(number, 3, body) + _tag(number, 4, b"")
     return _tag(number, 2, _varint(len(body)) + body)
 

@@ -23,28 +23,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.protobuf_native.default import (
-    can_have_default,
-    default_of,
-    is_zero,
-    printed,
-    same_default,
-)
+from schemactl.formats.protobuf_native import kinds
+from schemactl.formats.protobuf_native.default import printed, same_default
 from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoField, ProtoMessage
-from schemactl.formats.protobuf_native.kinds import BYTES, ENUM, KIND_NAMES, REQUIRED, STRING, Kind
 from schemactl.verdicts import Incompatibility
 
 MAX_PAIRS: Final = 20_000
 """Of messages that meet: no real definition has as many, and one made for it would keep us for hours."""
 
 
-def grouped(*groups: str) -> dict[Kind, int]:
+def grouped(*groups: str) -> dict[kinds.Kind, int]:
     """Return a number for each kind; kinds that `groups` name together share it."""
     numbers = {name: index for index, group in enumerate(groups) for name in group.split()}
-    return {kind: numbers.get(name, len(groups) + kind) for kind, name in KIND_NAMES.items()}
+    return {kind: numbers.get(name, len(groups) + kind) for kind, name in kinds.KIND_NAMES.items()}
 
 
-WIRE_GROUPS: Final[Mapping[Kind, int]] = grouped(
+WIRE_GROUPS: Final[Mapping[kinds.Kind, int]] = grouped(
     "int32 int64 uint32 uint64 bool", "sint32 sint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
 """Kinds of which a reader of one makes sense of another's bytes."""
@@ -106,7 +100,7 @@ def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incom
             if written is None:
                 continue
             yield from _field(read, written)
-            if read.is_closed_enum and written.kind == ENUM and _is_alike(read, written):
+            if read.is_closed_enum and written.kind == kinds.ENUM and _is_alike(read, written):
                 types = read.type_name, written.type_name
                 if types not in enums:
                     enums.add(types)
@@ -121,8 +115,8 @@ def fields_of(message: ProtoMessage) -> Mapping[int, ProtoField]:
 
 def _shares_bytes(reader: ProtoField, writer: ProtoField) -> bool:
     return WIRE_GROUPS[reader.kind] == WIRE_GROUPS[writer.kind] or (writer.kind, reader.kind) == (
-        STRING,
-        BYTES,
+        kinds.STRING,
+        kinds.BYTES,
     )
 
 
@@ -140,7 +134,9 @@ def _message(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibi
         )
     written = fields_of(writer)
     for number, field in fields_of(reader).items():
-        if field.cardinality != REQUIRED or (number in written and written[number].cardinality == REQUIRED):
+        if field.cardinality != kinds.REQUIRED or (
+            number in written and written[number].cardinality == kinds.REQUIRED
+        ):
             continue
         lack = "does not require it" if number in written else "does not have it"
         yield Incompatibility(
@@ -170,28 +166,22 @@ def independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
 def _field(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
     """Yield the nearest reason why a field is not read as the one of its number was written."""
     if not _shares_bytes(reader, writer):
-        kinds = f"is written as {KIND_NAMES[writer.kind]} and read as {KIND_NAMES[reader.kind]}"
+        types = f"is written as {kinds.KIND_NAMES[writer.kind]} and read as {kinds.KIND_NAMES[reader.kind]}"
         yield Incompatibility(
-            "FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_called(reader)} {kinds}"
+            "FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_called(reader)} {types}"
         )
     elif reader.is_repeated != writer.is_repeated:
         shapes = f"is written as {_shape(writer)} and read as {_shape(reader)}"
         yield Incompatibility(
             "FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_called(reader)} {shapes}"
         )
-    elif writer.cardinality != REQUIRED and not _same_default(reader, writer):
+    elif writer.cardinality != kinds.REQUIRED and not same_default(writer, reader):
         values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
         yield Incompatibility(
             "FIELD_SAME_DEFAULT",
             f"{reader.pointer}/default",
             f"{_called(reader)} defaults to {values} when it is not set",
         )
-
-
-def _same_default(reader: ProtoField, writer: ProtoField) -> bool:
-    if not can_have_default(reader) or not can_have_default(writer):
-        return True
-    return (is_zero(default_of(reader)) and is_zero(default_of(writer))) or same_default(writer, reader)
 
 
 def _unreadable_values(reader: ProtoEnum, writer: ProtoEnum) -> Iterator[Incompatibility]:

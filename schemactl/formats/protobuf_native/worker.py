@@ -21,7 +21,6 @@ class Worker:
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.command = tuple(command)
         self.is_well = True
         self._process = subprocess.Popen(  # noqa: S603  our own script, no shell
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -68,37 +67,33 @@ class Worker:
         return answer.decode().strip()
 
 
-_kept: list[Worker] = []
-"""The worker of the innermost `kept`, once it has been asked."""
-
-_depth: list[None] = []
-"""One entry for each `kept` that is open."""
+_kept: list[dict[tuple[str, ...], Worker]] = []
+"""Inside of `kept` one dictionary: the processes that wait, by their commands."""
 
 
 @contextmanager
 def kept() -> Iterator[None]:
     """Inside, all calls share one process, if any asks."""
-    _depth.append(None)
+    if _kept:
+        yield
+        return
+    _kept.append({})
     try:
         yield
     finally:
-        _depth.pop()
-        while _kept and not _depth:
-            _kept.pop().close()
+        for waiting in _kept.pop().values():
+            waiting.close()
 
 
 @contextmanager
 def worker(command: Sequence[str]) -> Iterator[Worker]:
     """Run `command` in a process, or in the one that is kept."""
-    running = next((each for each in _kept if each.command == tuple(command)), None)
-    if running is None:
-        running = Worker(command)
-    else:
-        _kept.remove(running)
+    waiting = _kept[0] if _kept else {}
+    running = waiting.pop(tuple(command), None) or Worker(command)
     try:
         yield running
     finally:
-        if _depth and running.is_well:
-            _kept.append(running)
+        if _kept and running.is_well:
+            waiting[tuple(command)] = running
         else:
             running.close()

@@ -9,13 +9,13 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from graphlib import CycleError, TopologicalSorter
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
-    FieldDescriptorProto,
     FileDescriptorProto,
     FileDescriptorSet,
 )
@@ -215,22 +215,19 @@ def _reachable(image: Image, name: str) -> Iterator[str]:
     Raises:
         InvalidSchema: an import is missing, or files import each other.
     """
-    done: set[str] = set()
-    entered: set[str] = set()
-    todo = [(name, False)]
+    imports: dict[str, Sequence[str]] = {}
+    todo = [name]
     while todo:
-        current, is_done = todo.pop()
-        if is_done:
-            done.add(current)
-            yield current
-        elif current not in image.files:
+        current = todo.pop()
+        if current not in image.files:
             raise InvalidSchema(f"the descriptor set does not have {current}, which is imported")
-        elif current not in done:
-            if current in entered:
-                raise InvalidSchema(f"{current} imports itself, directly or through others")
-            entered.add(current)
-            todo.append((current, True))
-            todo.extend((dependency, False) for dependency in reversed(image.files[current].proto.dependency))
+        if current not in imports:
+            imports[current] = image.files[current].proto.dependency
+            todo.extend(imports[current])
+    try:
+        yield from TopologicalSorter(imports).static_order()
+    except CycleError as error:
+        raise InvalidSchema(f"{error.args[1][0]} imports itself, directly or through others") from None
 
 
 def build_pool(image: Image, names: Collection[str]) -> DescriptorPool:
@@ -257,20 +254,16 @@ def _content(file: FileDescriptorProto) -> bytes:
         copy.ClearField(field)
     if copy.syntax == "proto2":
         copy.ClearField("syntax")
+    fields = list(copy.extension)
     todo: list[DescriptorProto] = list(copy.message_type)
-    _drop_json_names(copy.extension)
     while todo:
         message = todo.pop()
-        _drop_json_names(message.field)
-        _drop_json_names(message.extension)
+        fields += [*message.field, *message.extension]
         todo.extend(message.nested_type)
+    for each in fields:
+        if each.json_name == default_json_name(each.name):
+            each.ClearField("json_name")
     return copy.SerializeToString(deterministic=True)
-
-
-def _drop_json_names(fields: Collection[FieldDescriptorProto]) -> None:
-    for field in fields:
-        if field.json_name == default_json_name(field.name):
-            field.ClearField("json_name")
 
 
 def default_json_name(name: str) -> str:
