@@ -9,7 +9,6 @@ import subprocess
 import sys
 import venv
 import zipfile
-from dataclasses import replace
 from email import message_from_string
 from importlib import metadata
 from pathlib import Path
@@ -50,30 +49,24 @@ def test_its_version_is_the_time_of_the_approved_tip_and_later_is_newer() -> Non
     assert [".".join(map(str, number)) for number in numbers] == versions
 
 
-@pytest.mark.parametrize("version", ["1.0", "2026.3.1", "1!2.0rc1.post2.dev3+abc.7"])
-def test_its_version_can_be_said(version: str) -> None:
-    assert wheel_of(version=version).name == f"shop_schemas-{version}-py3-none-any.whl"
+def test_its_version_can_be_said_in_its_normal_form() -> None:
+    for version in ("1.0", "2026.3.1", "1!2.0rc1.post2.dev3+abc.7"):
+        assert wheel_of(version=version).name == f"shop_schemas-{version}-py3-none-any.whl"
+    for version in ("one", "v1.0", "1.0-1", "1.0/..", "1.0+Ä", "1.0 "):
+        with pytest.raises(UsageError, match="not a version of a Python package"):
+            wheel_of(version=version)
 
 
-@pytest.mark.parametrize("version", ["one", "v1.0", "1.0-1", "1.0/..", "1.0+Ä", "1.0 "])
-def test_what_is_no_version_is_refused(version: str) -> None:
-    with pytest.raises(UsageError, match="not a version of a Python package"):
-        wheel_of(version=version)
-
-
-def test_a_package_in_a_namespace_has_a_name_that_installers_take() -> None:
+def test_its_name_is_one_that_installers_take() -> None:
     generate = Generate("Acme.shop__schemas")
     files = package_files(PLAIN, generate, release=Release.R4_0)
     made = wheel(files, generate.package, PLAIN, tip=TIP, version="1", vendor=False)
     assert made.name == "acme_shop_schemas-1-py3-none-any.whl"
     assert "Acme/shop__schemas/__init__.py" in made.files
     assert "\nName: acme-shop-schemas\n" in made.files["acme_shop_schemas-1.dist-info/METADATA"]
-
-
-@pytest.mark.parametrize("package", ["größe", "_shop", "shop_"])
-def test_a_name_that_no_wheel_can_have_is_refused(package: str) -> None:
-    with pytest.raises(SchemactlError, match="which is not a valid name for a wheel"):
-        wheel({}, package, [], tip=TIP, vendor=False)
+    for wrong in ("größe", "_shop", "shop_"):
+        with pytest.raises(SchemactlError, match="which is not a valid name for a wheel"):
+            wheel({}, wrong, [], tip=TIP, vendor=False)
 
 
 def test_it_needs_what_its_run_time_needs() -> None:
@@ -92,15 +85,14 @@ def test_it_needs_what_its_run_time_needs() -> None:
     assert not any("schemactl" in name for name in carried)
 
 
-@pytest.mark.parametrize("name", ["clicks", "described", "pairs"])
-def test_it_needs_protobuf_where_a_topic_does(name: str) -> None:
-    clicks = next(one for one in ALL if one.topic.name.topic == "clicks").versions[0].info
+def test_it_needs_protobuf_where_a_topic_does() -> None:
+    topics = {one.topic.name.topic: one for one in ALL}
+    clicks = topics["clicks"].versions[0].info
     assert clicks is not None
     pair = join(key=SchemaInfo(SchemaType.STRING), value=clicks, encoding="INLINE")
-    topics = [approved("pairs", (pair,)), *ALL]
-    (one,) = (one for one in topics if one.topic.name.topic == name)
-    for vendor in (True, False):
-        assert [text for text in needed(wheel_of([one], vendor=vendor)) if text.startswith("protobuf")]
+    for one in (topics["clicks"], topics["described"], approved("pairs", (pair,))):
+        for vendor in (True, False):
+            assert [text for text in needed(wheel_of([one], vendor=vendor)) if text.startswith("protobuf")]
     assert not [text for text in needed(wheel_of()) if text.startswith("protobuf")]
 
 
@@ -128,7 +120,8 @@ def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Pat
     venv.create(tmp_path / "venv", with_pip=False)
     python = tmp_path / "venv" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "install", "--no-index", "--no-deps", str(tmp_path / made.name)], check=True)
+    install = [*pip, "install", "--no-index", "--no-deps", "--no-compile", str(tmp_path / made.name)]
+    subprocess.run(install, check=True)
     # Arrow and numpy come from the environment of the tests, as nothing is fetched.
     libraries = next(path for path in sys.path if Path(path, "pyarrow").is_dir())
     program = (
@@ -138,17 +131,12 @@ def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Pat
         "print(version('shop-schemas'), orders.decode_one(orders.encode_one({'id': 1, 'customer_id': 2}, 0), 0)['customer'])\n"
         "print(orders.Codec.__module__, [name for name in sys.modules if name.split('.')[0] == 'schemactl'])\n"
     )
-    done = subprocess.run(
-        [python, "-I", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    command = [python, "-I", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines() == ["1.4.0 2", "shop_schemas._runtime.codec.topic []"]
-    subprocess.run([*pip, "uninstall", "--yes", "shop-schemas"], check=True)
-    assert not list((tmp_path / "venv").rglob("*shop_schemas*"))
 
 
 def test_topics_and_the_commit_are_in_its_description() -> None:
-    text = wheel_of([replace(one, since="") for one in ALL]).files[
-        "shop_schemas-2026.3.1.509.dist-info/METADATA"
-    ]
+    text = wheel_of(ALL).files["shop_schemas-2026.3.1.509.dist-info/METADATA"]
     assert f"As of commit {TIP.id}" in text
     assert all(f"* {one.topic.name}\n" in text for one in ALL)

@@ -19,6 +19,7 @@ def avro(*fields: dict[str, Any], kind: SchemaType = SchemaType.AVRO) -> SchemaI
 
 
 ID = {"name": "id", "type": "int"}
+TAGS = {"type": "map", "values": {"type": "array", "items": "string"}}
 ORDERS = (
     avro(ID, {"name": "customer_id", "type": "int"}),
     avro(
@@ -29,11 +30,7 @@ ORDERS = (
     avro(
         ID,
         {"name": "customer", "type": "long", "aliases": ["customer_id"]},
-        {
-            "name": "tags",
-            "type": {"type": "map", "values": {"type": "array", "items": "string"}},
-            "default": {},
-        },
+        {"name": "tags", "type": TAGS, "default": {}},
         {"name": "größe", "type": "string", "default": "\"'\\ M"},
     ),
 )
@@ -71,40 +68,18 @@ TYPES = {
 
 
 ODD_TEXTS = (
-    "it's",
-    'say "hi"',
-    "both ' and \"",
-    "back\\slash",
-    '"""',
-    "''' and \"\"\"",
-    'ends with \\"',
-    "é ü 漢字 😀",
-    "\x00\x01\x7f\u2028",
-    "line\nbreak\ttab\r",
-    "x" * 300,
-    "{braces} {0} %s",
-    "\\",
-    "\ud800",
+    *("it's", 'say "hi"', "both ' and \"", "back\\slash", '"""', "''' and \"\"\"", 'ends with \\"', "\\"),
+    *("é ü 漢字 😀", "\x00\x01\x7f\u2028", "line\nbreak\ttab\r", "x" * 300, "{braces} {0} %s", "\ud800"),
 )
 
 
 def odd(text: str) -> SchemaInfo:
     """A definition with `text` wherever a text may be."""
-    inner = {
-        "type": "record",
-        "name": "D",
-        "fields": [
-            # Named as columns that DataFrame functions add.
-            *(
-                {"name": name, "type": "long"}
-                for name in ("payload", "key", "value", "__error", "class", "STRUCT")
-            ),
-            {
-                "name": "y" * 90,
-                "type": {"type": "map", "values": {"type": "array", "items": ["null", "string"]}},
-            },
-        ],
-    }
+    # Named as columns that DataFrame functions add.
+    names = ("payload", "key", "value", "__error", "class", "STRUCT")
+    many = {"type": "map", "values": {"type": "array", "items": ["null", "string"]}}
+    fields = [*({"name": name, "type": "long"} for name in names), {"name": "y" * 90, "type": many}]
+    inner = {"type": "record", "name": "D", "fields": fields}
     return avro(
         {"name": "id", "type": "string", "doc": text, "default": text},
         {"name": "deep", "type": ["null", inner], "default": None, text: {text: [text]}},

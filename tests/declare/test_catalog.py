@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_files import MemoryFiles
+from property_runs import EXAMPLES
 
 from schemactl.declare import load, read, read_documents, read_project
 from schemactl.declare.shapes import definitions
@@ -54,16 +55,8 @@ topic: non-persistent://shop/web/clicks
 def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
     catalog = load(MemoryFiles({"topics/a.yaml": EVERYTHING}), PROJECT)
     sales = NamespaceName("shop", "sales")
-    assert catalog.namespaces == {
-        sales: Namespace(
-            sales,
-            Policies(
-                CompatibilityStrategy.BACKWARD,
-                is_allow_auto_update_schema=False,
-                schema_validation_enforced=True,
-            ),
-        )
-    }
+    policies = Policies(CompatibilityStrategy.BACKWARD, False, True)  # noqa: FBT003  in the order of the file
+    assert catalog.namespaces == {sales: Namespace(sales, policies)}
     orders, clicks = catalog.topics.values()
     assert orders == Topic(
         TopicName("shop", "sales", "orders"),
@@ -77,16 +70,6 @@ def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
     )
     assert orders.source == Source("topics/a.yaml", 6, 8)
     assert clicks == Topic(TopicName("shop", "web", "clicks", "non-persistent"))
-
-
-def test_a_namespace_need_not_be_declared() -> None:
-    catalog = load(MemoryFiles({"topics/a.yaml": "topic: shop/sales/orders\n"}), PROJECT)
-    assert not catalog.namespaces
-    assert len(catalog.topics) == 1
-
-
-def test_what_a_file_declares_depends_on_its_content_alone() -> None:
-    assert read_documents("a.yaml", EVERYTHING.encode()) == read_documents("a.yaml", EVERYTHING.encode())
 
 
 def test_only_yaml_below_the_roots_is_read() -> None:
@@ -121,25 +104,6 @@ def test_odd_names_and_links_below_a_root_are_problems() -> None:
     ]
 
 
-def test_a_run_tells_all_problems_of_all_files_by_place() -> None:
-    files = MemoryFiles(
-        {
-            "topics/b.yaml": "topic: shop/sales/b\nschema: {type: AVRO, definition: b.avsc}\n",
-            "topics/b.avsc": '{"type": "record", "name": "B", "fields": [{"name": "b", "type": "int", "default": "1"}]}',
-            "topics/a.yaml": "topic: shop\npartitions: 0\n",
-            "topics/c.yaml": "[",
-        }
-    )
-    with pytest.raises(DeclarationError) as caught:
-        load(files, PROJECT)
-    assert [str(problem.source) for problem in caught.value.problems] == [
-        "topics/a.yaml:1:8",
-        "topics/a.yaml:2:13",
-        "topics/b.avsc:1:84",
-        "topics/c.yaml:1:2",
-    ]
-
-
 def test_a_file_with_very_many_problems_is_cut_short() -> None:
     text = "topic: shop/sales/a\n" + "".join(f"key{number}: 1\n" for number in range(1_000))
     problems = read(MemoryFiles({"topics/a.yaml": text}), PROJECT).problems
@@ -154,18 +118,9 @@ START = (
     + "---\ntopic: shop/sales/b\nschema:\n  type: AVRO\n  definition: {type: enum, name: A, symbols: [B]}\n"
 )
 AVSC = '{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "int"], "default": null}]}'
+HALF_A_CHARACTER = "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1")
 SCRAPS = st.sampled_from(
-    [
-        *"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~",
-        "---\n",
-        "<<",
-        "\0",
-        "é",
-        "\ud83d".encode("utf-16", "surrogatepass").decode("latin-1"),
-        "null",
-        ": ",
-        "\n  ",
-    ]
+    [*"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~\0é", "---\n", "<<", HALF_A_CHARACTER, "null", ": ", "\n  "]
 )
 
 
@@ -180,6 +135,7 @@ def damaged(draw: st.DrawFn, text: str) -> bytes:
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | damaged(START))
+@EXAMPLES
 def test_no_yaml_ends_in_anything_but_problems(data: bytes) -> None:
     declared = read(MemoryFiles({"topics/a.yaml": data}), PROJECT)
     assert all(problem.source.line >= 1 and problem.source.column >= 1 for problem in declared.problems)
@@ -187,6 +143,7 @@ def test_no_yaml_ends_in_anything_but_problems(data: bytes) -> None:
 
 
 @given(st.binary(max_size=60) | damaged(AVSC))
+@EXAMPLES
 def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
     files: dict[str, str | bytes] = {
         "topics/a.yaml": "topic: shop/sales/a\nschema: {type: AVRO, definition: a.avsc, references: [b.avsc]}\n",
@@ -197,12 +154,13 @@ def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
     read(MemoryFiles({**files, "topics/a.avsc": AVSC, "topics/b.avsc": data}), PROJECT)
 
 
-@given(
-    st.binary(max_size=40)
-    | damaged(
-        'version: 1\nroots: [a]\nseverities: {TYPE_MISMATCH: off}\ntargets: {a: {registry: "sqlite:x"}}\n'
-    )
+PROJECT_TEXT = (
+    'version: 1\nroots: [a]\nseverities: {TYPE_MISMATCH: off}\ntargets: {a: {registry: "sqlite:x"}}\n'
 )
+
+
+@given(st.binary(max_size=40) | damaged(PROJECT_TEXT))
+@EXAMPLES
 def test_no_project_file_ends_in_anything_but_problems(data: bytes) -> None:
     with suppress(DeclarationError):
         read_project("schemactl.yaml", data)
@@ -216,6 +174,7 @@ ANY = st.recursive(
 
 
 @given(st.sampled_from(["Topic", "Namespace", "Project"]), st.data())
+@EXAMPLES
 def test_no_value_in_any_place_is_without_words(kind: str, data: st.DataObject) -> None:
     keys = list(definitions()[f"{kind}Shape"]["properties"])
     schema = st.fixed_dictionaries(
@@ -253,7 +212,7 @@ targets:
     token_env: PULSAR_TOKEN
     ca_file: ca.pem
     namespaces: {shop/sales: shop-prod/sales}
-generate: {package: shop_schemas, out: generated, spark: "4.1"}
+generate: {package: shop_schemas, out: generated, spark: "4.1", target: prod}
 """
 
 
@@ -266,9 +225,7 @@ def test_a_project_file_is_read_with_paths_from_the_top() -> None:
         approved="origin/main",
         release=Release.R4_0,
         pulsar="4.1",
-        defaults=BrokerDefaults(
-            CompatibilityStrategy.BACKWARD, is_allow_auto_update_schema=True, schema_validation_enforced=True
-        ),
+        defaults=BrokerDefaults(CompatibilityStrategy.BACKWARD, schema_validation_enforced=True),
         severities={"NAME_MISMATCH": "warning"},
         namespace_severities={NamespaceName("shop", "sales"): {"TYPE_MISMATCH": "off"}},
         waivers="services/shop/waivers.yaml",
@@ -283,38 +240,23 @@ def test_a_project_file_is_read_with_paths_from_the_top() -> None:
                 credentials={"token_env": "PULSAR_TOKEN", "ca_file": "ca.pem"},
             ),
         },
-        generate=Generate("shop_schemas", "services/shop/generated", "4.1"),
+        generate=Generate("shop_schemas", "services/shop/generated", "4.1", target="prod"),
     )
 
 
-def test_a_project_file_of_one_line_is_a_project() -> None:
+RELEASES = {
+    "4.0": "4.0",
+    "4.0.7": "4.0",
+    "4.1": "4.0",
+    "4.2.4": "4.2",
+    "4.10": "4.2",
+    "5.0": "5.0",
+    "6.3": "5.0",
+}
+
+
+def test_another_release_is_read_as_the_nearest_lower_one() -> None:
     assert read_project("schemactl.yaml", b"version: 1\n") == Project()
-
-
-@pytest.mark.parametrize(
-    ("written", "release"),
-    [
-        ("4.0", "4.0"),
-        ("4.0.7", "4.0"),
-        ("4.1", "4.0"),
-        ("4.2.4", "4.2"),
-        ("4.10", "4.2"),
-        ("5.0", "5.0"),
-        ("6.3", "5.0"),
-    ],
-)
-def test_another_release_is_read_as_the_nearest_lower_one(written: str, release: str) -> None:
-    project = read_project("schemactl.yaml", f'version: 1\npulsar: "{written}"\n'.encode())
-    assert (project.release, project.pulsar) == (Release(release), written)
-
-
-def test_a_package_is_for_a_target_of_the_project() -> None:
-    text = 'version: 1\ntargets:\n  prod: {registry: "sqlite:r.db"}\ngenerate: {package: shop, target: prd}\n'
-    with pytest.raises(DeclarationError) as refused:
-        read_project("schemactl.yaml", text.encode())
-    assert str(refused.value) == (
-        "schemactl.yaml:4:35: `prd` is none of the project's targets\n  Fix: write prod"
-    )
-    project = read_project("schemactl.yaml", text.replace("prd", "prod").encode())
-    assert project.generate
-    assert project.generate.target == "prod"
+    for written, release in RELEASES.items():
+        project = read_project("schemactl.yaml", f'version: 1\npulsar: "{written}"\n'.encode())
+        assert (project.release, project.pulsar) == (Release(release), written)
