@@ -131,7 +131,7 @@ def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Pat
         "print(version('shop-schemas'), orders.decode_one(orders.encode_one({'id': 1, 'customer_id': 2}, 0), 0)['customer'])\n"
         "print(orders.Codec.__module__, [name for name in sys.modules if name.split('.')[0] == 'schemactl'])\n"
     )
-    command = [python, "-I", "-c", program]
+    command = [str(python), "-I", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines() == ["1.4.0 2", "shop_schemas._runtime.codec.topic []"]
 

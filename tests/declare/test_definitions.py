@@ -23,14 +23,14 @@ TOPIC = TopicName.parse("shop/sales/a")
 AVRO = "{type: AVRO, definition: a.avsc}"
 
 
-def declare(schema: str, *, apart: dict[str, Kind] | None = None, **files: str | bytes) -> Declared:
+def declare(schema: str, **files: str) -> Declared:
     """What a topic with this `schema:` line declares; `files` beside it by name, with `_` for the dot."""
     named = {f"topics/{path.replace('_', '.')}": text for path, text in files.items()}
     text = f"topic: shop/sales/a\nschema: {schema}\n"
-    return read(MemoryFiles({"topics/a.yaml": text, **named}, apart=apart), PROJECT)
+    return read(MemoryFiles({"topics/a.yaml": text, **named}), PROJECT)
 
 
-def schema_of(schema: str, **files: str | bytes) -> SchemaInfo:
+def schema_of(schema: str, **files: str) -> SchemaInfo:
     """The schema of that topic."""
     declared = declare(schema, **files)
     assert declared.problems == ()
@@ -265,8 +265,9 @@ def test_dependencies_name_every_file_read_or_missed() -> None:
 )
 def test_links_and_submodules_are_not_followed(path: str, kind: Kind, what: str) -> None:
     definition = path if path == "a.avsc" else "x/a.avsc"
-    declared = declare(f"{{type: AVRO, definition: {definition}}}", apart={f"topics/{path}": kind})
-    fixes = {each.fix for each in declared.problems if each.what == f"`topics/{path}` {what}"}
+    text = f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {definition}}}\n"
+    files = MemoryFiles({"topics/a.yaml": text}, apart={f"topics/{path}": kind})
+    fixes = {each.fix for each in read(files, PROJECT).problems if each.what == f"`topics/{path}` {what}"}
     assert fixes
     assert f"write {definition}" not in fixes
 

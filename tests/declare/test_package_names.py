@@ -23,7 +23,7 @@ def package_of(name: str) -> str | None:
     generate = read_project(
         "schemactl.yaml", f"version: 1\ngenerate: {{package: {name}}}\n".encode()
     ).generate
-    return generate and generate.package
+    return generate.package if generate else None
 
 
 def test_it_is_rejected_where_it_is_named_and_another_is_not() -> None:
