@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.early_exit import in_ci
-from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport, Fork
     from schemactl.deadline import Deadline
-    from schemactl.declare import Declared
+    from schemactl.declare import Declared, Files
     from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
     from schemactl.model import Catalog, Commit, Project, TopicName
     from schemactl.target_numbers import Judged
@@ -74,9 +74,9 @@ def check_project(
     deadline.begin("opening the repository")
     with history.Repository.open(request.directory) as repository:
         deadline.begin("reading the declared files")
-        project, files = _files(request, repository)
+        proposed, project, files = _files(request, repository, note)
         if not request.base and in_ci():
-            _require_base(request, repository, project)
+            _require_base(request, repository, proposed)
         declared, numbers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
         forked = history.read_forked(
@@ -95,14 +95,14 @@ def check_project(
         histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
         if problems := contradictions(numbers.records, declared.catalog, histories):
             raise DeclarationError(problems)
-        report = _compared(request, project, declared, forked, fork)
+        report = _compared(request, (proposed, project), files, declared, forked, fork)
         if request.base and isinstance(files, history.CommitFiles):
             paths = {project.path, *_paths(declared), *numbers.paths}
             notes = _not_judged(repository, project, files, paths)
             report = replace(report, notes=(*report.notes, *notes))
         is_whole = request.staged and not (request.topics or request.namespaces or request.config)
         if is_whole and not report.count("error") and Path.cwd() == Path(request.directory):
-            _record(repository, project, declared, numbers)
+            _record(repository, proposed, declared, numbers)
     return report
 
 
@@ -170,8 +170,10 @@ def _is_settled(
     return "/" in ref and default == tip
 
 
-def _files(request: CheckRequest, repository: Repository) -> tuple[Project, CommitFiles | HashedFiles]:
-    """Return the project, and the files to check: the index, HEAD, or the working tree.
+def _files(
+    request: CheckRequest, repository: Repository, note: Callable[[object], None]
+) -> tuple[Project, Project, CommitFiles | HashedFiles]:
+    """Return the project as the files have it, the one by which they are judged, and the files: the index, HEAD, or the working tree.
 
     Raises:
         SchemactlError: there are none, or the project asks for what cannot be done with them.
@@ -192,11 +194,13 @@ def _files(request: CheckRequest, repository: Repository) -> tuple[Project, Comm
                 fix="commit first, or leave --base out to check the working tree",
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
-        project = declare.load_project(request.directory, request.config, files=files)[0]
+        proposed = declare.load_project(request.directory, request.config, files=files)[0]
+        project = _judging(request, repository, proposed, note)
         files.folders = project.roots
     else:
-        project, top = declare.load_project(request.directory, request.config)
-        worktree = declare.WorktreeFiles(top, folders=(*project.roots,))
+        proposed, top = declare.load_project(request.directory, request.config)
+        project = _judging(request, repository, proposed, note)
+        worktree = declare.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
     if repository.top:
         folders = (posixpath.dirname(project.path), *project.roots)
@@ -206,7 +210,44 @@ def _files(request: CheckRequest, repository: Repository) -> tuple[Project, Comm
             f"{project.path} has `waivers`, which this version does not support: a finding would wrongly count as waived",
             fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
         )
-    return project, files
+    return proposed, project, files
+
+
+def _judging(
+    request: CheckRequest, repository: Repository, proposed: Project, note: Callable[[object], None]
+) -> Project:
+    """Return the project by which a change is judged, whose settings are those that were approved."""
+    from schemactl.checking import judging
+    from schemactl.history.approved import judging_project
+
+    try:
+        found = judging_project(repository, request.directory, request.config, proposed, request.base)
+    except SchemactlError as error:
+        note(f"the settings of {proposed.path} at hand judge, not approved ones: {error.what}")
+        return proposed
+    if found and (root := _forgotten_root(proposed, found.project)) is not None:
+        written = posixpath.relpath(root or ".", proposed.folder or ".")
+        raise HistoryError(
+            f"{found.ref} has the root `{root}`, which {proposed.path} does not know: the versions of topics that were "
+            "declared there would be counted again",
+            fix=f"add `{written}` to `previous_roots` in {proposed.path}",
+        )
+    return judging(proposed, found.project if found else None)
+
+
+def _forgotten_root(proposed: Project, approved: Project) -> str | None:
+    """Return the first root of `approved` that `proposed` neither has nor calls a previous one."""
+    from schemactl.declare import in_roots
+
+    return next(
+        (
+            root
+            for root in (*approved.roots, *approved.previous_roots)
+            if root not in {*proposed.roots, *proposed.previous_roots}
+            and not in_roots(f"{root}/x".lstrip("/"), proposed, previous=True)
+        ),
+        None,
+    )
 
 
 def _declared(
@@ -265,10 +306,19 @@ def _not_judged(
 
 
 def _compared(
-    request: CheckRequest, project: Project, declared: Declared, forked: Forked, fork: Fork
+    request: CheckRequest,
+    projects: tuple[Project, Project],
+    files: Files,
+    declared: Declared,
+    forked: Forked,
+    fork: Fork,
 ) -> CheckReport:
-    from schemactl.checking import Stepwise, check
+    """Compare what is declared with what was approved; `projects` are as the files have it, and the one that judges."""
+    from schemactl.checking import Stepwise, check, with_settings
+    from schemactl.checking.run import Run
+    from schemactl.declare import place_in_project
 
+    proposed, project = projects
     approved, base, stepwise, branch, *_ = forked
     report = check(
         declared.catalog,
@@ -282,6 +332,8 @@ def _compared(
         if stepwise and branch
         else None,
     )
+    run = Run(declared.catalog, base.catalog, project)
+    report = with_settings(report, run, proposed, lambda key: place_in_project(files, proposed, key))
     notes = _notes(project, report)
     if branch and branch.is_updated and base is approved:
         foxtrot = (

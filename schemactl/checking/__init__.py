@@ -16,14 +16,26 @@ from schemactl.checking.branches import (
     unjudged,
     untouched,
 )
+from schemactl.checking.gate import judging, with_settings
 from schemactl.checking.merging import merged
-from schemactl.checking.report import ORDER, Change, CheckReport, TopicCheck
+from schemactl.checking.report import ORDER, Change, CheckReport, TopicCheck, undecided
 from schemactl.checking.run import Run
 from schemactl.checking.topics import look_at
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.verdicts import Finding
 
-__all__ = ["ORDER", "Change", "CheckReport", "Fork", "Stepwise", "TopicCheck", "check"]
+__all__ = [
+    "ORDER",
+    "Change",
+    "CheckReport",
+    "Fork",
+    "Stepwise",
+    "TopicCheck",
+    "check",
+    "judging",
+    "undecided",
+    "with_settings",
+]
 
 
 def check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from schemactl.errors import Source
+from schemactl.errors import DeclarationError, SchemactlError, Source
 from schemactl.model import Commit, CompatibilityStrategy, Level, Release, Severity, TopicName
 from schemactl.verdicts import Finding, Verdict
 
@@ -61,6 +61,7 @@ class CheckReport:
         checked: the number of topics looked at.
         topics: the changed ones, by name.
         findings: by topic; errors of a topic before its warnings.
+        decided: False: what was to be checked could not be read, and the findings say why; nothing else is known.
     """
 
     release: Release
@@ -70,7 +71,26 @@ class CheckReport:
     findings: tuple[Finding, ...] = ()
     merge_base: Commit | None = None
     notes: tuple[str, ...] = field(default=())
+    decided: bool = True
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether every changed topic has two good verdicts, whatever the severities say."""
+        return all(topic.verdict is None or topic.verdict.is_compatible for topic in self.topics)
 
     def count(self, severity: Severity) -> int:
         """How many findings have `severity`."""
         return sum(finding.severity == severity for finding in self.findings)
+
+
+def undecided(error: SchemactlError) -> CheckReport:
+    """Return the report of a check that `error` ended, so that nobody takes the file of an earlier run for this one's."""
+    problems = error.problems if isinstance(error, DeclarationError) else ()
+    findings = [_not_decided(problem.source, problem.what, problem.fix) for problem in problems] or [
+        _not_decided(error.source, error.what, error.fix)
+    ]
+    return CheckReport(Release.R4_0, "", 0, findings=tuple(findings), decided=False)
+
+
+def _not_decided(source: Source | None, what: str, fix: str) -> Finding:
+    return Finding("NOT_DECIDED", "error", "declaration", None, source, what, fix)

@@ -50,6 +50,11 @@ class Run:
         known = [topic for topic in topics if topic]
         return next((topic for topic in known if not topic.deleted), known[0] if known else None)
 
+    def is_draft(self, topic: Topic) -> bool:
+        """Return whether nobody depends on `topic` yet: it is a draft, and was not approved as anything else."""
+        former = self.former(topic.name)
+        return topic.lifecycle == "draft" and (former is None or former.lifecycle == "draft")
+
     def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the approved versions of a topic, also of one that is declared no longer."""
         known = self.former(name)
@@ -106,7 +111,7 @@ class Run:
                 or severity
             )
             topic = self.target.topics.get(finding.topic)
-            if topic and topic.lifecycle == "draft" and severity == "error":
+            if topic and severity == "error" and self.is_draft(topic):
                 # Nobody depends on a draft yet, and `apply` leaves it alone.
                 severity = "warning"
         if severity != "off":

@@ -6,6 +6,7 @@ import argparse
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
@@ -17,6 +18,9 @@ from schemactl.printing import uncleaned
 from schemactl.project_check import CheckRequest, check_project
 from schemactl.report import CHECK_FORMATS, OBEYED, render_check
 from schemactl.report.style import fit, terminal_width
+
+if TYPE_CHECKING:
+    from schemactl.checking import CheckReport
 
 _LONGEST_S = 1e6
 
@@ -73,8 +77,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
     outputs = _outputs(args.format or ["text"])
     try:
         return within(args.timeout, "starting", lambda deadline: _run(args, context, outputs, deadline))
+    except UsageError:
+        raise
     except OutOfTime as error:
-        raise SchemactlError(error.what, fix=error.fix) from None
+        problem = SchemactlError(error.what, fix=error.fix)
+    except SchemactlError as error:
+        problem = error
+    _report_undecided(problem, outputs, context)
+    raise problem
 
 
 def _run(
@@ -87,6 +97,24 @@ def _run(
         request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
     )
     deadline.begin("writing the report")
+    _report(report, outputs, context)
+    failing = report.count("error") + (report.count("warning") if args.strict else 0)
+    return NEGATIVE if failing else 0
+
+
+def _report_undecided(
+    problem: SchemactlError, outputs: list[tuple[str, str | None]], context: Context
+) -> None:
+    """Write in each format that the check could not decide: a file would go on saying what an earlier run found."""
+    from schemactl.checking import undecided
+
+    # On a terminal the error itself says it.
+    rest = [(name, path) for name, path in outputs if path or name != "text"]
+    _report(undecided(problem), rest, context)
+
+
+def _report(report: CheckReport, outputs: list[tuple[str, str | None]], context: Context) -> None:
+    """Write the report in each of its formats."""
     for name, path in outputs:
         text = render_check(report, name, color=context.color and path is None)
         if path is None:
@@ -94,8 +122,6 @@ def _run(
             print(text, file=uncleaned(sys.stdout) if name == OBEYED else sys.stdout)
         else:
             _write(Path(context.directory) / path, text + "\n", context)
-    failing = report.count("error") + (report.count("warning") if args.strict else 0)
-    return NEGATIVE if failing else 0
 
 
 def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:

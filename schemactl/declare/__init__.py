@@ -10,7 +10,7 @@ from schemactl.declare.document import (
     read_documents,
 )
 from schemactl.declare.files import Files, WorktreeFiles
-from schemactl.declare.project import PROJECT_FILE, load_project, read_project
+from schemactl.declare.project import PROJECT_FILE, load_project, place_in_project, read_project
 from schemactl.declare.validation_cache import ValidationCache
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "judged",
     "load",
     "load_project",
+    "place_in_project",
     "read",
     "read_documents",
     "read_project",

@@ -252,10 +252,10 @@ def _read(files: Files, path: str) -> Documents:
 
 
 def _empty_roots(files: Files, project: Project, paths: list[str]) -> Iterator[Problem]:
-    """Yield the roots without a single file, unless nothing is declared yet at all."""
+    """Yield the roots without a single file, unless nothing is declared yet at all; what was moved away is a previous root."""
     filled = [any(path.startswith(root + "/") or not root for path in paths) for root in project.roots]
     for index, root in enumerate(project.roots):
-        if any(filled) and not filled[index]:
+        if any(filled) and not filled[index] and root not in project.previous_roots:
             text = YamlText(project.path, read_bytes(files, project.path))
             yield Problem(
                 text.locate(0, ("roots", str(index))),

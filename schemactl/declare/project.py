@@ -122,6 +122,11 @@ def refuse_misspelled_roots(files: Files, project: Project, data: bytes) -> None
         raise DeclarationError(problems)
 
 
+def place_in_project(files: Files, project: Project, key: Tokens) -> Source:
+    """Return the place of `key` in the project file; the nearest that there is where the file does not have it."""
+    return YamlText(project.path, read_bytes(files, project.path)).locate(0, key)
+
+
 def _top(folder: Path) -> Path | None:
     """Return the nearest folder with `.git` (a file in a linked worktree), from `folder` upwards."""
     return next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
@@ -208,6 +213,8 @@ def _in_severities(severities: Mapping[str, Any]) -> Iterator[ValidationError]:
                 near = nearest(rule, known)
                 fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
                 yield ValidationError.of(at, f"`{shortened(rule)}` is not a rule", fix, of_key=True)
+            elif known[rule].is_fixed:
+                yield ValidationError.of(at, f"the severity of {rule} is fixed", "remove it", of_key=True)
 
 
 def _in_target(target: Mapping[str, Any], at: Tokens) -> Iterator[ValidationError]:

@@ -150,17 +150,52 @@ def approved_project(
             raise
         return None
     with repository:
-        ref, tip = by_default(repository, proposed, local=local)
-        first = _project_at(repository, tip, ref, directory, config)
-        if first is not None and first.approved is None:
-            return ApprovedProject(first, ref)
-        # Where the default branch has no project file, the project may live on another one from its beginning.
-        says = first or (proposed if proposed.approved else None)
-        if says is None or tip is None:
-            return None
-        named, there = approved(repository, says)
-        found = _project_at(repository, there, named, directory, config)
-        return ApprovedProject(found, named, proposed=first is None) if found else None
+        return _approved_project(repository, directory, config, proposed, local=local)
+
+
+def _approved_project(
+    repository: Repository, directory: str, config: str | None, proposed: Project, *, local: bool
+) -> ApprovedProject | None:
+    ref, tip = by_default(repository, proposed, local=local)
+    first = _project_at(repository, tip, ref, directory, config)
+    if first is not None and first.approved is None:
+        return ApprovedProject(first, ref)
+    # Where the default branch has no project file, the project may live on another one from its beginning.
+    says = first or (proposed if proposed.approved else None)
+    if says is None or tip is None:
+        return None
+    named, there = approved(repository, says)
+    found = _project_at(repository, there, named, directory, config)
+    return ApprovedProject(found, named, proposed=first is None) if found else None
+
+
+def judging_project(
+    repository: Repository, directory: str, config: str | None, proposed: Project, base: str | None
+) -> ApprovedProject | None:
+    """Return the project whose settings judge the work on HEAD: as it was approved where that work began.
+
+    Args:
+        repository: of `directory`.
+        directory: the folder of work.
+        config: the path of the project file where the user named it.
+        proposed: the project as the files at hand have it.
+        base: the approved ref; None: it is found as `approved_project` does.
+
+    Returns:
+        The project, and the ref that leads there; None: nothing has been approved yet, or no project file.
+
+    Raises:
+        HistoryError: which ref is the approved one is not known.
+        SchemactlError: the approved project file has problems.
+    """
+    found = None if base else _approved_project(repository, directory, config, proposed, local=True)
+    if not base and found is None:
+        return None
+    ref, tip = approved(repository, proposed, base or (found.ref if found else None))
+    head = repository.commit("HEAD")
+    left = fork(repository, head=head, tip=tip) if head and tip else tip
+    project = _project_at(repository, left, ref, directory, config)
+    return ApprovedProject(project, ref) if project else None
 
 
 def by_default(

@@ -24,6 +24,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             "pulsar": report.release.value,
             "base": report.base,
             "merge_base": report.merge_base.id if report.merge_base else None,
+            "decided": report.decided,
             "checked": report.checked,
             "topics": [_topic(topic) for topic in report.topics],
             "findings": [_finding(finding) for finding in report.findings],

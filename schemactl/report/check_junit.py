@@ -1,11 +1,11 @@
-"""A check's report as JUnit XML: a suite for each changed topic, a case for each verdict and finding."""
+"""A check's report as JUnit XML: a suite for each changed topic and one for the settings, a case for each verdict and finding."""
 
 from __future__ import annotations
 
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from schemactl.checking import CheckReport, TopicCheck
+from schemactl.checking import CheckReport
 from schemactl.verdicts import Finding
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -13,28 +13,30 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """Errors are failures; warnings and notes stand in the suite's `system-out`. A topic without errors has a passing case."""
-    suites = [
-        _suite(topic, [f for f in report.findings if f.topic == topic.topic]) for topic in report.topics
+    changed = {topic.topic for topic in report.topics}
+    rest = [finding for finding in report.findings if finding.topic not in changed]
+    groups = [("schemactl.yaml", "settings", rest)] if rest else []
+    groups += [
+        (str(topic.topic), topic.change, [f for f in report.findings if f.topic == topic.topic])
+        for topic in report.topics
     ]
     failures = report.count("error")
-    tests = failures + sum(
-        not any(f.severity == "error" for f in report.findings if f.topic == t.topic) for t in report.topics
-    )
+    fine = sum(all(finding.severity != "error" for finding in findings) for _, _, findings in groups)
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<testsuites name="schemactl check" tests="{tests}" failures="{failures}" errors="0">',
-            *suites,
+            f'<testsuites name="schemactl check" tests="{failures + fine}" failures="{failures}" errors="0">',
+            *(_suite(*group) for group in groups),
             "</testsuites>",
         ]
     )
 
 
-def _suite(topic: TopicCheck, findings: list[Finding]) -> str:
+def _suite(name: str, change: str, findings: list[Finding]) -> str:
     errors = [finding for finding in findings if finding.severity == "error"]
     others = [finding for finding in findings if finding.severity != "error"]
-    cases = [_case(topic, finding) for finding in errors] or [
-        f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(topic.change)}></testcase>"
+    cases = [_case(name, finding) for finding in errors] or [
+        f"    <testcase classname={_attribute(name)} name={_attribute(change)}></testcase>"
     ]
     remarks = "".join(f"{finding.rule}: {finding.message}\n" for finding in others)
     output = [f"    <system-out>{_text(remarks)}</system-out>"] if remarks else []
@@ -42,7 +44,7 @@ def _suite(topic: TopicCheck, findings: list[Finding]) -> str:
     return "\n".join([head, *cases, *output, "  </testsuite>"])
 
 
-def _case(topic: TopicCheck, finding: Finding) -> str:
+def _case(suite: str, finding: Finding) -> str:
     place = (
         f" file={_attribute(finding.source.path)} line={_attribute(str(finding.source.line))}"
         if finding.source
@@ -52,7 +54,7 @@ def _case(topic: TopicCheck, finding: Finding) -> str:
     fix = f"\nFix: {finding.fix}" if finding.fix else ""
     first = finding.message.partition("\n")[0]
     return (
-        f"    <testcase classname={_attribute(str(topic.topic))} name={_attribute(name)}{place}>"
+        f"    <testcase classname={_attribute(suite)} name={_attribute(name)}{place}>"
         f"<failure type={_attribute(finding.rule)} message={_attribute(first)}>{_text(finding.message + fix)}</failure></testcase>"
     )
 

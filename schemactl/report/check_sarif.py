@@ -24,7 +24,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
                 "tool": {"driver": {"name": "schemactl", "rules": [_rule(known[rule]) for rule in fired]}},
                 "automationDetails": {"id": "schemactl/check/"},
                 "columnKind": "unicodeCodePoints",
-                "invocations": [{"executionSuccessful": True}],
+                "invocations": [{"executionSuccessful": report.decided}],
                 "results": [_result(finding, fired.index(finding.rule)) for finding in report.findings],
             }
         ],

@@ -102,6 +102,9 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
     def plural(count: int, noun: str) -> str:
         return f"{count} {noun}{'' if count == 1 else 's'}"
 
+    if not report.decided:
+        text = f"The check could not decide: {plural(len(report.findings), 'problem')}."
+        return paint(text, "red", color=color)
     left = f", left at {report.merge_base.short}," if report.merge_base else ""
     errors, warnings = report.count("error"), report.count("warning")
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
@@ -111,5 +114,5 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
         f"{len(report.topics)} changed"
     )
     text += f", {failed} failed" if failed else ""
-    text += f" ({', '.join(sums)})." if sums else ": all fine." if report.topics else "."
+    text += f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else "."
     return paint(text, "red" if errors else "yellow" if warnings else "green", color=color)

@@ -21,6 +21,7 @@ class Rule:
         fix: what to write instead.
         link: the specification or source it follows.
         asked_with: the setting of `schemactl.yaml` that turns it on; "" where `check` always does.
+        is_fixed: `severities` does not concern it.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Rule:
     fix: str
     link: str
     asked_with: str = ""
+    is_fixed: bool = False
 
 
 BROKER_SOURCE: Final = "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema"

@@ -47,6 +47,19 @@ topic: persistent://shop/sales/notes""",
         link="https://pulsar.apache.org/docs/next/schema-understand/",
     ),
     _rule(
+        "NOT_DECIDED",
+        severity="error",
+        summary="The check could not decide.",
+        why="A declaration does not parse, or Git cannot say what was approved. Nothing else is known, so a report that was "
+        "written by an earlier run must not be taken for this one's. The exit code is 1. No severity turns it off.",
+        example="""
+schema:
+  type: DUBLE""",
+        fix="Mend what the finding names, and check again.",
+        link="https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html",
+        is_fixed=True,
+    ),
+    _rule(
         "NOT_STORED",
         severity="note",
         summary="The definition differs from the approved one only in what Pulsar does not compare.",
@@ -123,6 +136,20 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE""",
         fix="Join the commits into one that holds (`git rebase --interactive`), or merge with a merge commit or a squash. Where "
         "rebase merges are the rule, make this an error under `severities`; where they are not allowed, turn it off.",
         link="https://git-scm.com/docs/git-log#Documentation/git-log.txt---first-parent",
+    ),
+    _rule(
+        "GATE_WEAKENED",
+        severity="error",
+        summary="A change weakens the settings by which changes are judged.",
+        why="The approved project file judges a change, so nothing is hidden from this check. From the merge on, less would be "
+        "found: a rule is off, a folder is not read, another branch counts as the record. Beside a changed schema that is an error, "
+        "alone it is a warning. No severity turns it off.",
+        example="""
+# schemactl.yaml, in the change
+severities: {MISSING_ENUM_SYMBOLS: off}""",
+        fix="Leave the setting as it is, or change it in a pull request of its own, which the owners of the project file review.",
+        link="https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners",
+        is_fixed=True,
     ),
     _rule(
         "INVALID_AFTER_MERGE",

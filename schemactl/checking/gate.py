@@ -1,0 +1,263 @@
+"""The settings that judge a change are those that were approved; a change that weakens them is a finding of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
+from schemactl.checking.report import CheckReport
+from schemactl.checking.run import Run
+from schemactl.errors import Source
+from schemactl.model import (
+    CompatibilityStrategy,
+    NamespaceName,
+    Project,
+    TopicName,
+)
+from schemactl.rules import Rule
+from schemactl.verdicts import Finding
+
+Locate = Callable[[tuple[str, ...]], Source]
+"""Returns the place of a key in the project file; the nearest that there is where it was removed."""
+
+_WEIGHT: Final = {"off": 0, "note": 1, "warning": 2, "error": 3}
+
+_SHOWN: Final = 3
+"""So many topics are named."""
+
+
+def judging(proposed: Project, approved: Project | None) -> Project:
+    """Return the project by which a change is judged.
+
+    Args:
+        proposed: as the change has it: targets, numbers and paths are its own.
+        approved: as it was approved: the settings that judge are taken from here. Declarations are read under the roots of
+            both, so that none goes missing. None: nothing was approved, and the change speaks for itself.
+    """
+    if approved is None:
+        return proposed
+    roots = {*proposed.roots, *approved.roots}
+    return replace(
+        proposed,
+        roots=tuple(
+            sorted(root for root in roots if not any(_is_below(root, each) for each in roots - {root}))
+        ),
+        previous_roots=tuple(
+            sorted({*proposed.previous_roots, *approved.previous_roots, *approved.roots} - {*proposed.roots})
+        ),
+        approved=approved.approved,
+        pulsar=approved.pulsar,
+        release=approved.release,
+        defaults=approved.defaults,
+        severities=approved.severities,
+        namespace_severities=approved.namespace_severities,
+        proto_rules=approved.proto_rules,
+        generate=approved.generate or proposed.generate,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A setting that judges, changed.
+
+    Attributes:
+        key: its place in the project file.
+        what: what becomes of it, as one sentence without its full stop.
+        loses: it judges less than before.
+        topics: the approved ones that this concerns.
+    """
+
+    key: tuple[str, ...]
+    what: str
+    loses: bool
+    topics: tuple[TopicName, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What becomes of it, and for which topics."""
+        names = ", ".join(map(str, self.topics[:_SHOWN]))
+        more = f" and {len(self.topics) - _SHOWN} more" if len(self.topics) > _SHOWN else ""
+        return f"{self.what} (for {names}{more})" if names else self.what
+
+
+def setting_changes(approved: Project, proposed: Project, run: Run) -> Iterator[SettingChange]:
+    """Yield what a change does to the settings that judge, for the topics that `run` knows."""
+    topics = tuple(sorted(name for name, topic in run.approved.topics.items() if not topic.deleted))
+    yield from _severities(approved, proposed, run.rules, topics)
+    yield from _roots(approved, proposed, run)
+    yield from _defaults(approved, proposed, run, topics)
+    yield from _protobuf(approved, proposed, topics)
+    if proposed.approved != approved.approved:
+        yield SettingChange(
+            ("approved",),
+            f"versions are read from {proposed.approved or 'the default branch'}, not from {approved.approved or 'the default branch'}",
+            loses=True,
+            topics=topics,
+        )
+    if proposed.pulsar != approved.pulsar:
+        older = proposed.release < approved.release
+        yield SettingChange(
+            ("pulsar",),
+            f"answers are predicted for Pulsar {proposed.pulsar}, not {approved.pulsar}",
+            loses=older,
+            topics=topics,
+        )
+    if approved.generate and not proposed.generate:
+        yield SettingChange(
+            ("generate",), "what becomes of tables is not looked at any more", loses=True, topics=topics
+        )
+
+
+def _severities(
+    approved: Project, proposed: Project, rules: Mapping[str, Rule], topics: tuple[TopicName, ...]
+) -> Iterator[SettingChange]:
+    spaces = {*approved.namespace_severities, *proposed.namespace_severities}
+    for space in (None, *sorted(spaces, key=str)):
+        named = {*_own(approved, space), *_own(proposed, space)}
+        concerned = tuple(name for name in topics if space in (None, name.namespace_name))
+        if not concerned:
+            continue
+        key = ("severities",) if space is None else ("severities", str(space))
+        for rule in sorted(named & rules.keys()):
+            before = _severity(approved, space, rules[rule])
+            after = _severity(proposed, space, rules[rule])
+            if before != after:
+                where = f" in {space}" if space else ""
+                yield SettingChange(
+                    (*key, rule),
+                    f"{rule} is {after}{where}, was {before}",
+                    loses=_WEIGHT[after] < _WEIGHT[before],
+                    topics=concerned,
+                )
+
+
+def _own(project: Project, space: NamespaceName | None) -> Mapping[str, str]:
+    return project.severities if space is None else project.namespace_severities.get(space, {})
+
+
+def _severity(project: Project, space: NamespaceName | None, rule: Rule) -> str:
+    return _own(project, space).get(rule.id) or project.severities.get(rule.id, rule.severity)
+
+
+def _roots(approved: Project, proposed: Project, run: Run) -> Iterator[SettingChange]:
+    for root in approved.roots:
+        if any(_is_below(root, each) for each in proposed.roots):
+            continue
+        lost = tuple(
+            sorted(
+                name
+                for name, topic in run.target.topics.items()
+                if topic.source
+                and _is_below(topic.source.path, root)
+                and not any(_is_below(topic.source.path, each) for each in proposed.roots)
+            )
+        )
+        if lost:
+            yield SettingChange(
+                ("roots",),
+                f"`{root or '.'}` is no root any more, and what is declared there counts as removed",
+                loses=True,
+                topics=lost,
+            )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
+
+
+def _defaults(
+    approved: Project, proposed: Project, run: Run, topics: tuple[TopicName, ...]
+) -> Iterator[SettingChange]:
+    before, after = approved.defaults, proposed.defaults
+    old, new = before.schema_compatibility_strategy, after.schema_compatibility_strategy
+    if old is not new:
+        concerned = tuple(name for name in topics if run.approved.strategy(name, before)[1] == "default")
+        yield SettingChange(
+            ("defaults", "schema_compatibility_strategy"),
+            f"the default strategy is {new}, was {old}",
+            loses=bool(concerned) and not _protects(old) <= _protects(new),
+            topics=concerned,
+        )
+    for name, judged in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
+        was, will = getattr(before, name), getattr(after, name)
+        if was != will:
+            yield SettingChange(
+                ("defaults", name),
+                f"the default of {name} is {str(will).lower()}, was {str(was).lower()}",
+                loses=was is judged,
+                topics=topics,
+            )
+
+
+def _protects(strategy: CompatibilityStrategy) -> frozenset[str]:
+    """Return whom a strategy protects, as a set that is larger the more it rejects."""
+    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
+        return frozenset({"reads old", "read by old", "all", "nothing follows"})
+    found = {"reads old"} if strategy in READS_OLD else set()
+    found |= {"read by old"} if strategy in READ_BY_OLD else set()
+    return frozenset(found | ({"all"} if strategy in TRANSITIVE else set()))
+
+
+def _protobuf(approved: Project, proposed: Project, topics: tuple[TopicName, ...]) -> Iterator[SettingChange]:
+    order = (None, "WIRE", "WIRE_JSON")
+    if approved.proto_rules != proposed.proto_rules:
+        yield SettingChange(
+            ("protobuf", "rules"),
+            f"buf's category is {proposed.proto_rules or 'none'}, was {approved.proto_rules or 'none'}",
+            loses=order.index(proposed.proto_rules) < order.index(approved.proto_rules),
+            topics=topics,
+        )
+    before, after = {*approved.defaults.checkers}, {*proposed.defaults.checkers}
+    if before != after:
+        yield SettingChange(
+            ("protobuf", "checkers"),
+            f"the brokers' optional checkers are {', '.join(sorted(after)) or 'none'}, were {', '.join(sorted(before)) or 'none'}",
+            loses=not before <= after,
+            topics=topics,
+        )
+
+
+def with_settings(report: CheckReport, run: Run, proposed: Project, locate: Locate) -> CheckReport:
+    """Return `report` with what the change does to the settings that judge: findings and notes.
+
+    A setting that judges less, and a topic that is a draft again, are findings that no severity of the project concerns: errors
+    beside a changed schema, or where topics are removed, else warnings. The others are notes.
+
+    Args:
+        report: on the topics.
+        run: whose project judges.
+        proposed: the project as the change has it.
+        locate: returns the place of a key in its file.
+    """
+    changes = [*setting_changes(run.project, proposed, run)]
+    weaker = [change for change in changes if change.loses]
+    drafts = [
+        topic
+        for _, topic in sorted(run.target.topics.items())
+        if topic.lifecycle == "draft" and not topic.deleted and not run.is_draft(topic)
+    ]
+    is_error = any(seen.change != "policies" for seen in report.topics) or any(
+        change.key == ("roots",) for change in weaker
+    )
+    rule = run.rules["GATE_WEAKENED"]
+
+    def finding(what: str, source: Source | None, topic: TopicName | None = None) -> Finding:
+        return Finding(
+            rule=rule.id,
+            severity="error" if is_error else "warning",
+            verdict=rule.verdict,
+            topic=topic,
+            source=source,
+            message=f"{what}. What was approved judges this change; from its merge on, that no longer holds.",
+            fix=rule.fix,
+        )
+
+    found = [finding(change.sentence, locate(change.key)) for change in weaker]
+    found += [
+        finding(f"{topic.name} is a draft again, was stable", topic.locate("/lifecycle"), topic.name)
+        for topic in drafts
+    ]
+    notes = [f"from the merge on, {change.sentence}" for change in changes if not change.loses]
+    return replace(report, findings=(*found, *report.findings), notes=(*report.notes, *notes))

@@ -1,0 +1,247 @@
+"""A change cannot switch off the check that judges it: what was approved judges, and weakening it is a finding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from scratch import Files, Scratch, declared, record
+
+from schemactl.cli import main
+
+pytestmark = pytest.mark.slow
+
+PROJECT: dict[str, Any] = {
+    "version": 1,
+    "roots": ["topics"],
+    "defaults": {"schema_compatibility_strategy": "BACKWARD"},
+}
+BREAK = {"topics/orders.avsc": record("id", "note")}
+HARMLESS = {"topics/orders.avsc": record("id", note=0)}
+
+
+def project(**settings: Any) -> dict[str, str]:
+    """The project file with these settings; None removes one."""
+    lines = {**PROJECT, **settings}
+    return {
+        "schemactl.yaml": yaml.safe_dump({key: value for key, value in lines.items() if value is not None})
+    }
+
+
+def topic(more: str) -> dict[str, str]:
+    """The declaration of the topic with `more` lines."""
+    return {"topics/orders.yaml": declared(more=more)}
+
+
+OFF = {"READER_FIELD_MISSING_DEFAULT_VALUE": "off", "BROKER_INCOMPATIBLE": "off"}
+MOVED = {"topic/orders.yaml": declared(), "topic/orders.avsc": record("id", "note")}
+
+EVASIONS: dict[str, dict[str, str | None]] = {
+    "the rules are off": project(severities=OFF),
+    "the rules are warnings": project(severities=dict.fromkeys(OFF, "warning")),
+    "the rules are off in the namespace": project(severities={"shop/sales": OFF}),
+    "off here, error there": project(severities={**dict.fromkeys(OFF, "error"), "shop/sales": OFF}),
+    "the root is gone": {
+        **project(roots=["spaces"], previous_roots=["topics"]),
+        "spaces/about.md": "none",
+    },
+    "the root is another folder": {
+        **project(roots=["elsewhere"], previous_roots=["topics"]),
+        "elsewhere/other.yaml": declared("shop/sales/other", "other.avsc"),
+        "elsewhere/other.avsc": record("id"),
+    },
+    "the root is a folder below": {
+        **project(roots=["topics/new"], previous_roots=["topics"]),
+        "topics/new/about.md": "none",
+    },
+    "the branch is the record": project(approved="work"),
+    "its commit is the record": project(approved="HEAD"),
+    "the default strategy protects nobody": project(
+        defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}
+    ),
+    "the default strategy protects others": project(defaults={"schema_compatibility_strategy": "FORWARD"}),
+    "the topic is a draft": topic("lifecycle: draft\n"),
+    "draft, and the rules are off": {**topic("lifecycle: draft\n"), **project(severities=OFF)},
+    "the topic's own strategy protects nobody": topic("schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"),
+    "the namespace protects nobody": {
+        "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
+    },
+    "the topic is in the other domain": {
+        "topics/orders.yaml": declared("non-persistent://shop/sales/orders"),
+    },
+    "the declaration is in another file": {"topics/orders.yaml": None, "topics/o.yaml": declared()},
+}
+"""What a change does beside the break, to get it past the check."""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Scratch:
+    made = Scratch(tmp_path / "r")
+    made.commit({**project(), "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    return made
+
+
+def check(
+    repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, dict[str, Any]]:
+    """The exit code of `check` and its report."""
+    code = main(["-C", str(repository.path), "check", "--format", "json", *arguments])
+    out = capsys.readouterr()
+    assert code in (0, 100), out.err
+    report: dict[str, Any] = json.loads(out.out)
+    return code, report
+
+
+def rules(report: dict[str, Any], severity: str = "error") -> set[str]:
+    return {finding["rule"] for finding in report["findings"] if finding["severity"] == severity}
+
+
+def as_branch(repository: Scratch, files: Files) -> list[str]:
+    """`files` are committed on a branch that is checked out; the arguments of its check."""
+    repository.commit(files, branch="work", start=1)
+    repository.git("checkout", "-q", "work")
+    return ["--base", "main"]
+
+
+def as_merge(repository: Scratch, files: Files) -> list[str]:
+    """`files` come to main by a merge commit, as a merge queue makes one; the arguments of its check."""
+    work = repository.commit(files, branch="work", start=1)
+    repository.commit({"README.md": "about"})
+    repository.commit(files, branch="queue", start=2 + 1, merge=work)
+    repository.git("checkout", "-q", "--detach", "queue")
+    return ["--base", "main"]
+
+
+def as_index(repository: Scratch, files: Files) -> list[str]:
+    """`files` are staged; the arguments of the hook."""
+    repository.write(files)
+    repository.git("add", "-A")
+    return ["--staged"]
+
+
+MODES = pytest.mark.parametrize("mode", [as_branch, as_merge, as_index])
+
+
+@MODES
+@pytest.mark.parametrize("evasion", [pytest.param(files, id=name) for name, files in EVASIONS.items()])
+def test_a_break_is_found_whatever_the_change_does_to_the_settings(
+    repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any, evasion: dict[str, str | None]
+) -> None:
+    code, report = check(repository, capsys, *mode(repository, {**BREAK, **evasion}))
+    assert code == 100
+    assert rules(report) & {"READER_FIELD_MISSING_DEFAULT_VALUE", "STRATEGY_RELAXED"}
+
+
+@MODES
+def test_a_harmless_change_passes(repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any) -> None:
+    code, report = check(repository, capsys, *mode(repository, HARMLESS))
+    assert code == 0
+    assert not report["findings"]
+
+
+WEAKER: dict[str, tuple[dict[str, str], str]] = {
+    name: (EVASIONS[name], place)
+    for name, place in {
+        "the rules are off": "schemactl.yaml:",
+        "the rules are off in the namespace": "schemactl.yaml:",
+        "the root is gone": "schemactl.yaml:",
+        "the branch is the record": "schemactl.yaml:1:11",
+        "the default strategy protects others": "schemactl.yaml:",
+        "the topic is a draft": "topics/orders.yaml:5:12",
+    }.items()
+}
+
+
+@pytest.mark.parametrize("name", WEAKER)
+def test_weakened_settings_are_an_error_beside_a_schema_and_a_warning_alone(
+    repository: Scratch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    files, place = WEAKER[name]
+    _, alone = check(repository, capsys, *as_index(repository, files))
+    found = [finding for finding in alone["findings"] if finding["rule"] == "GATE_WEAKENED"]
+    expected = "error" if "root" in name else "warning"
+    assert {finding["severity"] for finding in found} == {expected}
+    assert all(f"{each['file']}:{each['line']}:{each['column']}".startswith(place) for each in found)
+    assert all("shop/sales/orders" in each["message"] for each in found)
+    _, beside = check(repository, capsys, *as_index(repository, {**files, **HARMLESS}))
+    assert rules(beside) == {"GATE_WEAKENED"}
+
+
+def test_stricter_settings_are_a_note(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    stricter = project(
+        defaults={"schema_compatibility_strategy": "FULL_TRANSITIVE"},
+        severities={"NOT_STORED": "error"},
+        protobuf={"rules": "WIRE"},
+    )
+    code, report = check(repository, capsys, *as_index(repository, stricter))
+    assert code == 0
+    assert not report["findings"]
+    assert [note for note in report["notes"] if note.startswith("from the merge on, ")] == [
+        "from the merge on, NOT_STORED is error, was note (for persistent://shop/sales/orders)",
+        "from the merge on, the default strategy is FULL_TRANSITIVE, was BACKWARD (for persistent://shop/sales/orders)",
+        "from the merge on, buf's category is WIRE, was none (for persistent://shop/sales/orders)",
+    ]
+
+
+def test_a_root_moves_with_its_files(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = project(roots=["topic"], previous_roots=["topics"])
+    files = {**moved, **MOVED, "topics/orders.yaml": None, "topics/orders.avsc": None}
+    code, report = check(
+        repository, capsys, *as_index(repository, {**files, "topic/orders.avsc": record("id")})
+    )
+    assert (code, report["findings"], report["checked"]) == (0, [], 1)
+    code, report = check(repository, capsys, *as_index(repository, MOVED))
+    assert code == 100
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in rules(report)
+
+
+def test_a_root_that_is_forgotten_is_a_problem(
+    repository: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    as_index(repository, {**project(roots=["topic"]), **MOVED})
+    assert main(["-C", str(repository.path), "check", "--staged"]) == 1
+    assert "add `topics` to `previous_roots` in schemactl.yaml" in capsys.readouterr().err
+
+
+def test_a_new_project_speaks_for_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Scratch(tmp_path / "new")
+    made.commit({"README.md": "about"})
+    files = {**project(severities=OFF), "topics/orders.yaml": declared(), **HARMLESS}
+    code, report = check(made, capsys, *as_index(made, files))
+    assert (code, report["findings"]) == (0, [])
+
+
+def test_fixed_severities_cannot_be_set(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    as_index(repository, project(severities={"GATE_WEAKENED": "off"}))
+    assert main(["-C", str(repository.path), "check", "--staged"]) == 1
+    assert "the severity of GATE_WEAKENED is fixed" in capsys.readouterr().err
+
+
+def test_all_is_never_fine_beside_a_bad_verdict(
+    repository: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.commit(project(severities=OFF))
+    as_index(repository, BREAK)
+    assert main(["-C", str(repository.path), "check", "--staged"]) == 0
+    out = capsys.readouterr().out
+    assert "breaking" in out
+    assert "all fine" not in out
+
+
+@pytest.mark.parametrize("name", ["json", "sarif", "junit", "gitlab", "github", "markdown", "text"])
+def test_a_check_that_cannot_decide_replaces_the_report_of_an_earlier_one(
+    repository: Scratch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    report = repository.path / "report"
+    repository.write({"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: DUBLE}\n"})
+    report.write_text("an earlier run")
+    code = main(["-C", str(repository.path), "check", "--format", f"{name}=report"])
+    assert code == 1
+    assert "topics/orders.yaml:2:16" in capsys.readouterr().err
+    text = report.read_text()
+    assert "DUBLE" in text
+    assert "NOT_DECIDED" in text
+    assert "fine" not in text
