@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,17 @@ import yaml
 from scratch import Scratch
 
 from schemactl import declare, history
-from schemactl.checking import Fork, Stepwise, check
+from schemactl.checking import Fork, Stepwise, check, judging, undecided, with_settings
+from schemactl.checking.run import Run
 from schemactl.compat import judge
-from schemactl.errors import InvalidSchema
+from schemactl.declare import place_in_project
+from schemactl.errors import DeclarationError, InvalidSchema
 from schemactl.formats import resolve
 from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.history.approved import judging_project
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
@@ -109,11 +112,14 @@ def project(case: Case) -> str:
 
 def found_in(path: Path) -> list[dict[str, Any]]:
     """What `check` finds in the working tree at `path`."""
-    settings, top = declare.load_project(str(path))
-    files = declare.WorktreeFiles(top)
-    declared = declare.read(files, settings)
-    assert not declared.problems
+    proposed, top = declare.load_project(str(path))
     with history.Repository.open(str(path)) as repository:
+        gate = judging_project(repository, str(path), None, proposed, "main")
+        settings = judging(proposed, gate.project if gate else None)
+        files = declare.WorktreeFiles(top)
+        declared = declare.read(files, settings)
+        if declared.problems:
+            return [shown(each) for each in undecided(DeclarationError(declared.problems)).findings]
         forked = history.read_forked(repository, settings, repository.commit("HEAD"), "main", stepwise=True)
         approved, base, stepwise, branch, *_ = forked
 
@@ -129,6 +135,8 @@ def found_in(path: Path) -> list[dict[str, Any]]:
                 if stepwise and branch
                 else None,
             )
+            run = Run(declared.catalog, base.catalog, settings)
+            report = with_settings(report, run, proposed, partial(place_in_project, files, proposed))
             return [shown(finding) for finding in report.findings]
 
         unchanged, combined, _ = forked.changes(files, declared)

@@ -40,7 +40,7 @@ def _suite(name: str, change: str, findings: list[Finding]) -> str:
     ]
     remarks = "".join(f"{finding.rule}: {finding.message}\n" for finding in others)
     output = [f"    <system-out>{_text(remarks)}</system-out>"] if remarks else []
-    head = f'  <testsuite name={_attribute(str(topic.topic))} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="0">'
+    head = f'  <testsuite name={_attribute(name)} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="0">'
     return "\n".join([head, *cases, *output, "  </testsuite>"])
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from schemactl.rules import Rule
 
 _BUF: Final = "https://buf.build/docs/breaking/rules/"
 
 
-def _rule(name: str, *, category: str = "WIRE", link: str = "", **texts: str) -> Rule:
+def _rule(name: str, *, category: str = "WIRE", link: str = "", **texts: Any) -> Rule:
     link = link or f"{_BUF}#{name.lower()}"
     asked_with = f"protobuf: {{rules: {category}}}"
     return Rule(name, "declaration", "warning", link=link, asked_with=asked_with, **texts)
