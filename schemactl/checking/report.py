@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from schemactl.errors import DeclarationError, SchemactlError, Source
 from schemactl.model import Commit, CompatibilityStrategy, Level, Release, Severity, TopicName
+from schemactl.printing import on_one_line
 from schemactl.verdicts import Finding, Verdict
 
 if TYPE_CHECKING:
@@ -93,4 +94,4 @@ def undecided(error: SchemactlError) -> CheckReport:
 
 
 def _not_decided(source: Source | None, what: str, fix: str) -> Finding:
-    return Finding("NOT_DECIDED", "error", "declaration", None, source, what, fix)
+    return Finding("NOT_DECIDED", "error", "declaration", None, source, on_one_line(what), on_one_line(fix))

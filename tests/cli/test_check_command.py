@@ -81,12 +81,15 @@ def test_warnings_fail_only_when_asked_to(folder: Path) -> None:
 
 
 def test_a_rule_can_be_turned_off_and_another_up(folder: Path) -> None:
-    (folder / "namespaces/web/sessions.yaml").unlink()
+    sessions = folder / "namespaces/web/sessions.yaml"
     project = folder / "schemactl.yaml"
     declared = project.read_text(encoding="utf-8")
     project.write_text(declared + "severities: {DELETED_TOPIC: error}\n", encoding="utf-8")
+    shop.git(folder, "commit", "-q", "-a", "-m", "A topic stays")
+    sessions.unlink()
     shop.run(folder, "check", code=100)
     project.write_text(declared + "severities: {DELETED_TOPIC: 'off'}\n", encoding="utf-8")
+    shop.git(folder, "commit", "-q", "-m", "A topic may go", "schemactl.yaml")
     done = shop.run(folder, "check", "--strict")
     assert "DELETED_TOPIC" not in done.out
 
@@ -118,10 +121,11 @@ def test_a_strategy_relaxed_together_with_what_it_refused_is_an_error(folder: Pa
 
 
 def test_a_breaking_draft_only_warns(folder: Path) -> None:
-    shop.edit(folder / shop.ORDERS, *BREAKING)
     topic = folder / "namespaces/sales/orders/orders.yaml"
     topic.write_text(
         topic.read_text(encoding="utf-8").replace("partitions: 4\n", "partitions: 4\nlifecycle: draft\n"),
         encoding="utf-8",
     )
+    shop.git(folder, "commit", "-q", "-a", "-m", "Nobody reads orders yet")
+    shop.edit(folder / shop.ORDERS, *BREAKING)
     shop.run(folder, "check")
