@@ -86,17 +86,16 @@ def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(
     }
 
 
+@pytest.mark.parametrize(("severity", "errors", "found"), [("error", 1, 1), ("off", 0, 0), ("warning", 0, 1)])
 def test_a_team_that_rebases_makes_a_broken_commit_an_error_and_one_that_squashes_turns_it_off(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    repository: Scratch, capsys: pytest.CaptureFixture[str], severity: str, errors: int, found: int
 ) -> None:
-    repository.commit(bare(note=0), branch="work", start=1)
+    approved = repository.commit({"schemactl.yaml": f"{PROJECT}severities: {{STEP_REFUSED: {severity}}}\n"})
+    repository.commit(bare(note=0), branch="work", start=approved)
     repository.commit(orders(note=0), branch="work")
     switch(repository, "work")
-    for severity, errors, found in (("error", 1, 1), ("off", 0, 0), ("warning", 0, 1)):
-        repository.write({"schemactl.yaml": f"{PROJECT}severities: {{STEP_REFUSED: {severity}}}\n"})
-        repository.git("commit", "-qam", severity)
-        report = check(repository, capsys)
-        assert (report["errors"], len(report["findings"])) == (errors, found)
+    report = check(repository, capsys)
+    assert (report["errors"], len(report["findings"])) == (errors, found)
 
 
 def test_a_commit_is_judged_against_those_before_it_on_the_branch(
