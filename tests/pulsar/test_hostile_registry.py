@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import random
@@ -12,16 +11,16 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import hostile
 import pytest
+from command import Printed, schemactl
 from hostile import answer, good, spoilt
 from scratch import Scratch, declared, record
 
-from schemactl.cli import main
 from schemactl.registry.pulsar import connection as connections
 from schemactl.registry.pulsar import http_limits, replies
 from schemactl.registry.pulsar.replies import Reply
@@ -64,14 +63,12 @@ class Place:
         self.scratch.commit({"namespaces/orders.avsc": record("id", more=0)})
         self.scratch.flush()
 
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """The exit code and what is printed; the working tree is as it was."""
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main(["-C", str(self.scratch.path), *arguments])
+    def run(self, *arguments: str) -> Printed:
+        """What is printed; the working tree is as it was."""
+        printed = schemactl(self.scratch.path, *arguments, code=range(256))
         if arguments[0] == "import":
             self.scratch.git("clean", "-dfq")
-        return code, out.getvalue(), err.getvalue()
+        return printed
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +86,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("schemactl.registry.pulsar.registry._VISIBLE_WITHIN_S", 0.1)
 
 
-def expect_one_error(code: int, out: str, err: str, *words: str) -> None:
+def expect_one_error(out: str, err: str, code: int, *words: str) -> None:
     """It ended as a command does that could not decide."""
     assert (code, out) == (1, ""), (code, out[:500], err[:2000])
     told = [line for line in err.splitlines() if not line.startswith(("  Fix: ", "waiting: "))]
@@ -105,7 +102,7 @@ def test_answers_spoilt_at_random_end_in_a_verdict_or_one_error(place: Place) ->
         dice = random.Random(seed)  # noqa: S311  no secret
         place.server.answering = _spoiling(dice.choice([*hostile.GOOD, *hostile.GOOD, ""]), dice)
         command = dice.choice(COMMANDS)
-        code, out, err = place.run(*command)
+        out, err, code = place.run(*command)
         assert code in (0, 1, 2, 3, 4, 100), (seed, command, err)
         assert "Traceback" not in out + err, (seed, command)
         if code == 1 and not out:
@@ -170,11 +167,11 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-@pytest.mark.parametrize("command", [COMMANDS[0], COMMANDS[7], COMMANDS[5]], ids=" ".join)
-def test_what_is_no_answer_is_one_error(place: Place, how: str, command: tuple[str, ...]) -> None:
+def test_what_is_no_answer_is_one_error(place: Place, how: str) -> None:
     place.server.answering = lambda _method, _path: BROKEN[how]
-    if command == COMMANDS[7] and how in ("empty", "null"):
-        return  # an empty answer to `metadata` says that there is no schema
+    number = [*BROKEN].index(how)
+    # To the list of one topic, an empty answer says that there is no schema.
+    command = COMMANDS[0] if how in ("empty", "null") else COMMANDS[(0, 7, 5)[number % 3]]
     expect_one_error(*place.run(*command))
 
 
@@ -227,7 +224,7 @@ def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place,
         timeout=120,
     )
     why = {"much in less": "in a way that was not asked for", "much of nothing": "does not answer with JSON"}
-    expect_one_error(done.returncode, done.stdout, done.stderr, why.get(how, "more than 67,108,864 bytes"))
+    expect_one_error(done.stdout, done.stderr, done.returncode, why.get(how, "more than 67,108,864 bytes"))
 
 
 @pytest.mark.parametrize(
@@ -256,6 +253,16 @@ def test_an_answer_that_drips_is_given_up(
     expect_one_error(*place.run("registry", "list", ORDERS), "takes longer than")
 
 
+def otherwise(values: dict[str, Any]) -> hostile.Answering:
+    """What Pulsar would answer, but for these last parts of paths."""
+
+    def answering(_method: str, path: str) -> bytes:
+        value = values.get(path.rpartition("/")[2], good(path))
+        return answer(json.dumps(value).encode(), "200 OK" if value is not None else "404 x")
+
+    return answering
+
+
 @pytest.mark.parametrize("version", [10**8, 2**62, 100_000, -1])
 @pytest.mark.parametrize("where", ["schemas", "metadata"])
 def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, version: int, where: str) -> None:
@@ -266,24 +273,14 @@ def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, versi
     if where == "metadata":
         told["schemas"] = {"getSchemaResponses": []}
 
-    def answering(_method: str, path: str) -> bytes:
-        value = told.get(path.rpartition("/")[2], good(path))
-        return answer(json.dumps(value).encode(), "200 OK" if value is not None else "404 x")
-
-    place.server.answering = answering
+    place.server.answering = otherwise(told)
     expect_one_error(*place.run("registry", "list", ORDERS), f"says there is a version {version}")
 
 
 def test_the_largest_number_is_listed(place: Place) -> None:
     last = {"getSchemaResponses": [{**hostile.VERSION, "version": 99_999}]}
-
-    def answering(_method: str, path: str) -> bytes:
-        value = last if path.endswith("/schemas") else good(path)
-        return answer(json.dumps(value).encode(), "200 OK" if value is not None else "404 x")
-
-    place.server.answering = answering
-    code, _, err = place.run("plan")
-    assert code in (0, 100), err[:500]
+    place.server.answering = otherwise({"schemas": last})
+    assert place.run("plan").code in (0, 100)
 
 
 def test_who_waits_is_told_for_what_and_how_long(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,14 +288,14 @@ def test_who_waits_is_told_for_what_and_how_long(place: Place, monkeypatch: pyte
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 1.0)
     monkeypatch.setattr("schemactl.registry.pulsar.connection._WARN_AFTER_S", 0.2)
     place.server.answering = lambda _method, _path: answer(b"", "503 x")
-    code, _, err = place.run("registry", "list", ORDERS)
-    first, *_ = err.splitlines()
+    _, err, code = place.run("registry", "list", ORDERS)
+    first = err.splitlines()[0]
     assert code == 1
     assert first.startswith(
         f"waiting: {place.server.url}: GET persistent/shop/sales: answers 503; trying again"
     )
     assert first.endswith(" s")
-    assert not place.run("--quiet", "registry", "list", ORDERS)[2].startswith("waiting")
+    assert not place.run("--quiet", "registry", "list", ORDERS).err.startswith("waiting")
 
 
 def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,12 @@ def topic(registry: Registry, name: TopicName) -> Topic | None:
     return registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
 
 
+def existing(registry: Registry, name: TopicName) -> Topic:
+    found = topic(registry, name)
+    assert found
+    return found
+
+
 def held(registry: Registry, name: TopicName) -> list[tuple[int, SchemaInfo | None]]:
     found = topic(registry, name)
     return [(version.number, version.info) for version in found.versions] if found else []
@@ -89,7 +95,6 @@ def served() -> Iterator[str]:
 
 
 KINDS = [
-    "memory",
     "file",
     pytest.param("serve", marks=pytest.mark.network),
     pytest.param("broker", marks=pytest.mark.broker),
@@ -100,8 +105,6 @@ KINDS = [
 def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EmbeddedRegistry | PulsarRegistry]:
     opened: EmbeddedRegistry | PulsarRegistry
     match request.param:
-        case "memory":
-            opened = EmbeddedRegistry(":memory:")
         case "file":
             opened = EmbeddedRegistry(str(tmp_path / "registry.db"))
         case "serve":
@@ -131,9 +134,8 @@ def orders(sales: NamespaceName) -> TopicName:
     return TopicName(sales.tenant, sales.name, "orders")
 
 
-def test_everything_is_listed_by_namespace(
-    registry: Registry, orders: TopicName, sales: NamespaceName
-) -> None:
+def test_everything_is_listed_by_namespace(registry: Registry, orders: TopicName) -> None:
+    sales = orders.namespace_name
     other = replace(sales, name="web")
     registry.create_namespace(other)
     clicks = replace(orders, namespace="web", topic="clicks", domain="non-persistent")
@@ -161,9 +163,7 @@ def test_an_old_text_returns_its_number_and_latest_stays(registry: Registry, ord
     registry.put_schema(orders, record(ID))
     registry.put_schema(orders, record(ID, NOTE))
     assert registry.put_schema(orders, record(ID)) == 0
-    found = topic(registry, orders)
-    assert found is not None
-    assert found.schema == record(ID, NOTE)
+    assert existing(registry, orders).schema == record(ID, NOTE)
 
 
 def test_doc_and_properties_are_not_stored_again(registry: Registry, orders: TopicName) -> None:
@@ -201,8 +201,7 @@ def test_a_bad_default_is_accepted_first_and_wedges_the_topic(registry: Registry
 def test_a_tombstone_takes_a_number_and_hides_what_is_older(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record(ID))
     assert registry.delete_schema(orders) == 1
-    found = topic(registry, orders)
-    assert found is not None
+    found = existing(registry, orders)
     assert found.schema is None
     assert live(found.versions) == ()
     assert [version.number for version in found.versions] == [0, 1]
@@ -244,29 +243,25 @@ def test_deleting_a_topic_that_is_not_there_drops_its_schema_all_the_same(
 
 def test_an_upload_needs_no_topic_and_makes_none(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record(ID))
-    found = topic(registry, orders)
-    assert found is not None
-    assert found.deleted
+    assert existing(registry, orders).deleted
     registry.create_topic(orders, None)
-    found = topic(registry, orders)
-    assert found is not None
-    assert (found.deleted, found.schema) == (False, record(ID))
+    assert (existing(registry, orders).deleted, existing(registry, orders).schema) == (False, record(ID))
 
 
 def test_an_upload_needs_the_namespace(registry: Registry, orders: TopicName) -> None:
     nowhere = replace(orders, namespace="nowhere", topic="orders")
-    with pytest.raises(RegistryError, match=r"namespace .*/nowhere does not exist"):
-        registry.put_schema(nowhere, record(ID))
-    with pytest.raises(RegistryError, match=r"namespace .*/nowhere does not exist"):
-        registry.test_schema(nowhere, record(ID))
+    for upload in (registry.put_schema, registry.test_schema):
+        with pytest.raises(RegistryError, match=r"namespace .*/nowhere does not exist"):
+            upload(nowhere, record(ID))
     with pytest.raises(RegistryError, match=r"namespace .*/nowhere does not exist"):
         registry.create_topic(nowhere, None)
     assert topic(registry, nowhere) is None
 
 
 def test_schemas_of_a_deleted_namespace_reappear(
-    registry: Registry, outside: Outside, orders: TopicName, sales: NamespaceName
+    registry: Registry, outside: Outside, orders: TopicName
 ) -> None:
+    sales = orders.namespace_name
     registry.put_schema(orders, record(ID))
     outside.delete_namespace(sales)
     assert sales not in registry.read(Scope(frozenset({sales}), frozenset())).namespaces
@@ -282,8 +277,9 @@ def test_both_domains_share_one_list(registry: Registry, orders: TopicName) -> N
 
 
 def test_another_type_is_refused_unless_everything_is_compatible(
-    registry: Registry, orders: TopicName, sales: NamespaceName
+    registry: Registry, orders: TopicName
 ) -> None:
+    sales = orders.namespace_name
     registry.put_schema(orders, STRING)
     with pytest.raises(SchemaRejected, match="exists schema type STRING, new schema type INT32"):
         registry.put_schema(orders, INT32)
@@ -314,8 +310,9 @@ def test_the_endpoint_for_compatibility_stores_nothing(registry: Registry, order
 
 
 def test_a_strategy_is_the_topics_then_the_namespaces_then_the_default(
-    registry: Registry, outside: Outside, orders: TopicName, sales: NamespaceName
+    registry: Registry, outside: Outside, orders: TopicName
 ) -> None:
+    sales = orders.namespace_name
     registry.create_topic(orders, None)
     assert (registry.strategy(orders), registry.default_strategy(sales)) == (S.FULL, S.FULL)
     outside.set_auto_update_strategy(sales, S.FORWARD)
@@ -331,17 +328,15 @@ def test_a_strategy_is_the_topics_then_the_namespaces_then_the_default(
     assert registry.strategy(orders) is S.FULL
 
 
-def test_a_strategy_holds_from_the_next_upload_on(
-    registry: Registry, orders: TopicName, sales: NamespaceName
-) -> None:
+def test_a_strategy_holds_from_the_next_upload_on(registry: Registry, orders: TopicName) -> None:
+    sales = orders.namespace_name
     registry.put_schema(orders, record(ID))
     registry.set_namespace_policies(sales, Policies(S.FORWARD))
     assert registry.put_schema(orders, record(ID, NEEDED)) == 1
 
 
-def test_policies_that_are_not_given_stay(
-    registry: Registry, orders: TopicName, sales: NamespaceName
-) -> None:
+def test_policies_that_are_not_given_stay(registry: Registry, orders: TopicName) -> None:
+    sales = orders.namespace_name
     registry.create_topic(orders, None)
     registry.set_namespace_policies(sales, Policies(S.BACKWARD, is_allow_auto_update_schema=False))
     registry.set_namespace_policies(sales, Policies(schema_validation_enforced=True))
@@ -352,18 +347,16 @@ def test_policies_that_are_not_given_stay(
     assert found.topics[orders].policies == Policies(S.FULL, schema_validation_enforced=False)
 
 
-def test_an_unset_strategy_reads_as_undefined(
-    registry: Registry, orders: TopicName, sales: NamespaceName
-) -> None:
+def test_an_unset_strategy_reads_as_undefined(registry: Registry, orders: TopicName) -> None:
+    sales = orders.namespace_name
     registry.create_topic(orders, None)
     found = registry.read(Scope(frozenset({sales}), frozenset({orders})))
     for policies in (found.namespaces[sales].policies, found.topics[orders].policies):
         assert policies.schema_compatibility_strategy is S.UNDEFINED
 
 
-def test_policies_of_a_topic_need_the_topic(
-    registry: Registry, orders: TopicName, sales: NamespaceName
-) -> None:
+def test_policies_of_a_topic_need_the_topic(registry: Registry, orders: TopicName) -> None:
+    sales = orders.namespace_name
     registry.put_schema(orders, record(ID))
     with pytest.raises(RegistryError, match="/sales/orders does not exist"):
         registry.set_topic_policies(orders, Policies(S.FULL))
@@ -371,9 +364,8 @@ def test_policies_of_a_topic_need_the_topic(
         registry.set_namespace_policies(replace(sales, name="nowhere"), Policies(S.FULL))
 
 
-def test_creating_what_exists_changes_nothing(
-    registry: Registry, orders: TopicName, sales: NamespaceName
-) -> None:
+def test_creating_what_exists_changes_nothing(registry: Registry, orders: TopicName) -> None:
+    sales = orders.namespace_name
     registry.set_namespace_policies(sales, Policies(S.BACKWARD))
     registry.create_topic(orders, 4)
     registry.set_topic_policies(orders, Policies(S.FULL))
@@ -395,9 +387,7 @@ def test_partitions_only_grow(registry: Registry, orders: TopicName) -> None:
     registry.create_topic(single, None)
     with pytest.raises(RegistryError, match="is not partitioned and cannot have 2"):
         registry.grow_partitions(single, 2)
-    found = topic(registry, orders)
-    assert found is not None
-    assert found.partitions == 6
+    assert existing(registry, orders).partitions == 6
 
 
 def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registry, orders: TopicName) -> None:
@@ -417,12 +407,10 @@ def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registr
 def test_properties_and_times_are_kept(registry: Registry, orders: TopicName) -> None:
     start_ms = time.time() * 1000
     registry.put_schema(orders, record(ID, owner="Bestellungen ✓"))
-    first = topic(registry, orders)
+    first = existing(registry, orders)
     registry.put_schema(orders, record(ID, NOTE))
     registry.put_schema(orders, record(ID))
-    found = topic(registry, orders)
-    assert first is not None
-    assert found is not None
+    found = existing(registry, orders)
     assert found.versions[0] == first.versions[0]
     assert found.versions[0].info == record(ID, owner="Bestellungen ✓")
     times_ms = [version.timestamp_ms for version in found.versions]
