@@ -8,11 +8,12 @@ import signal
 import time
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 import pytest
 from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, catalog, plan_for, record, topic
+from forks import Say, assert_killed, forked, kill_oneself
 
 from schemactl.apply import apply_plan
 from schemactl.model import Catalog, Policies
@@ -35,26 +36,18 @@ SMALL = catalog(
 )
 
 
-def forked(path: Path, target: Catalog, *, last: int | None = None) -> tuple[int, IO[str]]:
-    """A process that applies, and kills itself after step `last`; what it writes: the number of steps, then each one done."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(writing)
-        return child, os.fdopen(reading)
+def apply(path: Path, target: Catalog, say: Say, *, last: int | None = None) -> None:
+    """Say how many steps there are, and the number of each when it is done; after step `last`, end."""
 
     def progress(number: int, _: object) -> None:
-        os.write(writing, b"%d\n" % number)
+        say(number)
         if number == last:
-            os.kill(os.getpid(), signal.SIGKILL)
+            kill_oneself()
 
-    try:
-        registry = EmbeddedRegistry(str(path))
-        plan = plan_for(registry, target, relax=True)
-        os.write(writing, b"%d\n" % len(plan.steps))
-        os._exit(apply_plan(plan, registry, progress=progress).failure is not None)
-    finally:
-        os._exit(2)
+    registry = EmbeddedRegistry(str(path))
+    plan = plan_for(registry, target, relax=True)
+    say(len(plan.steps))
+    assert apply_plan(plan, registry, progress=progress).failure is None
 
 
 def without_times(path: Path, target: Catalog) -> Catalog:
@@ -80,7 +73,7 @@ def test_killed_at_any_moment_the_next_apply_finishes(tmp_path: Path, seed: int)
     chance = random.Random(seed)  # noqa: S311  no secret
     path = tmp_path / "registry.db"
     for kills in range(7):
-        process, out = forked(path, TARGET)
+        process, out = forked(partial(apply, path, TARGET))
         with out:
             left = int(out.readline())
             if kills == 6 or left == 0:
@@ -91,7 +84,7 @@ def test_killed_at_any_moment_the_next_apply_finishes(tmp_path: Path, seed: int)
                 out.readline()
             time.sleep(chance.random() / 200)
             os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+            assert_killed(process, out)
     assert kills > 0
     assert without_times(path, TARGET) == undisturbed(tmp_path / "undisturbed.db", TARGET)[0]
     with closing(EmbeddedRegistry(str(path))) as registry:
@@ -104,9 +97,7 @@ def test_killed_at_every_step_boundary_the_next_apply_finishes(tmp_path: Path) -
     assert steps > 8
     for last in range(1, steps + 1):
         path = tmp_path / f"{last}.db"
-        process, out = forked(path, SMALL, last=last)
-        with out:
-            assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
+        assert_killed(*forked(partial(apply, path, SMALL, last=last)))
         with closing(EmbeddedRegistry(str(path))) as registry:
             carry_out(registry, SMALL, relax=True)
             assert plan_for(registry, SMALL).steps == ()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import brokers
 import pytest
 from estate import Estate, EstateOnPulsar, avro
+from forks import Say, assert_killed, forked, kill_oneself
 from scratch import record
 
 from schemactl.model import CompatibilityStrategy, TopicName
@@ -34,16 +33,13 @@ class Left(Estate):
     def kill_an_apply(self) -> None:
         """In a process of its own, right after the topic was relaxed."""
         self.scratch.flush()
-        child = os.fork()
-        if child:
-            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-            return
-        try:
+
+        def apply(_: Say) -> None:
             EmbeddedRegistry.relax = and_dies(EmbeddedRegistry.relax)  # type: ignore[method-assign]
             PulsarRegistry.relax = and_dies(PulsarRegistry.relax)  # type: ignore[method-assign]
             self.run("apply", "--auto-approve", "--relax-while-replaying")
-        finally:
-            os._exit(1)
+
+        assert_killed(*forked(apply))
 
     @property
     def strategy(self) -> CompatibilityStrategy:
@@ -67,7 +63,7 @@ schema: {type: AVRO, definition: orders.avsc}
 def and_dies(relax: Callable[..., None]) -> Callable[..., None]:
     def last(registry: Registry, topic: TopicName) -> None:
         relax(registry, topic)
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill_oneself()
 
     return last
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import IO
 
 import pytest
+from forks import Say, assert_killed, forked
 
 from schemactl.errors import RegistryError, UsageError
 from schemactl.model import (
@@ -36,25 +36,25 @@ SALES = NamespaceName("shop", "sales")
 ORDERS = TopicName("shop", "sales", "orders")
 EVERYTHING = Scope(frozenset({SALES}), frozenset({ORDERS}))
 
-# Uploads versions `start`, `start + step`, ... as distinct definitions, printing each number it gets.
-WRITER = """
-import sys
-from schemactl.model import NamespaceName, SchemaInfo, SchemaType, TopicName
-from schemactl.registry.embedded import EmbeddedRegistry
 
-path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-registry = EmbeddedRegistry(path)
-topic = TopicName("shop", "sales", "orders")
-registry.create_namespace(topic.namespace_name)
-for number in range(count):
-    text = '{"type": "record", "name": "R", "fields": [], "%s": %d}' % (name, number)
-    print(name, number, registry.put_schema(topic, SchemaInfo(SchemaType.AVRO, text.encode())), flush=True)
-"""
+def writer(path: Path, name: str, count: int) -> tuple[int, IO[str]]:
+    """A process that uploads `count` definitions, and says the number that each gets."""
+
+    def write(say: Say) -> None:
+        registry = EmbeddedRegistry(str(path))
+        registry.create_namespace(SALES)
+        for text in written(name, range(count)):
+            say(registry.put_schema(ORDERS, SchemaInfo(SchemaType.AVRO, text.encode())))
+
+    return forked(write)
 
 
-def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def numbers_of(process: int, said: IO[str]) -> list[int]:
+    """The numbers that a writer got, at its end."""
+    with said:
+        numbers = [int(line) for line in said]
+    assert os.waitpid(process, 0)[1] == 0
+    return numbers
 
 
 def texts(path: Path) -> list[str]:
@@ -190,22 +190,19 @@ def test_the_project_defaults_stand_for_the_brokers_own(tmp_path: Path) -> None:
 
 def test_processes_at_once_lose_nothing_and_keep_each_ones_order(tmp_path: Path) -> None:
     path, count, names = tmp_path / "registry.db", 12, ["a", "b", "c"]
-    writers = [writer(path, name, count) for name in names]
-    said = [line.split() for process in writers for line in process.communicate()[0].splitlines()]
-    assert [process.returncode for process in writers] == [0, 0, 0]
+    writers = {name: writer(path, name, count) for name in names}
+    numbers = {name: numbers_of(*each) for name, each in writers.items()}
     held = texts(path)
     assert len(held) == count * len(names)
     for name in names:
-        assert [text for text in held if f'"{name}"' in text] == written(name, range(count))
-    for name, number, version in said:
-        assert held[int(version)] == written(name, [int(number)])[0]
+        assert [held[number] for number in numbers[name]] == written(name, range(count))
+        assert numbers[name] == sorted(numbers[name])
 
 
 def test_processes_with_one_list_register_it_once(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
     writers = [writer(path, "same", 12) for _ in range(3)]
-    numbers = [[line.split()[2] for line in process.communicate()[0].splitlines()] for process in writers]
-    assert numbers == [[str(number) for number in range(12)]] * 3
+    assert [numbers_of(*each) for each in writers] == [list(range(12))] * 3
     assert texts(path) == written("same", range(12))
 
 
@@ -224,13 +221,12 @@ def test_threads_share_one_open_registry() -> None:
 def test_a_killed_writer_leaves_a_whole_registry(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
     for wait_lines in (1, 3, 8, 15):
-        process = writer(path, "same", 1000)
-        assert process.stdout is not None
+        process, said = writer(path, "same", 1000)
         for _ in range(wait_lines):
-            process.stdout.readline()
+            said.readline()
         time.sleep(wait_lines / 1000)
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        os.kill(process, signal.SIGKILL)
+        assert_killed(process, said)
         held = texts(path)
         assert held == written("same", range(len(held)))
         assert len(held) >= wait_lines
