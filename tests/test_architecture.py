@@ -161,6 +161,7 @@ ON_TOP = {"cli", "__main__", "__init__"}
 # The layers that may import a heavy package: as few as possible.
 IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
+    "pydantic": {"declare"},
     "yaml": {"source", "declare", "target_numbers"},
     "fastavro": set(),
     "google": {"formats", "codec"},
@@ -251,7 +252,7 @@ def modules_after(arguments: list[str], stdin: str = "") -> set[str]:
     "arguments", [["--help"], ["explain", "--all"], ["spark", "land", "--help"], ["struct"]]
 )
 def test_the_command_line_starts_without_heavy_packages(arguments: list[str]) -> None:
-    heavy = {"pyspark", "pyarrow", "numpy", "pandas", "fastavro", "git", "google.protobuf"}
+    heavy = {"pyspark", "pyarrow", "numpy", "pandas", "fastavro", "pydantic", "git", "google.protobuf"}
     assert not heavy & modules_after(arguments, '{"type": "AVRO", "schema": "int"}')
 
 

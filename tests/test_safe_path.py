@@ -42,7 +42,7 @@ def hostile(tmp_path: Path) -> Path:
     made = Scratch(tmp_path / "shop")
     known = before_any_program(tmp_path)
     assert "__future__" not in known
-    ours = {"yaml", "git", "google", "grpc_tools", "pyarrow", "numpy", "sitecustomize"}
+    ours = {"yaml", "pydantic", "git", "google", "grpc_tools", "pyarrow", "numpy", "sitecustomize"}
     names = (sys.stdlib_module_names | ours) - known
     assert {"__future__", "argparse", "typing", "json", "pathlib", "subprocess", "yaml"} <= names
     made.commit(

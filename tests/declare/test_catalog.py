@@ -12,7 +12,7 @@ from memory_files import MemoryFiles
 from property_runs import EXAMPLES
 
 from schemactl.declare import load, read, read_documents, read_project
-from schemactl.declare.shapes import definitions
+from schemactl.declare.shapes import KINDS
 from schemactl.errors import DeclarationError, Source
 from schemactl.model import (
     BrokerDefaults,
@@ -173,17 +173,17 @@ ANY = st.recursive(
 )
 
 
-@given(st.sampled_from(["Topic", "Namespace", "Project"]), st.data())
+@given(st.sampled_from(sorted(KINDS)), st.data())
 @EXAMPLES
 def test_no_value_in_any_place_is_without_words(kind: str, data: st.DataObject) -> None:
-    keys = list(definitions()[f"{kind}Shape"]["properties"])
+    keys = [field.alias or name for name, field in KINDS[kind].model_fields.items()]
     schema = st.fixed_dictionaries(
         {"type": st.sampled_from(["AVRO", "KEY_VALUE", "INT8", "PROTOBUF"]), "key": ANY}
     )
     value = data.draw(st.dictionaries(st.sampled_from(keys) | st.text(max_size=3), ANY | schema, max_size=5))
     first = next(iter(keys))
     text = json.dumps({first: "shop/sales/a", **value})
-    if kind == "Project":
+    if kind == "project":
         with pytest.raises(DeclarationError):
             read_project("schemactl.yaml", text.encode())
     else:

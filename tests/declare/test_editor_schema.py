@@ -1,76 +1,31 @@
-"""The JSON Schema that editors read and declarations are judged by: it says what the code behind it says."""
+"""The JSON Schema for editors, which comes from the pydantic models; run this file to write it anew."""
 
 from __future__ import annotations
 
-import keyword
-import re
-from collections.abc import Iterator
-from typing import Any, get_args
+from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from schemactl import declare
+from schemactl.declare.shapes import KINDS, editor_schema, mismatches
+from schemactl.json_values import laid_out
 
-from schemactl.declare.shapes import PARSERS, definitions
-from schemactl.formats import SPECS
-from schemactl.model import OPTIONAL_CHECKERS, CompatibilityStrategy, ProtoCategory
-
-SHAPES = definitions()
+SCHEMA = Path(declare.__file__).with_name("schemactl.schema.json")
 
 
-def schemas(value: Any) -> Iterator[dict[str, Any]]:
-    """Every schema inside `value`."""
-    if isinstance(value, dict):
-        yield value
-        for key, part in value.items():
-            yield from schemas([*part.values()] if key == "properties" else part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from schemas(part)
+def test_it_is_up_to_date() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == laid_out(editor_schema(), 200) + "\n", f"run {__file__}"
 
 
-def test_every_type_that_can_be_declared_has_the_shape_of_its_specification() -> None:
-    names = {
-        "avro": "Avro",
-        "protobuf": "Protobuf",
-        "proto": "ProtobufNative",
-        "plain": "Plain",
-        "pair": "KeyValue",
+def test_it_has_every_key_and_type() -> None:
+    schema = editor_schema()["$defs"]
+    for kind, shape in KINDS.items():
+        keys = {field.alias or name for name, field in shape.model_fields.items()}
+        assert keys == set(schema[shape.__name__]["properties"]), kind
+        assert mismatches(kind, 5)
+    types = {
+        name for shape in schema.values() for name in shape["properties"].get("type", {}).get("enum", ())
     }
-    for declared_as, name in names.items():
-        types = {type_.name: spec for type_, spec in SPECS.items() if spec.declared_as == declared_as}
-        whole = sorted(type_ for type_, spec in types.items() if not spec.undeclarable)
-        half = sorted(type_ for type_, spec in types.items() if not spec.unfit_half)
-        assert sorted(SHAPES[f"{name}Shape"]["properties"]["type"]["enum"]) == whole
-        if half:
-            shape = SHAPES.get(f"{name}HalfShape") or SHAPES[f"{name}Shape"]
-            assert sorted(shape["properties"]["type"]["enum"]) == half
+    assert {"AVRO", "PROTOBUF", "PROTOBUF_NATIVE", "KEY_VALUE", "STRING", "EXTERNAL"} <= types
 
 
-def test_choices_are_those_of_the_model() -> None:
-    strategies = [strategy.value for strategy in CompatibilityStrategy]
-    assert SHAPES["Strategy"]["enum"] == strategies
-    defaults = SHAPES["DefaultsShape"]["properties"]["schema_compatibility_strategy"]["enum"]
-    assert defaults == [each for each in strategies if each != "UNDEFINED"]
-    rules = SHAPES["ProtobufRulesShape"]["properties"]
-    assert rules["rules"]["enum"] == list(get_args(ProtoCategory))
-    checkers = rules["checkers"]["items"]["enum"]
-    assert {each.rpartition(".")[2] for each in checkers} == set(OPTIONAL_CHECKERS)
-    assert "|".join(keyword.kwlist) in SHAPES["GenerateShape"]["properties"]["package"]["pattern"]
-
-
-def test_every_value_has_a_title_for_messages() -> None:
-    for schema in schemas([*SHAPES.values()]):
-        if "enum" in schema or schema.get("type") == "string":
-            assert "title" in schema or set(schema) == {"enum"}
-
-
-@pytest.mark.parametrize("name", ["topic", "namespace"])
-@given(st.data())
-def test_what_an_editor_accepts_as_a_name_is_one(name: str, data: st.DataObject) -> None:
-    (pattern, *_) = {
-        each["pattern"]
-        for each in schemas([*SHAPES.values()])
-        if each.get("format") == name and "pattern" in each
-    }
-    PARSERS[name](data.draw(st.from_regex(re.compile(pattern), fullmatch=True)).removesuffix("\n"))
+if __name__ == "__main__":
+    SCHEMA.write_text(laid_out(editor_schema(), 200) + "\n", encoding="utf-8")

@@ -1,0 +1,207 @@
+"""The shapes of topic and namespace documents, and of schemas."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import Discriminator, Field, Tag
+
+from schemactl.declare.shapes.leaf import (
+    MAX_ITEMS,
+    Definition,
+    FilePath,
+    Flag,
+    MappingShape,
+    MessageName,
+    NamespaceText,
+    Properties,
+    References,
+    Strategy,
+    TopicText,
+    ValueShape,
+    choice,
+    optional,
+    tag_of,
+    text,
+    whole,
+)
+from schemactl.formats import SPECS
+from schemactl.model import SchemaType
+
+_AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
+_TYPES = "Files whose named types the definition may use; inlined at first use."
+_PROPERTIES = "Text stored with the schema. Pulsar never compares it."
+_STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as the level above says."
+
+
+def _types(declared_as: str, *, half: bool = False) -> Any:
+    """Return the annotation of a `type` that has that shape; `_tag` has chosen the shape by it, so nothing is left to check."""
+    return Annotated[
+        Any, ValueShape(lambda _value: None, lambda: {"enum": allowed_types(declared_as, half=half)})
+    ]
+
+
+def allowed_types(declared_as: str = "", *, half: bool = False) -> list[str]:
+    """Return the names of the types that a topic (or a half of a KEY_VALUE) can have; of one shape, or of all."""
+    return sorted(
+        type_.name
+        for type_, each in SPECS.items()
+        if declared_as in ("", each.declared_as) and not (each.unfit_half if half else each.undeclarable)
+    )
+
+
+class AvroShape(MappingShape):
+    """A schema whose definition is an Avro schema."""
+
+    type: _types("avro")  # type: ignore[valid-type]
+    definition: Definition = Field(description=_AVRO)
+    references: References = optional(_TYPES)
+    properties: Properties = optional(_PROPERTIES)
+
+
+class ProtobufHalfShape(AvroShape):
+    """Protobuf messages that an Avro schema describes (Pulsar's older support), as a half of a KEY_VALUE."""
+
+    type: _types("protobuf", half=True)  # type: ignore[valid-type]
+
+
+class ProtobufShape(AvroShape):
+    """Protobuf messages that an Avro schema describes (Pulsar's older support)."""
+
+    type: _types("protobuf")  # type: ignore[valid-type]
+    proto: FilePath = optional("The .proto behind it, for wire rules and codecs only.")
+    message: MessageName = optional("The root message in `proto`: package.Message.")
+
+
+class ProtobufNativeShape(MappingShape):
+    """Protobuf messages that their own descriptor describes."""
+
+    type: _types("proto")  # type: ignore[valid-type]
+    definition: FilePath = Field(description="A .proto file, or a descriptor set with its imports (.binpb).")
+    message: MessageName = Field(description="The root message: package.Message.")
+    references: References = optional("The .proto files that the definition imports.")
+    properties: Properties = optional(_PROPERTIES)
+
+
+class PlainShape(MappingShape):
+    """A schema without definition: its wire form is fixed by Pulsar."""
+
+    type: _types("plain")  # type: ignore[valid-type]
+    properties: Properties = optional(_PROPERTIES)
+
+
+class PlainHalfShape(PlainShape):
+    """A half without definition: its wire form is fixed by Pulsar, or plain bytes."""
+
+    type: _types("plain", half=True)  # type: ignore[valid-type]
+
+
+def _tagged(shapes: dict[str, type[MappingShape]], *, half: bool) -> Discriminator:
+    """Pick the shape by the mapping's `type`; None, where there is no such, becomes an error of the union itself."""
+
+    def tag(value: object) -> str | None:
+        name = value.get("type") if isinstance(value, dict) else None
+        type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
+        if type_ is None or (SPECS[type_].unfit_half if half else SPECS[type_].undeclarable):
+            return None
+        return tag_of(shapes[SPECS[type_].declared_as])
+
+    return Discriminator(tag)
+
+
+_HALVES: Final[dict[str, type[MappingShape]]] = {
+    "avro": AvroShape,
+    "protobuf": ProtobufHalfShape,
+    "proto": ProtobufNativeShape,
+    "plain": PlainHalfShape,
+}
+"""The shape of a half by `TypeSpec.declared_as`."""
+
+HalfShape = Annotated[
+    Annotated[AvroShape, Tag("<AvroShape>")]
+    | Annotated[ProtobufHalfShape, Tag("<ProtobufHalfShape>")]
+    | Annotated[ProtobufNativeShape, Tag("<ProtobufNativeShape>")]
+    | Annotated[PlainHalfShape, Tag("<PlainHalfShape>")],
+    _tagged(_HALVES, half=True),
+]
+
+
+class KeyValueShape(MappingShape):
+    """Two schemas in one: a key and a value."""
+
+    type: _types("pair")  # type: ignore[valid-type]
+    encoding: Annotated[Any, choice("encoding", ("INLINE", "SEPARATED"))] = Field(
+        default=None,
+        description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload.",
+    )
+    key: HalfShape
+    value: HalfShape
+    properties: Properties = optional(_PROPERTIES)
+
+
+_WHOLE: Final[dict[str, type[MappingShape]]] = {
+    "avro": AvroShape,
+    "protobuf": ProtobufShape,
+    "proto": ProtobufNativeShape,
+    "plain": PlainShape,
+    "pair": KeyValueShape,
+}
+"""The shape of a topic's schema by `TypeSpec.declared_as`."""
+
+SchemaShape = Annotated[
+    Annotated[AvroShape, Tag("<AvroShape>")]
+    | Annotated[ProtobufShape, Tag("<ProtobufShape>")]
+    | Annotated[ProtobufNativeShape, Tag("<ProtobufNativeShape>")]
+    | Annotated[KeyValueShape, Tag("<KeyValueShape>")]
+    | Annotated[PlainShape, Tag("<PlainShape>")],
+    _tagged(_WHOLE, half=False),
+]
+
+
+BRANCHES: Final = {tag_of(shape): shape for shape in (*_WHOLE.values(), *_HALVES.values())}
+"""The shapes of schemas by the names they have in pydantic's locations."""
+
+
+class ClientShape(MappingShape):
+    """A producer or consumer of the topic: which version of the schema it carries."""
+
+    name: Annotated[Any, text("a client's name", r"^\S(.*\S)?$")]
+    role: Annotated[Any, choice("role of a client", ("producer", "consumer", "reader"))]
+    version: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
+        "The version it is built with: latest (default) or a number."
+    )
+
+
+class TopicShape(MappingShape):
+    """A topic and its schema."""
+
+    topic: TopicText = Field(description="persistent://tenant/namespace/topic; the domain may be left away.")
+    partitions: Annotated[Any, whole("a number of partitions, 1 or more", 1)] = optional(
+        "Absent: not partitioned. May only grow."
+    )
+    renamed_from: TopicText = optional("Check against the versions of that topic, too.")
+    schema_compatibility_strategy: Strategy = optional(_STRATEGY)
+    reader: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
+        "The version that generated readers use: latest (default) or a number."
+    )
+    lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
+        "draft: may still break; stable is the default."
+    )
+    clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
+        "Known producers and consumers, for `admit` and `rollout`."
+    )
+    # pydantic's own BaseModel has a deprecated method of that name.
+    schema_: SchemaShape = optional("Absent: a topic without schema.", alias="schema")
+
+
+class NamespaceShape(MappingShape):
+    """A namespace and its schema policies. A policy that is absent is left as it is on the cluster."""
+
+    namespace: NamespaceText = Field(description="tenant/namespace")
+    schema_compatibility_strategy: Strategy = optional(_STRATEGY)
+    is_allow_auto_update_schema: Flag = optional(
+        "Whether a producer may register a new version by connecting."
+    )
+    schema_validation_enforced: Flag = optional(
+        "Whether clients without a schema are rejected where the topic has one."
+    )

@@ -1,0 +1,188 @@
+"""The shapes of scalar values and lists, each with its error message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from schemactl.declare.describe import found, nearest
+from schemactl.model import CompatibilityStrategy, NamespaceName, TopicName
+
+MAX_ITEMS: Final = 1_000
+"""Lists, and mappings with free keys, have at most this many entries."""
+
+
+def regular(pattern: str) -> re.Pattern[str]:
+    """Return a JSON Schema's `pattern` for `search`: its `$` is the very end of the text, not also before a last line end."""
+    return re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern)
+
+
+NOT_BLANK: Final = r"\S"
+"""The pattern of text that says something."""
+
+_MOST: Final = 2**31 - 1
+"""The largest whole number: Pulsar's are Java's int."""
+
+
+class MappingShape(BaseModel):
+    """A mapping with these keys and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def optional(description: str, **more: Any) -> Any:
+    """Return a key that may be absent. Without a value (`key:`) it is rejected, as every wrong type is."""
+    return Field(default=None, description=description, **more)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueShape:
+    """A value judged as a whole: `check` raises ValueError (what is wrong, and perhaps a fix) where it does not fit."""
+
+    check: Callable[[Any], None]
+    schema: dict[str, Any] | Callable[[], dict[str, Any]]
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._validate)
+
+    def __get_pydantic_json_schema__(
+        self, _core: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return self.schema() if callable(self.schema) else dict(self.schema)
+
+    def _validate(self, value: object) -> object:
+        try:
+            self.check(value)
+        except ValueError as error:
+            what, fix = (*error.args, "")[:2]
+            raise PydanticCustomError("own", "{what}", {"what": what, "fix": fix}) from None
+        return value
+
+
+def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: str = "") -> ValueShape:
+    """Text in which `pattern` is found; `unquoted` is the fix for what is no text, where that is another one."""
+    found_in = regular(pattern).search
+
+    def check(value: object) -> None:
+        if not isinstance(value, str) or not found_in(value):
+            way_out = fix if isinstance(value, str) else unquoted or fix
+            raise ValueError(f"expected {expected}, found {found(value)}", way_out)
+
+    return ValueShape(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
+
+
+def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
+    """Return one of `choices`; the message for a near miss names it."""
+
+    def check(value: object) -> None:
+        if value in choices:
+            return
+        if not isinstance(value, str):
+            raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
+        near = nearest(value, choices)
+        raise ValueError(
+            f"`{value[:60]}` is no {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
+        )
+
+    return ValueShape(check, {"enum": list(choices)})
+
+
+def named(parse: Callable[[str], object], expected: str, pattern: str) -> ValueShape:
+    """Return a name that `parse` accepts: at least every text in which `pattern` is found."""
+
+    def check(value: object) -> None:
+        if not isinstance(value, str):
+            raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see ValueShape
+        parse(value)
+
+    return ValueShape(check, {"type": "string", "pattern": pattern})
+
+
+def whole(expected: str, least: int, *others: str) -> ValueShape:
+    """Return a whole number from `least` on, or one of `others`."""
+
+    def check(value: object) -> None:
+        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST
+        if not whole and value not in others:
+            raise ValueError(f"expected {expected}, found {found(value)}")
+
+    number = {"type": "integer", "minimum": least, "maximum": _MOST}
+    return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
+
+
+_TRUTHS: Final = {
+    **dict.fromkeys(("yes", "on", "1"), "write true"),
+    **dict.fromkeys(("no", "off", "0"), "write false"),
+}
+
+
+def check_flag(value: object) -> None:
+    """ValueError: not a boolean."""
+    if not isinstance(value, bool):
+        fix = _TRUTHS.get(str(value).lower(), "")
+        raise ValueError(f"expected true or false, found {found(value)}", fix)  # noqa: TRY004  see ValueShape
+
+
+def check_definition(value: object) -> None:
+    """ValueError: neither a path nor a definition."""
+    if not isinstance(value, dict | list) and not (isinstance(value, str) and value.strip()):
+        raise ValueError(f"expected a file's path, or the definition itself, found {found(value)}")
+
+
+_STRATEGIES = tuple(strategy.value for strategy in CompatibilityStrategy)
+
+_PART = "[-=:.A-Za-z0-9_]+"
+
+TopicText = Annotated[
+    Any,
+    named(
+        TopicName.parse,
+        "a topic such as persistent://tenant/namespace/topic",
+        rf"^((non-)?persistent://)?{_PART}/{_PART}/(?!.*-partition-\d+$)[^\s/\x00-\x1f\x7f]([^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$",
+    ),
+]
+NamespaceText = Annotated[
+    Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$")
+]
+Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
+BrokerStrategy = Annotated[
+    Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))
+]
+Flag = Annotated[Any, ValueShape(check_flag, {"type": "boolean"})]
+FilePath = Annotated[Any, text("a file's path")]
+FolderPath = Annotated[Any, text("a folder's path")]
+Definition = Annotated[
+    Any, ValueShape(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
+]
+MessageName = Annotated[
+    Any,
+    text(
+        "a message's full name, such as package.Message",
+        r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
+    ),
+]
+PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
+ReleaseText = Annotated[
+    Any,
+    text(
+        'a release such as "4.0"',
+        r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$",
+        fix='write "4.0", for example',
+        unquoted='write "4.0" with quotes, for example',
+    ),
+]
+SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]
+
+Properties = Annotated[dict[str, PropertyText], Field(max_length=MAX_ITEMS)]
+References = Annotated[list[FilePath], Field(max_length=MAX_ITEMS)]
+
+
+def tag_of(shape: type[MappingShape]) -> str:
+    """Return the name of a union's branch in pydantic's locations; no key of ours looks like it."""
+    return f"<{shape.__name__}>"

@@ -1,0 +1,189 @@
+"""The shape of the project file."""
+
+from __future__ import annotations
+
+import keyword
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag
+
+from schemactl import registry_url
+from schemactl.declare.describe import found
+from schemactl.declare.shapes.leaf import (
+    MAX_ITEMS,
+    BrokerStrategy,
+    FilePath,
+    Flag,
+    FolderPath,
+    MappingShape,
+    NamespaceText,
+    ReleaseText,
+    SeverityText,
+    ValueShape,
+    choice,
+    named,
+    optional,
+    text,
+)
+from schemactl.model import OPTIONAL_CHECKERS
+
+
+def check_format_version(value: object) -> None:
+    """ValueError: not the version that this program reads."""
+    if value != 1 or isinstance(value, bool):
+        raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
+
+
+def check_module(name: str) -> None:
+    """ValueError: Python cannot import it."""
+    if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(
+            f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first"
+        )
+
+
+_MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
+_REGISTRY = r"^(?![^:]*://[^/]*@)[a-z][a-z0-9+.-]*:\S.*$"
+
+
+CATEGORIES = ("WIRE", "WIRE_JSON")
+"""buf's categories of rules about messages."""
+
+_PACKAGE = "org.apache.pulsar.broker.service.schema."
+_CHECKERS = tuple(prefix + name for prefix in ("", _PACKAGE) for name in OPTIONAL_CHECKERS)
+"""As `schemaRegistryCompatibilityCheckers` of broker.conf has them, with or without their package."""
+
+
+_OF_EVERY_BROKER = frozenset(
+    f"{language}SchemaCompatibilityCheck"
+    for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
+)
+
+
+def check_category(value: object) -> None:
+    """Raise ValueError unless `value` is one of CATEGORIES."""
+    if value in ("FILE", "PACKAGE"):
+        raise ValueError(
+            f"buf's category {value} is about generated code",
+            f"run `buf breaking` for that, and write one of {', '.join(CATEGORIES)} here",
+        )
+    choice("category of buf's rules", CATEGORIES).check(value)
+
+
+def check_checker(value: object) -> None:
+    """Raise ValueError unless `value` is one of Pulsar's optional checkers."""
+    if isinstance(value, str) and value.rpartition(".")[2] in _OF_EVERY_BROKER:
+        raise ValueError(f"`{value}` is not optional: every broker has this checker", "remove it")
+    choice("optional checker of Pulsar", _CHECKERS).check(value)
+
+
+class DefaultsShape(MappingShape):
+    """What the brokers are configured with."""
+
+    schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
+    is_allow_auto_update_schema: Flag = optional("Pulsar's own is true.")
+    schema_validation_enforced: Flag = optional("Pulsar's own is false.")
+
+
+class ProtobufRulesShape(MappingShape):
+    """What is asked of protobuf definitions beyond the data verdict."""
+
+    rules: Annotated[Any, ValueShape(check_category, {"enum": list(CATEGORIES)})] = optional(
+        "buf's category whose rules `check` looks for, too (default: none)."
+    )
+    checkers: Annotated[
+        list[Annotated[Any, ValueShape(check_checker, {"enum": list(_CHECKERS)})]],
+        Field(max_length=MAX_ITEMS),
+    ] = optional("The optional checkers that the brokers are configured with (default: none).")
+
+
+class OAuth2Shape(MappingShape):
+    """OAuth 2.0 client credentials."""
+
+    issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")]
+    audience: Annotated[Any, text("an audience")]
+    client_id: Annotated[Any, text("a client's id")]
+    client_secret_env: Annotated[
+        Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")
+    ] = Field(description="The environment variable that holds the secret.")
+
+
+class TargetShape(MappingShape):
+    """A registry to plan against."""
+
+    registry: Annotated[Any, named(registry_url.parse, "a registry's URL", _REGISTRY)] = Field(
+        description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API."
+    )
+    pulsar: ReleaseText = optional("Its release, where it is not the project's.")
+    token_env: Annotated[Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")] = (
+        optional("The environment variable that holds the bearer token.")
+    )
+    token_file: FilePath = optional("The file that holds the bearer token.")
+    cert_file: FilePath = optional("The client certificate for mutual TLS.")
+    key_file: FilePath = optional("The private key for mutual TLS.")
+    oauth2: OAuth2Shape = optional("OAuth 2.0 client credentials.")
+    ca_file: FilePath = optional("The certificate authority to trust.")
+    namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
+        "Declared namespace to its name on this target."
+    )
+    numbers: FilePath = optional(
+        "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
+    )
+
+
+class GenerateShape(MappingShape):
+    """What `schemactl generate` writes."""
+
+    package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)]
+    out: FolderPath = optional("The folder it goes to (default: generated).")
+    spark: ReleaseText = optional('The Spark it is for (default: "4.1").')
+    json_defaults: Flag = optional(
+        "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
+    )
+    target: Annotated[Any, text("the name of a target")] = optional(
+        "The target whose messages are read, by the numbers that its registry gave (default: by Git's numbers)."
+    )
+
+
+SEVERITY_TAGS = ("<rule>", "<namespace>")
+"""The names that the two kinds of entries under `severities` have in pydantic's locations."""
+
+
+def _severity_tag(value: object) -> str:
+    return SEVERITY_TAGS[isinstance(value, dict)]
+
+
+class ProjectShape(MappingShape):
+    """The project file, schemactl.yaml."""
+
+    version: Annotated[Any, ValueShape(check_format_version, {"const": 1})] = Field(
+        description="The version of this file's format: 1."
+    )
+    roots: Annotated[list[FolderPath], Field(min_length=1, max_length=MAX_ITEMS)] = optional(
+        "The folders that hold declarations (default: namespaces)."
+    )
+    previous_roots: Annotated[list[FolderPath], Field(max_length=MAX_ITEMS)] = optional(
+        "Where they were in older commits."
+    )
+    approved: Annotated[
+        Any, text("a branch or tag such as origin/main", r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$")
+    ] = optional("The ref whose first-parent history is the record of approved schemas.")
+    pulsar: ReleaseText = optional('Whose answers to predict (default: "4.0").')
+    defaults: DefaultsShape = optional("What the brokers are configured with.")
+    protobuf: ProtobufRulesShape = optional("What is asked of protobuf definitions beyond the data verdict.")
+    severities: Annotated[
+        dict[
+            str,
+            Annotated[
+                Annotated[dict[str, SeverityText], Tag("<namespace>")]
+                | Annotated[SeverityText, Tag("<rule>")],
+                Discriminator(_severity_tag),
+            ],
+        ],
+        Field(max_length=MAX_ITEMS),
+    ] = optional("Rule to error, warning or off; or a namespace to such a mapping.")
+    waivers: FilePath = optional("The waiver file.")
+    targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
+        "The registries to plan against, by name."
+    )
+    generate: GenerateShape = optional("What `schemactl generate` writes.")
