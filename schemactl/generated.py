@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from .codec import Codec
 
@@ -32,24 +32,14 @@ class Frames:
         payload: str | Sequence[str] = ("payload", "value"),
         version: str | Sequence[str] | None = ("schema_version", "__schemaVersion"),
         key: str | Sequence[str] | None = ("key", "__key"),
-        engine: Literal["auto", "arrow", "jvm"] = "auto",
-        reasons: bool = False,
     ) -> DataFrame:
         """Return the messages' values as columns, read as the reader's version; rows that cannot be read say so in `__error`.
 
-        See `spark.decode` for the columns it takes and gives, and for its engines.
+        See `spark.decode` for the columns it takes and gives.
         """
         from .spark import decode
 
-        return decode(
-            messages,
-            self._codec,
-            payload=payload,
-            version=version,
-            key=key,
-            engine=engine,
-            reasons=reasons,
-        )
+        return decode(messages, self._codec, payload=payload, version=version, key=key)
 
     def encode(self, rows: DataFrame, *, version: int | None = None) -> DataFrame:
         """Return the rows as messages, written as `version`, or as the reader's; what cannot be written says why in `__error`.

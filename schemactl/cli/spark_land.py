@@ -60,8 +60,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     read = subject(args, context)
     codec = read.codec(args, read.reader)
     from schemactl.spark import Landed, land_stream, landed_by
-    from schemactl.spark.landing import REJECTED, query_of
-    from schemactl.spark.rejections import commonest_reason
+    from schemactl.spark.landing import REJECTED, commonest_reason, query_of
     from schemactl.spark.session import watched
 
     out = located(args.out, context)

@@ -12,22 +12,19 @@ from __future__ import annotations
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
 from .decoding import decode, split
 from .encoding import encode
-from .errors import EngineUnavailable, WrongArgument
+from .errors import WrongArgument
 from .java import JavaNotFound, ensure_java
-from .jvm_limits import AVRO_LIMITS
 from .landing import land, land_stream, landed_by, recover
 from .landing_journal import Counts, Landed
 from .pulsar_source import PulsarSource
 from .views import FormerNames, view, view_sql
 
 __all__ = [
-    "AVRO_LIMITS",
     "ERROR",
     "KEY",
     "PAYLOAD",
     "SCHEMA_VERSION",
     "Counts",
-    "EngineUnavailable",
     "FormerNames",
     "JavaNotFound",
     "Landed",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as sql
 
-from ..codec import Codec, Decoded
+from ..codec import Codec, Decoded, Definition, KeyValue
 from ..codec.version_number import numbers
 from .arrow_types import struct_of
 from .columns import (
@@ -26,16 +27,17 @@ from .columns import (
     map_in_arrow,
     message_columns,
 )
-from .errors import EngineUnavailable, WrongArgument
-from .jvm import decode_in_jvm, with_reasons
-from .rejections import check_mark, mark_of
+from .errors import WrongArgument
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-Engine = Literal["auto", "arrow", "jvm"]
+
+_LAST: Final = "schemactl.last"
+_DIGEST: Final = "schemactl.digest"
+"""Of the column of errors: the last version that the codec knew, and the digest of all up to it."""
 
 
 class Split(NamedTuple):
@@ -52,16 +54,13 @@ def decode(
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
-    engine: Engine = "auto",
-    reasons: bool = False,
 ) -> DataFrame:
     """Return the messages' values as columns, one row out for every row in.
 
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
     other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
     `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says so, and `__payload`
-    has the original bytes; else both are null. Where and why is in `split(...).rejected`, if not here (see `reasons`). Bad data
-    never fails the job. Batch and streaming alike.
+    has the original bytes; else both are null. Bad data never fails the job. Batch and streaming alike.
 
     Args:
         messages: raw messages.
@@ -71,31 +70,15 @@ def decode(
         version: the same for the version of the schema each was written with: a number, or Pulsar's eight bytes; null is read
             as the reader's own version, as Pulsar's consumers do. None: no message has one.
         key: the same for the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.
-        engine: who decodes; the rows are the same. "arrow": the codec, in Python workers. "jvm": Spark's `from_avro`, which
-            costs less, and the codec for the reasons; AVRO alone, where Spark's Avro module is on the class path. "auto":
-            "jvm" where that can be, else "arrow".
-        reasons: True: with the engine "jvm", too, `__error` says where and why at once, which costs half as much again, as every
-            row then passes by Python. False: of what Spark's `from_avro` cannot read, `__error` says only that, and
-            `split(...).rejected` says where and why. "arrow" always does.
 
     Raises:
-        WrongArgument: a column is missing, has another type, or would be there twice; there is no such engine.
-        EngineUnavailable: the engine is "jvm", and cannot decode these messages here; the text says why.
+        WrongArgument: a column is missing, has another type, or would be there twice.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
-    if engine not in get_args(Engine):
-        raise WrongArgument(f"no engine is called {engine!r}: take one of {', '.join(get_args(Engine))}")
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
-    if engine != "arrow":
-        try:
-            decoded = decode_in_jvm(messages, codec, columns)
-        except EngineUnavailable:
-            if engine == "jvm":
-                raise
-        else:
-            return with_reasons(decoded, codec) if reasons else decoded
     schema = decoded_schema(messages, codec, columns)
-    schema[ERROR].metadata = mark_of(codec)
+    last = max((*(one.number for one in codec.versions), *_unreadable(codec)), default=-1)
+    schema[ERROR].metadata = {_LAST: last, _DIGEST: _digest(codec, last)}
     return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
 
 
@@ -109,25 +92,46 @@ def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> Struc
     return schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
 
 
-def split(decoded: DataFrame, codec: Codec, *, keep: bool = True) -> Split:
+def split(decoded: DataFrame, codec: Codec) -> Split:
     """Return the decoded rows, and those that were rejected, each with its reason.
 
+    Each part decodes for itself. `decoded.persist()` before keeps the decoded rows, so that both come from one pass.
+
     Args:
-        decoded: what `decode` gave.
-        codec: the same.
-        keep: hold the decoded rows in memory and on disk until `decoded.unpersist()`, so that both parts come from one
-            pass. Without it, and in streams, each part decodes for itself.
+        decoded: what `decode` gave, or what was stored of it.
+        codec: the same, or one that has got newer versions since.
 
     Raises:
-        WrongArgument: the rows were decoded with the codec of another topic. (Newer versions of the same may have come since.)
+        WrongArgument: the rows were decoded with the codec of another topic.
     """
-    check_mark(decoded.schema[ERROR].metadata, codec)
-    if keep and not decoded.isStreaming:
-        decoded = decoded.persist()
+    mark = decoded.schema[ERROR].metadata
+    if _DIGEST in mark and mark[_DIGEST] != _digest(codec, mark[_LAST]):
+        raise WrongArgument(
+            "these rows were decoded with another codec, of another topic or with other versions; pass the codec that "
+            "decode() got"
+        )
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
-    rejected = with_reasons(decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names), codec)
+    rejected = decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names)
     # What is computed has no metadata. Under an alias without any, Spark 4.0 leaves a column its own.
     return Split(good, rejected.withColumn(ERROR, sql.concat(rejected[ERROR], sql.lit(""))))
+
+
+def _digest(codec: Codec, last: int) -> str:
+    """Of all versions up to `last`."""
+    texts = [repr((one.number, _content(one.schema))) for one in codec.versions if one.number <= last]
+    texts += [repr(number) for number in sorted(_unreadable(codec)) if number <= last]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def _unreadable(codec: Codec) -> Mapping[int, str]:
+    """Return the numbers by which no message can be read."""
+    return codec.numbers.unreadable if codec.numbers else {}
+
+
+def _content(schema: Definition | KeyValue) -> tuple[Any, ...]:
+    if isinstance(schema, KeyValue):
+        return schema.encoding, _content(schema.key), _content(schema.value)
+    return schema.type, schema.text, sorted(schema.properties.items()), schema.proto
 
 
 def decode_batches(

@@ -34,10 +34,6 @@ class WrongArgument(ValueError):
     """An argument does not fit the messages, the folder or the other arguments; says what to give instead."""
 
 
-class EngineUnavailable(RuntimeError):
-    """The engine cannot decode these messages; the text says why, and what to do."""
-
-
 class SparkProblem(RuntimeError):
     """Spark could not do it; says why in one line."""
 

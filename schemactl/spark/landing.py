@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import pyspark
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec
@@ -35,6 +36,8 @@ REJECTED: Final = "_rejected"
 
 # S3 copies 5 GiB at once, which is how files become visible there; a file ends with the row group that reaches its size.
 _S3_FILE_BYTES: Final = 4 * 2**30
+
+_LOOKED_AT: Final = 1_000
 
 _ABANDONED_S: Final = 24 * 60 * 60
 
@@ -200,6 +203,15 @@ def query_of(session: SparkSession, checkpoint: str) -> str | None:
         return None
     found: str = json.loads(row["value"])["id"]
     return found
+
+
+def commonest_reason(session: SparkSession, folder: str) -> str:
+    """Return the reason that most of the messages rejected last have; only the latest thousand are read."""
+    rejected = session.read.parquet(folder)
+    last = rejected.orderBy(sql.desc("_metadata.file_modification_time")).limit(_LOOKED_AT).select(ERROR)
+    [row] = last.groupBy(ERROR).count().orderBy(sql.desc("count"), ERROR).limit(1).collect()
+    reason: str = row[ERROR]
+    return reason
 
 
 def recover(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = None) -> None:

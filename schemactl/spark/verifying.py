@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,7 +14,6 @@ from ..codec import Codec
 from ..codec.version_number import numbers
 from .arrow_types import struct_of
 from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
-from .rejections import reasons_at, reasons_of
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
@@ -40,12 +39,7 @@ class Count(NamedTuple):
 
     def plus(self, more: Count) -> Count:
         """Both together, under this one's version."""
-        return Count(
-            self.version,
-            self.messages + more.messages,
-            self.unreadable + more.unreadable,
-            self.unreadable_with_approved + more.unreadable_with_approved,
-        )
+        return Count(self.version, *(one + other for one, other in zip(self[1:], more[1:], strict=True)))
 
 
 class Unread(NamedTuple):
@@ -69,24 +63,17 @@ class Unread(NamedTuple):
     message_id: str | None
 
 
+_FIRST: Final = {
+    "part": pa.int32(),
+    "row": pa.int64(),
+    "version": pa.int64(),
+    "reason": pa.string(),
+    "unreadable_with_approved": pa.string(),
+    "payload": pa.binary(),
+    "message_id": pa.string(),
+}
 _ANSWER: Final = pa.schema(
-    [
-        ("count", pa.struct([(name, pa.int64()) for name in Count._fields])),
-        (
-            "first",
-            pa.struct(
-                [
-                    ("part", pa.int32()),
-                    ("row", pa.int64()),
-                    ("version", pa.int64()),
-                    ("reason", pa.string()),
-                    ("unreadable_with_approved", pa.string()),
-                    ("payload", pa.binary()),
-                    ("message_id", pa.string()),
-                ]
-            ),
-        ),
-    ]
+    {"count": pa.struct(dict.fromkeys(Count._fields, pa.int64())), "first": pa.struct(_FIRST)}
 )
 """What a task gives back: a row for each version with its counts, and a row for each of the first unreadable messages."""
 
@@ -141,70 +128,18 @@ def verify(
         ),
         struct_of(_ANSWER),
     ).collect()
-    counts: dict[int | None, Count] = {}
-    for count in (Count(*row["count"]) for row in found if row["count"] is not None):
-        counts[count.version] = counts.get(count.version, Count(count.version)).plus(count)
+    counts = _summed(Count(*row["count"]) for row in found if row["count"] is not None)
     first = [Unread(*row["first"]) for row in found if row["first"] is not None]
-    order = sorted(counts.values(), key=lambda count: (count.version is None, count.version or 0))
+    order = sorted(counts, key=lambda count: (count.version is None, count.version or 0))
     return Verified(tuple(order), tuple(sorted(first, key=lambda unread: unread[:2])[:shown]))
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What one task has counted so far."""
-
-    only_new_loss: bool
-    shown: int
-    part: int
-    rows: int = 0
-    counts: dict[int | None, Count] = field(default_factory=dict)
-    first: list[Unread] = field(default_factory=list)
-
-    def add(
-        self,
-        batch: pa.RecordBatch,
-        versions: pa.Array,
-        reasons: pa.Array,
-        unreadable_with_approved: pa.Array,
-        columns: Columns,
-    ) -> None:
-        """Count a batch more, with the reason for each of its rejected rows."""
-        unreadable, both = (
-            reasons.is_valid(),
-            pc.and_(reasons.is_valid(), unreadable_with_approved.is_valid()),
-        )
-        table = pa.table(
-            {
-                "version": versions,
-                "unreadable": unreadable.cast(pa.int64()),
-                "unreadable_with_approved": both.cast(pa.int64()),
-            }
-        )
-        sums = table.group_by("version").aggregate(
-            [("version", "count", _ALL), ("unreadable", "sum"), ("unreadable_with_approved", "sum")]
-        )
-        for row in sums.to_pylist():
-            more = Count(
-                row["version"],
-                row["version_count"],
-                row["unreadable_sum"],
-                row["unreadable_with_approved_sum"],
-            )
-            self.counts[more.version] = self.counts.get(more.version, Count(more.version)).plus(more)
-        wanted = pc.and_not(unreadable, both) if self.only_new_loss else unreadable
-        for row in pc.indices_nonzero(wanted).to_pylist()[: self.shown - len(self.first)]:
-            self.first.append(
-                Unread(
-                    self.part,
-                    self.rows + row,
-                    versions[row].as_py(),
-                    reasons[row].as_py(),
-                    unreadable_with_approved[row].as_py(),
-                    batch.column(columns.payload)[row].as_py(),
-                    _message_id(batch, row),
-                )
-            )
-        self.rows += batch.num_rows
+def _summed(counts: Iterable[Count]) -> list[Count]:
+    """Return one count for each version."""
+    found: dict[int | None, Count] = {}
+    for count in counts:
+        found[count.version] = found.get(count.version, Count(count.version)).plus(count)
+    return [*found.values()]
 
 
 def _message_id(batch: pa.RecordBatch, row: int) -> str | None:
@@ -227,23 +162,61 @@ def _verify_part(
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    tally = _Tally(only_new_loss, shown, context.partitionId() if context is not None else 0)
+    part = context.partitionId() if context is not None else 0
+    counts: list[Count] = []
+    first: list[Unread] = []
+    rows = 0
     for batch in batches:
-        payloads = batch.column(columns.payload)
-        given = None if columns.version is None else batch.column(columns.version)
-        keys = None if columns.key is None else batch.column(columns.key)
-        reasons = reasons_of(codec, payloads, given, keys)
-        unreadable_with_approved = pa.nulls(len(payloads), pa.string())
-        if against is not None:
-            unreadable_with_approved = reasons_at(against, reasons.is_valid(), payloads, given, keys)
-        versions = pa.nulls(len(payloads), pa.int64()) if given is None else numbers(given)[0]
-        tally.add(batch, versions, reasons, unreadable_with_approved, columns)
-    yield _answer(tally)
-
-
-def _answer(tally: _Tally) -> pa.RecordBatch:
-    rows = [
-        *({"count": count._asdict()} for count in tally.counts.values()),
-        *({"first": unread._asdict()} for unread in tally.first),
+        read = partial(_reasons, batch=batch, columns=columns)
+        reasons = read(codec)
+        unreadable = reasons.is_valid()
+        with_approved = pa.nulls(batch.num_rows, pa.string())
+        if against is not None and unreadable.true_count:
+            with_approved = pc.replace_with_mask(
+                with_approved, unreadable, read(against, batch=batch.filter(unreadable))
+            )
+        versions = _versions(batch, columns)
+        counts = _summed([*counts, *_counted(versions, unreadable, with_approved.is_valid())])
+        shown_of = pc.and_(unreadable, with_approved.is_null()) if only_new_loss else unreadable
+        for row in pc.indices_nonzero(shown_of).to_pylist()[: shown - len(first)]:
+            first.append(
+                Unread(
+                    part,
+                    rows + row,
+                    versions[row].as_py(),
+                    reasons[row].as_py(),
+                    with_approved[row].as_py(),
+                    batch.column(columns.payload)[row].as_py(),
+                    _message_id(batch, row),
+                )
+            )
+        rows += batch.num_rows
+    answer = [
+        *({"count": count._asdict()} for count in counts),
+        *({"first": unread._asdict()} for unread in first),
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=_ANSWER)
+    yield pa.RecordBatch.from_pylist(answer, schema=_ANSWER)
+
+
+def _reasons(codec: Codec, batch: pa.RecordBatch, columns: Columns) -> pa.Array:
+    """Return why each message of the batch is rejected, null for one that is read, however large their values are."""
+    payloads, versions, keys = (
+        None if name is None else batch.column(name)
+        for name in (columns.payload, columns.version, columns.key if codec.separated else None)
+    )
+    return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])
+
+
+def _versions(batch: pa.RecordBatch, columns: Columns) -> pa.Array:
+    if columns.version is None:
+        return pa.nulls(batch.num_rows, pa.int64())
+    return numbers(batch.column(columns.version))[0]
+
+
+def _counted(versions: pa.Array, unreadable: pa.Array, with_approved: pa.Array) -> Iterator[Count]:
+    columns = [versions, unreadable.cast(pa.int64()), with_approved.cast(pa.int64())]
+    table = pa.table(columns, names=["version", "unreadable", "with_approved"])
+    sums = table.group_by("version", use_threads=False).aggregate(
+        [("version", "count", _ALL), ("unreadable", "sum"), ("with_approved", "sum")]
+    )
+    return (Count(*row.values()) for row in sums.to_pylist())

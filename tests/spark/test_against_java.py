@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import fastavro
 import pyarrow as pa
 import pyspark
+import pytest
 from random_avro import Maker, damage
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Version
@@ -130,10 +131,19 @@ def cases() -> Iterator[Case]:
         yield Case(writer, reader, [damage(maker, payload) for payload in payloads])
 
 
-def test_nothing_is_read_that_java_refuses_and_what_it_reads_is_the_same() -> None:
-    made = list(cases())
+Answered = list[tuple[Case, list[bytes | None]]]
+
+
+@pytest.fixture(scope="module")
+def answered() -> Answered:
+    """The cases of all tests with Java's answers: that of text, that of trees, and the random ones."""
+    made = [text_case(), tree_case(), *cases()]
+    return [*zip(made, java(made), strict=True)]
+
+
+def test_nothing_is_read_that_java_refuses_and_what_it_reads_is_the_same(answered: Answered) -> None:
     agreed = {"read": 0, "refused": 0, "stricter": 0}
-    for case, answers in zip(made, java(made), strict=True):
+    for case, answers in answered[2:]:
         ours = Ours(case)
         made_here = zip(case.payloads, answers, *ours.together(case.payloads), strict=True)
         for payload, expected, row, reason, batched in made_here:
@@ -166,7 +176,8 @@ TREE = {
 }
 
 
-def test_a_recursive_value_is_read_where_java_reads_it() -> None:
+def tree_case() -> Case:
+    """Damaged trees. What the columns cut off is read all the same."""
     maker = Maker(1)
 
     def tree(depth: int) -> dict[str, Any]:
@@ -180,24 +191,30 @@ def test_a_recursive_value_is_read_where_java_reads_it() -> None:
         out = io.BytesIO()
         fastavro.schemaless_writer(out, parsed, tree(4))
         payloads.append(damage(maker, out.getvalue()))
-    # What the columns cut off is read all the same.
-    case = Case(TREE, TREE, payloads, Options(recursion_depth=2))
-    [answers] = java([case])
+    return Case(TREE, TREE, payloads, Options(recursion_depth=2))
+
+
+def test_a_recursive_value_is_read_where_java_reads_it(answered: Answered) -> None:
+    case, answers = answered[1]
     ours = Ours(case)
-    _, reasons, _ = ours.together(payloads)
+    _, reasons, _ = ours.together(case.payloads)
     assert [reason is None for reason in reasons] == [answer is not None for answer in answers]
-    assert reasons == [ours.alone(payload)[1] for payload in payloads]
+    assert reasons == [ours.alone(payload)[1] for payload in case.payloads]
     assert 100 < sum(reason is None for reason in reasons) < 400
 
 
-def test_what_is_no_utf_8_is_replaced_as_java_replaces_it() -> None:
+def text_case() -> Case:
+    """Bytes at the edges of UTF-8's ranges."""
     edges = b"A\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc2\xdf\xe0\xe1\xed\xef\xf0\xf1\xf4\xf5\xff"
     raw = [bytes(part) for size in (1, 2, 3) for part in itertools.product(edges, repeat=size)]
     tails = [bytes(part) for part in itertools.product(b"\x80\x90\xa0A", repeat=3)]
     raw += [bytes((first,)) + tail for first in edges for tail in tails]
-    case = Case("string", "string", [zigzag(len(part)) + part for part in raw])
-    [answers] = java([case])
+    return Case("string", "string", [zigzag(len(part)) + part for part in raw])
+
+
+def test_what_is_no_utf_8_is_replaced_as_java_replaces_it(answered: Answered) -> None:
+    case, answers = answered[0]
     expected = [answer and answer.decode()[1:] for answer in answers]
-    assert [text(part) for part in raw] == expected
+    assert [text(payload[1:]) for payload in case.payloads] == expected
     rows, _, _ = Ours(case).together(case.payloads)
     assert [row["value"] for row in rows] == expected

@@ -28,9 +28,8 @@ from schemactl.cli.spark_land import nothing_readable, own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
 from schemactl.spark import ensure_java
-from schemactl.spark.landing import Compression
+from schemactl.spark.landing import Compression, commonest_reason
 from schemactl.spark.landing_parquet import COMPRESSIONS
-from schemactl.spark.rejections import commonest_reason
 
 COUNT = 600
 

@@ -116,7 +116,7 @@ def test_rows_types_and_rejected_messages_are_those_of_decoding_and_spark_s_own_
     messages: DataFrame, folder: str
 ) -> None:
     read = messages.sparkSession.read
-    rows, rejected = split(decode(messages, CODEC), CODEC, keep=False)
+    rows, rejected = split(decode(messages, CODEC), CODEC)
     rows.write.parquet(f"{folder}-spark/rows")
     rejected.write.parquet(f"{folder}-spark/rejected")
     landed = land(messages, CODEC, folder)
@@ -134,7 +134,7 @@ def test_folders_of_partitions_are_named_as_spark_names_them(messages: DataFrame
         "odd", fn.when(fn.rand() < 2, fn.concat(fn.char(fn.crc32("__messageId") % 127 + 1), fn.lit("x")))
     )
     by.append("odd")
-    split(decode(few, CODEC), CODEC, keep=False).rows.write.partitionBy(*by).parquet(f"{folder}-spark")
+    split(decode(few, CODEC), CODEC).rows.write.partitionBy(*by).parquet(f"{folder}-spark")
     land(few, CODEC, folder, partition_by=by)
     read = messages.sparkSession.read
     assert read.parquet(folder).schema == read.parquet(f"{folder}-spark").schema
@@ -153,7 +153,7 @@ def test_intervals_keys_and_plain_values_are_as_spark_writes_them(spark: SparkSe
     one = {"key": datetime(1500, 1, 1, 12), "value": value}  # noqa: DTZ001  a local one
     sent = [(codec.encode_one(one), codec.encode_key(one)), (None, b"bad"), (None, None)]
     messages = spark.createDataFrame(sent, "value binary, __key binary")
-    rows, rejected = split(decode(messages, codec, version=None), codec, keep=False)
+    rows, rejected = split(decode(messages, codec, version=None), codec)
     rows.write.parquet(f"{folder}-spark")
     landed = land(messages, codec, folder, version=None, rejected=f"{folder}-bad", compression="zstd")
     assert (landed.rows, landed.rejected) == (2, 1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import reduce
 from itertools import product
 from typing import Final
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -49,7 +50,7 @@ GROUPS: Final[tuple[tuple[float | None, ...], ...]] = (
 """Each is written to a file of its own."""
 
 COLUMNS: Final = ("wide", "narrow", "inside.deeper.wide")
-NUMBERS: Final = ("-infinity", "-1", "-0.0", "0.0", "1", "2", "3", "infinity", "NaN")
+NUMBERS: Final = ("-infinity", "-0.0", "0.0", "2", "infinity", "NaN")
 OPERATORS: Final = (">", ">=", "=", "<", "<=", "!=", "<=>")
 
 
@@ -65,56 +66,37 @@ def _value(number: float | None, row: int) -> dict[str, object]:
     }
 
 
-@pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[DataFrame, DataFrame]:
-    """The rows as they were landed, and as Spark wrote them."""
-    folder = str(tmp_path_factory.mktemp("filters"))
-    for number, group in enumerate(GROUPS):
-        raw = [(CODEC.encode_one(_value(each, number * 10 + row), 0), 0) for row, each in enumerate(group)]
-        messages = spark.createDataFrame(raw, "payload binary, schema_version long").coalesce(1)
-        land(messages, CODEC, f"{folder}/landed/group={number}")
-        rows, _ = split(decode(messages, CODEC), CODEC, keep=False)
-        rows.write.parquet(f"{folder}/written/group={number}")
-    return spark.read.parquet(f"{folder}/landed"), spark.read.parquet(f"{folder}/written")
-
-
-def _found(table: DataFrame, conditions: list[str]) -> dict[str, list[int]]:
-    """The numbers of the rows for which each condition holds; each is asked for in a scan of its own."""
-    asked = [table.where(each).select(fn.lit(each).alias("condition"), "id") for each in conditions]
-    found: dict[str, list[int]] = {each: [] for each in conditions}
-    for row in reduce(DataFrame.union, asked).collect():
-        found[row["condition"]].append(row["id"])
-    return {condition: sorted(ids) for condition, ids in found.items()}
-
-
-@pytest.mark.parametrize("column", COLUMNS)
-def test_filters_of_numbers_find_the_rows_that_they_find_in_spark_s_own_files(
-    tables: tuple[DataFrame, DataFrame], column: str
-) -> None:
+def _conditions(column: str) -> Iterator[str]:
     kind = "float" if column == "narrow" else "double"
-    conditions = [
-        *(f"{column} {sign} {kind}('{number}')" for sign, number in product(OPERATORS, NUMBERS)),
-        *(f"isnan({column})", f"not isnan({column})", f"{column} is null", f"{column} is not null"),
-        *(f"{column} between 1 and 2", f"{column} between 2 and {kind}('NaN')", f"{column} in (0, 2)"),
-        f"not ({column} <= 2)",
+    yield from (f"{column} {sign} {kind}('{number}')" for sign, number in product(OPERATORS, NUMBERS))
+    yield from (f"isnan({column})", f"not isnan({column})", f"{column} is null", f"{column} is not null")
+    yield from (f"{column} between 1 and 2", f"{column} between 2 and {kind}('NaN')", f"{column} in (0, 2)")
+    yield f"not ({column} <= 2)"
+
+
+LISTS: Final = (
+    *("exists(items, x -> x > 2)", "get(items, 0) > 2", "array_contains(items, float('NaN'))"),
+    *("named['k0'] > 2", "isnan(named['k0'])", "named['k0'] = 0", "get(items, 0) <= -0.0", "size(items) = 0"),
+)
+
+
+def test_filters_find_the_rows_that_they_find_in_spark_s_own_files(spark: SparkSession, folder: str) -> None:
+    raw = [
+        (CODEC.encode_one(_value(each, number * 10 + row), 0), 0, number)
+        for number, group in enumerate(GROUPS)
+        for row, each in enumerate(group)
     ]
-    landed, written = tables
-    ours = _found(landed, conditions)
-    assert ours == _found(written, conditions)
+    messages = spark.createDataFrame(raw, "payload binary, schema_version long, group int").coalesce(1)
+    land(messages, CODEC, f"{folder}/by=us", partition_by=["group"])
+    split(decode(messages, CODEC), CODEC).rows.write.partitionBy("group").parquet(f"{folder}/by=spark")
+    table = spark.read.option("basePath", folder).parquet(f"{folder}/by=us", f"{folder}/by=spark")
+    conditions = [*(each for column in COLUMNS for each in _conditions(column)), *LISTS]
+    # Each is asked for in a scan of its own.
+    asked = [table.where(each).select(fn.lit(each).alias("condition"), "by", "id") for each in conditions]
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in reduce(DataFrame.union, asked).collect():
+        found[row["condition"], row["by"]].append(row["id"])
+    for condition in conditions:
+        assert sorted(found[condition, "us"]) == sorted(found[condition, "spark"]), condition
     # What Spark finds without any file.
-    assert ours[f"{column} > {kind}('2')"] == [2, 10, 11, 21, 51, 80, 81, 90, 91]
-
-
-def test_filters_of_lists_and_maps_of_numbers_find_the_same_rows(tables: tuple[DataFrame, DataFrame]) -> None:
-    conditions = [
-        *("exists(items, x -> x > 2)", "get(items, 0) > 2", "array_contains(items, float('NaN'))"),
-        *(
-            "named['k0'] > 2",
-            "isnan(named['k0'])",
-            "named['k0'] = 0",
-            "get(items, 0) <= -0.0",
-            "size(items) = 0",
-        ),
-    ]
-    landed, written = tables
-    assert _found(landed, conditions) == _found(written, conditions)
+    assert sorted(found["wide > double('2')", "us"]) == [2, 10, 11, 21, 51, 80, 81, 90, 91]

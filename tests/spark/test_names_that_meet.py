@@ -16,7 +16,7 @@ from schemactl.codegen.struct import Options
 from schemactl.codegen.topic_struct import struct_of
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import Release, SchemaInfo, SchemaType
-from schemactl.spark import EngineUnavailable, decode, encode, land, split, view, view_sql
+from schemactl.spark import decode, encode, land, split, view, view_sql
 from schemactl.spark.verifying import verify
 from schemactl.tables.changes import changes
 
@@ -69,7 +69,7 @@ def test_a_field_that_has_no_column_does_not_count() -> None:
 def test_it_is_decoded_landed_viewed_and_encoded_and_no_row_is_lost(spark: SparkSession, folder: str) -> None:
     both = codec(definition("id"), definition("id", "__error"))
     sent = messages(spark, (b"\x02", 0), (b"\x04\x06", 1), (b"\x04", 1))
-    rows, rejected = split(decode(sent, both), both, keep=False)
+    rows, rejected = split(decode(sent, both), both)
     want = [
         Row(value=Row(id=1, __error=0), __schemaVersion=0),
         Row(value=Row(id=2, __error=3), __schemaVersion=1),
@@ -82,8 +82,6 @@ def test_it_is_decoded_landed_viewed_and_encoded_and_no_row_is_lost(spark: Spark
     assert view(spark, both, folder).orderBy("__schemaVersion").select("value.*").collect() == [
         row.value for row in want
     ]
-    with pytest.raises(EngineUnavailable, match=r"has the name of another column|needs PySpark 4\.1"):
-        decode(sent, both, engine="jvm")
 
 
 def test_columns_of_the_messages_can_be_renamed(spark: SparkSession) -> None:
@@ -106,7 +104,7 @@ def test_fields_that_differ_in_case_are_rejected_where_spark_cannot_tell_them_ap
 def test_fields_that_differ_in_case_are_columns_where_spark_can(by_case: SparkSession, folder: str) -> None:
     both = codec(definition("id"), definition("id", "ID"))
     sent = messages(by_case, (b"\x02\x04", 1), (b"\x06", 0))
-    rows = split(decode(sent, both), both, keep=False).rows
+    rows = split(decode(sent, both), both).rows
     want = [Row(id=1, ID=2), Row(id=3, ID=0)]
     assert rows.select("id", "ID").collect() == want
     assert [bytes(row.payload) for row in encode(rows, both).collect()] == [b"\x02\x04", b"\x06\x00"]
@@ -134,7 +132,6 @@ def test_messages_may_have_columns_of_any_name(spark: SparkSession) -> None:
         [(b"\x02", 0, "x", 7)], "payload binary, schema_version long, `a.b` string, `c``d` int"
     )
     assert verify(sent, one).total == (None, 1, 0, 0)
-    for engine in ("arrow", "auto"):
-        rows = split(decode(sent, one, engine=engine), one, keep=False).rows
-        assert rows.drop("__schemaVersion").collect() == [Row(**{"id": 1, "a.b": "x", "c`d": 7})]
-        assert encode(rows, one).columns == ["a.b", "c`d", "__schemaVersion", "payload", "__error"]
+    rows = split(decode(sent, one), one).rows
+    assert rows.drop("__schemaVersion").collect() == [Row(**{"id": 1, "a.b": "x", "c`d": 7})]
+    assert encode(rows, one).columns == ["a.b", "c`d", "__schemaVersion", "payload", "__error"]

@@ -22,8 +22,7 @@ from mixtures import Mixed, Mixture
 from pulsar_cluster import Namespace
 from pyspark.sql import SparkSession
 from scratch import Scratch, declared
-from spark_avro import jar, needs_spark_avro
-from spark_release import RELEASE, STREAMS_OUT
+from spark_release import STREAMS_OUT
 
 # Without types, and to a type checker the folder of tests of that name.
 AvroSchema: Any = import_module("pulsar.schema").AvroSchema
@@ -122,9 +121,8 @@ def test_one_message_is_what_its_producer_wrote(recorded: Path, console: Console
     assert done.returncode == 64
 
 
-@pytest.mark.parametrize("engine", ["arrow", pytest.param("jvm", marks=needs_spark_avro)])
-def test_the_generated_package_reads_them_so_on_both_engines(
-    recorded: Path, console: Console, spark: SparkSession, engine: str, tmp_path: Path
+def test_the_generated_package_reads_them_so(
+    recorded: Path, console: Console, spark: SparkSession, tmp_path: Path
 ) -> None:
     # Workers of Spark import it from where the driver does not: it carries its run-time, and its zip is sent to them.
     archive = tmp_path / "lsst_numbers.zip"
@@ -139,7 +137,7 @@ def test_the_generated_package_reads_them_so_on_both_engines(
             assert module.read_as(number).decode_one(payload(number), number) == SENT[number][1]
         rows = [(bytearray(payload(min(number, 5))), number) for number in numbers]
         messages = spark.createDataFrame(rows, "payload binary, schema_version long")
-        found = module.decode(messages, engine=engine, reasons=True).orderBy("__schemaVersion").collect()
+        found = module.decode(messages).orderBy("__schemaVersion").collect()
         assert [{"id": row["id"], "own4": row["own4"]} for row in found[:2]] == list(READ.values())
         assert [row["__error"] for row in found[:2]] == [None, None]
         assert "schema version 6 is not a version of live that Git knows (0 to 5)" in found[2]["__error"]
@@ -184,7 +182,7 @@ def test_dataframes_of_mixtures_are_what_the_producers_wrote(
 
 
 def checked(spark: SparkSession, topic: Mixed, module: Any) -> None:
-    """Both engines give what was written, as the reader has it, and reject what is hidden."""
+    """What was written comes as the reader has it; what is hidden is rejected."""
     sent = {each.payload: each for each in topic.sent}
     rows = [(bytearray(each.payload), each.number) for each in sent.values()]
     messages = spark.createDataFrame(rows, "payload binary, schema_version long")
@@ -192,12 +190,11 @@ def checked(spark: SparkSession, topic: Mixed, module: Any) -> None:
         pa.array(list(sent), pa.binary()), pa.array([each.number for each in sent.values()], pa.int64())
     )
     reasons = dict(zip(sent, whole.errors.to_pylist(), strict=True))
-    for engine in ("arrow", *(["jvm"] if jar() and RELEASE >= (4, 1) else [])):
-        decoded = module.decode(messages.withColumn("sent", messages.payload), engine=engine, reasons=True)
-        found = {bytes(row["sent"]): row.asDict() for row in decoded.collect()}
-        assert {payload: row["__error"] for payload, row in found.items()} == reasons
-        for payload, row in found.items():
-            if row["__error"] is None:
-                names = module.CODEC.columns.names
-                wanted = {name: sent[payload].value.get(name, 0) for name in names}
-                assert {name: row[name] for name in names} == wanted, (engine, topic, sent[payload])
+    decoded = module.decode(messages.withColumn("sent", messages.payload))
+    found = {bytes(row["sent"]): row.asDict() for row in decoded.collect()}
+    assert {payload: row["__error"] for payload, row in found.items()} == reasons
+    for payload, row in found.items():
+        if row["__error"] is None:
+            names = module.CODEC.columns.names
+            wanted = {name: sent[payload].value.get(name, 0) for name in names}
+            assert {name: row[name] for name in names} == wanted, (topic, sent[payload])

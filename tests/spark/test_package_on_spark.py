@@ -49,7 +49,7 @@ def test_workers_decode_with_what_the_package_brought(spark: SparkSession, visit
     rows = [(bytearray(visits.encode_one({"page": f"p{n}"}, n % 2)), n % 2) for n in range(200)]
     rows[7] = (bytearray(b"\x09"), 1)
     messages = spark.createDataFrame(rows, "payload binary, schema_version bigint")
-    found = visits.decode(messages, engine="arrow").orderBy("page").collect()
+    found = visits.decode(messages).orderBy("page").collect()
     assert len(found) == 200
     assert [row["__error"] for row in found if row["__error"]] == ["page, byte 0: a length of -5"]
     assert {row["seconds"] for row in found if not row["__error"]} == {0.5}

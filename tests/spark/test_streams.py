@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark_avro import needs_spark_avro
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import decode, encode, split
-from schemactl.spark.decoding import Engine
 
 OLDER = Definition("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}')
 NEWER = Definition(
@@ -72,29 +69,14 @@ def twice(spark: SparkSession, folder: Path, query: Callable[[DataFrame], DataFr
     return spark.read.parquet(str(folder / "out"))
 
 
-@pytest.mark.parametrize("engine", ["arrow", pytest.param("jvm", marks=needs_spark_avro)])
-def test_a_stream_is_decoded_once_whatever_the_engine(
-    spark: SparkSession, tmp_path: Path, engine: Engine
-) -> None:
-    def query(stream: DataFrame) -> DataFrame:
-        return decode(stream, CODEC, engine=engine, reasons=True)
-
-    found = twice(spark, tmp_path, query).collect()
+def test_a_stream_is_decoded_once(spark: SparkSession, tmp_path: Path) -> None:
+    found = twice(spark, tmp_path, lambda stream: decode(stream, CODEC)).collect()
     good = sorted(
         (row["a"], row["b"] or "", row["__schemaVersion"]) for row in found if row["__error"] is None
     )
     assert good == [(number, "x" * version, version) for number in range(1, 6) for version in (0, 1)]
     bad = [(row["__error"], bytes(row["__payload"]), row["__topic"]) for row in found if row["__error"]]
     assert bad == [("a, byte 0: the message ends inside a number", b"\x80", "t")] * 3
-
-
-@needs_spark_avro
-def test_what_a_stream_rejects_is_split_off_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
-    def query(stream: DataFrame) -> DataFrame:
-        return split(decode(stream, CODEC, engine="jvm"), CODEC).rejected
-
-    found = [(row["__error"], bytes(row["__payload"])) for row in twice(spark, tmp_path, query).collect()]
-    assert found == [("a, byte 0: the message ends inside a number", b"\x80")] * 3
 
 
 def test_a_stream_is_encoded_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession, types
-from spark_avro import needs_spark_avro
 from spark_release import since
 
 from schemactl.codec import Codec, Definition, Options, Version
-from schemactl.spark import EngineUnavailable, Landed, decode, encode, land, split, view
+from schemactl.spark import Landed, decode, encode, land, split, view
 
 pytestmark = since((4, 2), "Avro's times of day are bigint")
 
@@ -77,7 +76,7 @@ def test_times_are_decoded_and_encoded(spark: SparkSession) -> None:
     found = decode(raw(spark, [(payload, 0) for payload in (*payloads, b"\x80")]), of)
     assert found.schema["starts"].dataType == types.TimeType(6)
     assert found.schema["breaks"].dataType == types.ArrayType(types.TimeType(6))
-    rows, rejected = split(found, of, keep=False)
+    rows, rejected = split(found, of)
     got = [row.asDict() for row in rows.orderBy("id").collect()]
     assert [row | {"named": dict(row["named"])} for row in ROWS] == [
         {name: row[name] for name in ROWS[0]} for row in got
@@ -87,14 +86,6 @@ def test_times_are_decoded_and_encoded(spark: SparkSession) -> None:
     assert [bytes(row["payload"]) for row in written] == payloads
 
 
-@needs_spark_avro
-def test_from_avro_which_takes_any_number_for_a_time_is_not_asked(spark: SparkSession) -> None:
-    with pytest.raises(
-        EngineUnavailable, match=r"reads other types .*bigint.* than the topic has .*time\(6\)"
-    ):
-        decode(raw(spark, []), codec(OLD), engine="jvm")
-
-
 def test_times_are_landed_and_read_by_spark(spark: SparkSession, folder: str) -> None:
     of = codec(WIDE)
     messages = raw(spark, [(of.encode_one(row, 0), 0) for row in ROWS])
@@ -102,7 +93,7 @@ def test_times_are_landed_and_read_by_spark(spark: SparkSession, folder: str) ->
     assert isinstance(landed, Landed)
     table = spark.read.parquet(folder)
     assert table.schema["starts"].dataType == types.TimeType(6)
-    expected = decode(messages, of, engine="arrow").drop("__error", "__payload").orderBy("id").collect()
+    expected = decode(messages, of).drop("__error", "__payload").orderBy("id").collect()
     assert table.select(*expected[0].asDict()).orderBy("id").collect() == expected
     assert table.where("starts = time'12:30:15'").select("id").collect() == [(1,)]
     assert table.where("starts > time'12:30:15'").count() == 1
