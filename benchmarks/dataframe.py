@@ -15,7 +15,7 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -76,10 +76,11 @@ def main() -> None:
     orders = Orders()
     codec = orders.codec
     spark = session(wanted.jars)
-    few, whole, many = (
+    few, whole = (
         spark.read.parquet(str(orders.parquet(wanted.folder, count)))
-        for count in (wanted.messages // OUTSIDE, wanted.messages, wanted.messages * 4)
+        for count in (wanted.messages // OUTSIDE, wanted.messages)
     )
+    many = reduce(DataFrame.unionAll, [whole] * 4)
     reader = partial(read_batches, schemas=orders.schemas, columns=codec.columns)
     jobs = {
         "by hand": discard(by_hand(whole, orders.schemas)),

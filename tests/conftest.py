@@ -50,8 +50,11 @@ NEEDED_BY_FIXTURE = {
 REQUIRED = "SCHEMACTL_REQUIRE"
 """The environment variable that names markers, separated by commas, of which no test may be skipped: CI sets it."""
 
-# Most of Spark's code runs a few times here, so compiling it well takes longer than it saves.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+# Most of Spark's code runs a few times here: compiling it well, and verifying it, takes longer than it saves.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+)
 os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 
 

@@ -39,17 +39,35 @@ class Console:
             )
 
 
+SETTINGS = """\
+spark.sql.adaptive.enabled false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.codegen.wholeStage false
+spark.sql.shuffle.partitions 1
+"""
+"""Of small queries, which take longer to compile than to run."""
+
+
 @contextmanager
 def opened() -> Iterator[Console]:
     """A console, ended afterwards."""
-    with subprocess.Popen(
-        [sys.executable, __file__],
-        env={**shop.environment(), "PYTHONPATH": str(Path(__file__).parent)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield Console(process)
+    with tempfile.TemporaryDirectory() as settings:
+        Path(settings, "spark-defaults.conf").write_text(SETTINGS)
+        environment = {
+            **shop.environment(),
+            "PYTHONPATH": str(Path(__file__).parent),
+            "SPARK_CONF_DIR": settings,
+            # Workers of this machine are this Python, whatever others are for clusters.
+            "PYSPARK_PYTHON": "/nowhere/python",
+        }
+        with subprocess.Popen(
+            [sys.executable, __file__],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            yield Console(process)
 
 
 def _serve(questions: IO[str], answers: IO[str]) -> None:

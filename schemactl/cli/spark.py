@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -223,7 +224,7 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
     """Yield the --messages of `topic` in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
     from schemactl.spark.errors import SparkProblem, WrongArgument
     from schemactl.spark.java import JavaNotFound
-    from schemactl.spark.raw import raw_messages
+    from schemactl.spark.raw import RawMessages
     from schemactl.spark.session import session
 
     for text in args.option:
@@ -231,11 +232,11 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
             raise UsageError(f"--option {text}: expected NAME=VALUE")
     options = dict(text.split("=", 1) for text in args.option)
     with tempfile.TemporaryDirectory() as folder:
-        carried = _runtime(Path(folder))
+        carried = partial(_runtime, Path(folder))
         try:
             with session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
                 place = located(args.messages, context)
-                yield raw_messages(spark, place, topic=str(topic), kind=args.messages_format, options=options)
+                yield RawMessages(spark, place, topic=str(topic), kind=args.messages_format, options=options)
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -66,14 +67,7 @@ def message_columns(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
 ) -> Columns:
-    """Return the columns of `messages` that `decode` reads and passes through.
-
-    Args:
-        messages: raw messages.
-        codec: of their topic.
-        payload: the column with the bytes.
-        version: the column with the version; None: there is none.
-        key: the column with the keys, which only a SEPARATED KEY_VALUE needs; None: there is none.
+    """Return the columns of `messages` that `decode` reads and passes through, chosen by its arguments.
 
     Raises:
         WrongArgument: a column is missing, has another type, or would be there twice after decoding.
@@ -93,16 +87,34 @@ def message_columns(
         raise WrongArgument(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
     assert chosen["payload"] is not None  # noqa: S101  it was needed
     for what in needed:
-        _check_type(messages, what, chosen[what])
+        kind = messages.schema[str(chosen[what])].dataType
+        if not isinstance(kind, _TYPES[what]):
+            expected = "a whole number or Pulsar's eight bytes" if what == "version" else "binary"
+            raise WrongArgument(
+                f"the column {chosen[what]} is {kind.simpleString()}, and a message's {what} is {expected}: cast it"
+            )
     others = tuple(name for name in there if name not in chosen.values())
-    own = [KEY] if chosen["key"] is not None else []
-    names_after = [*codec.columns.names, *own, *others, SCHEMA_VERSION, ERROR, PAYLOAD]
-    fold = folded(messages.sparkSession)
-    alike = Counter(map(fold, names_after))
-    twice = sorted({name for name in names_after if alike[fold(name)] > 1})
-    if twice:
-        raise WrongArgument(f"two columns would be called {', '.join(twice)}: {_way_out(codec, twice)}")
+    _check_distinct(messages.sparkSession, codec, ([KEY] if chosen["key"] is not None else []), others)
     return Columns(chosen["payload"], chosen["version"], chosen["key"], others)
+
+
+def _names(wanted: Name | None) -> Sequence[str]:
+    return () if wanted is None else (wanted,) if isinstance(wanted, str) else wanted
+
+
+def _check_distinct(session: SparkSession, codec: Codec, *others: Sequence[str]) -> None:
+    """Raise WrongArgument if two columns would have one name after decoding."""
+    fold = folded(session)
+    values = codec.columns.names
+    after = [*values, *itertools.chain(*others), SCHEMA_VERSION, ERROR, PAYLOAD]
+    alike = Counter(map(fold, after))
+    twice = sorted({name for name in after if alike[fold(name)] > 1})
+    if twice:
+        advice = "rename or drop that of the messages"
+        in_schema = Counter(map(str.casefold, values))
+        if any(in_schema[name.casefold()] > 1 for name in twice):
+            advice = "the schema has both, and Spark tells them apart only with spark.sql.caseSensitive=true"
+        raise WrongArgument(f"two columns would be called {', '.join(twice)}: {advice}")
 
 
 def quoted(name: str) -> str:
@@ -120,38 +132,21 @@ def map_in_arrow(
     Raises:
         WrongArgument: PySpark does not hand a column of that type to Python.
     """
+    names = frame.columns
+    numbered = frame.toDF(*(f"column {number}" for number in range(len(names))))
+    named = partial(_with_names, function=function, names=names)
     try:
-        return _mapped(frame, function, schema)
+        return numbered.mapInArrow(named, schema)
     except (PySparkNotImplementedError, ValueError):
         for field in schema:
-            _check_handed(frame, function, field)
+            try:
+                numbered.mapInArrow(named, types.StructType([field]))
+            except (PySparkNotImplementedError, ValueError):
+                raise WrongArgument(
+                    f"{field.name} is {field.dataType.simpleString()}, which PySpark does not hand to Python: "
+                    "cast the column, or drop it"
+                ) from None
         raise
-
-
-def _check_handed(
-    frame: DataFrame,
-    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
-    field: types.StructField,
-) -> None:
-    try:
-        frame.mapInArrow(function, types.StructType([field]))
-    except (PySparkNotImplementedError, ValueError):
-        raise WrongArgument(
-            f"{field.name} is {field.dataType.simpleString()}, which PySpark does not hand to Python: "
-            "cast the column, or drop it"
-        ) from None
-
-
-def _mapped(
-    frame: DataFrame,
-    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
-    schema: types.StructType,
-) -> DataFrame:
-    names = frame.columns
-    if not any("." in name or "`" in name for name in names):
-        return frame.mapInArrow(function, schema)
-    numbered = frame.toDF(*(f"column {number}" for number in range(len(names))))
-    return numbered.mapInArrow(partial(_with_names, function=function, names=names), schema)
 
 
 def _with_names(
@@ -166,25 +161,3 @@ def _with_names(
 def folded(session: SparkSession) -> Callable[[str], str]:
     """Return a name as Spark compares names: without case, unless the session says otherwise."""
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
-
-
-def _way_out(codec: Codec, twice: Sequence[str]) -> str:
-    alike = Counter(name.casefold() for name in codec.columns.names)
-    if any(alike[name.casefold()] > 1 for name in twice):
-        return "the schema has both, and Spark tells them apart only with spark.sql.caseSensitive=true"
-    return "rename or drop that of the messages"
-
-
-def _check_type(messages: DataFrame, what: str, name: str | None) -> None:
-    """Raise WrongArgument if no such thing is in a column of that type."""
-    kind = None if name is None else messages.schema[name].dataType
-    if kind is None or isinstance(kind, _TYPES[what]):
-        return
-    expected = "a whole number or Pulsar's eight bytes" if what == "version" else "binary"
-    raise WrongArgument(
-        f"the column {name} is {kind.simpleString()}, and a message's {what} is {expected}: cast it"
-    )
-
-
-def _names(wanted: Name | None) -> Sequence[str]:
-    return () if wanted is None else (wanted,) if isinstance(wanted, str) else wanted

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import pyspark
 from pyspark.errors import AnalysisException
@@ -17,7 +17,7 @@ from pyspark.sql import types as spark
 
 from ..codec import Codec
 from . import landing_journal as journal
-from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
+from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Columns, Name, message_columns
 from .decoding import decoded_schema
 from .errors import WrongArgument, require
 from .landing_folder import Folder
@@ -90,7 +90,7 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
     completed first.
 
     Args:
-        messages: raw messages; the columns `payload`, `version` and `key` are as for `decode`, all others are kept.
+        messages: raw messages, of which all other columns are kept.
         codec: of their topic.
         path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
         payload: as for `decode`.
@@ -115,27 +115,18 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(Mode))}")
     if messages.isStreaming:
         raise WrongArgument("the messages are a stream, which land_stream lands")
-    places = _places(path, rejected, filesystem)
-    landing = _landing(
+    landing = _prepared(
         messages,
         codec,
-        places,
-        raw={"payload": payload, "version": version, "key": key},
+        _places(path, rejected, filesystem),
+        columns=message_columns(messages, codec, payload=payload, version=version, key=key),
         shape=_shape(partition_by, compression, rows_per_file=rows_per_file, bytes_per_file=bytes_per_file),
-        overwrite=mode == "overwrite",
+        mode=mode,
     )
-    _tidy(places)
-    if mode == "error" and places.rows.any_visible():
-        raise FileExistsError(
-            f"{places.rows.path} has rows already: land with mode append or overwrite, or elsewhere"
-        )
-    if mode == "append":
-        _check_layout(places.rows, landing.rows.partition_by)
-    _check_writable(places)
     job = uuid.uuid4().hex
     source = register(messages.sparkSession, landing)
     messages.write.format(source).mode("append").option(JOB, job).save()
-    return journal.collect(places.rows, job)
+    return journal.collect(landing.places.rows, job)
 
 
 def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spark's writers
@@ -169,17 +160,13 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         raise WrongArgument(
             "the messages are no stream: read them with spark.readStream, or land them with land"
         )
-    places = _places(path, rejected, filesystem)
-    landing = _landing(
+    landing = _prepared(
         messages,
         codec,
-        places,
-        raw={"payload": payload, "version": version, "key": key},
+        _places(path, rejected, filesystem),
+        columns=message_columns(messages, codec, payload=payload, version=version, key=key),
         shape=_shape(partition_by, compression, rows_per_file=rows_per_file, bytes_per_file=bytes_per_file),
     )
-    _tidy(places)
-    _check_layout(places.rows, landing.rows.partition_by)
-    _check_writable(places)
     source = register(messages.sparkSession, landing)
     return (
         messages.writeStream.format(source)
@@ -219,35 +206,19 @@ def recover(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = Non
     journal.recover(Folder.at(path, filesystem))
 
 
-def _tidy(places: Places) -> None:
-    journal.recover(places.rows)
-    journal.sweep(places, idle_s=_ABANDONED_S)
-
-
 def _check_layout(rows: Folder, partition_by: Sequence[str]) -> None:
     """Raise WrongArgument if the folder has rows in folders of other columns: Spark reads no such mixture."""
     file = rows.any_visible()
     there = tuple(partition_by) if file is None else partitioned_by(file)
     if there != tuple(partition_by):
-        raise WrongArgument(
-            f"the rows in {rows.path} are {_partitioned(there)}, and these would be {_partitioned(partition_by)}, which Spark "
-            f"cannot read together: {_choice(there)}, or land in another folder"
+        was, wanted = (
+            f"partitioned by {', '.join(by)}" if by else "in no partitions" for by in (there, partition_by)
         )
-
-
-def _partitioned(by: Sequence[str]) -> str:
-    return f"partitioned by {', '.join(by)}" if by else "in no partitions"
-
-
-def _choice(by: Sequence[str]) -> str:
-    return f"partition by {', '.join(by)}, too" if by else "leave partitions out"
-
-
-def _check_writable(places: Places) -> None:
-    """Raise OSError if the driver already cannot write to them."""
-    places.rows.check_writable()
-    if posixpath.relpath(places.rejected.path, places.rows.path).startswith(".."):
-        places.rejected.check_writable()
+        advice = f"partition by {', '.join(there)}, too" if there else "leave partitions out"
+        raise WrongArgument(
+            f"the rows in {rows.path} are {was}, and these would be {wanted}, which Spark cannot read together: {advice}, or "
+            "land in another folder"
+        )
 
 
 def _places(
@@ -285,34 +256,41 @@ def _shape(
     return Shape({}, tuple(partition_by), compression, file_bytes=bytes_per_file, file_rows=rows_per_file)
 
 
-def _landing(
+def _prepared(
     messages: DataFrame,
     codec: Codec,
     places: Places,
     *,
-    raw: dict[str, Any],
+    columns: Columns,
     shape: Shape,
-    overwrite: bool = False,
+    mode: Mode = "append",
 ) -> Landing:
-    if places.rows.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
+    """Return what is to be landed; the folders are there, and nothing is left in them of jobs that were killed."""
+    rows_folder, rejected_folder = places
+    if rows_folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
         raise WrongArgument(
             f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
         )
-    columns = message_columns(messages, codec, **raw)
     schema = decoded_schema(messages, codec, columns)
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     rejected = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     _check_partitions(rows, shape.partition_by)
     for field in schema:
         _check_stored(field.dataType, field.name)
-    return Landing(
-        codec,
-        columns,
-        places,
-        _described(shape, rows),
-        _described(replace(shape, partition_by=()), rejected),
-        overwrite,
-    )
+    journal.recover(rows_folder)
+    journal.sweep(places, idle_s=_ABANDONED_S)
+    if mode == "error" and rows_folder.any_visible():
+        raise FileExistsError(
+            f"{rows_folder.path} has rows already: land with mode append or overwrite, or elsewhere"
+        )
+    if mode == "append":
+        _check_layout(rows_folder, shape.partition_by)
+    # Here, and not only in a task.
+    rows_folder.check_writable()
+    if posixpath.relpath(rejected_folder.path, rows_folder.path).startswith(".."):
+        rejected_folder.check_writable()
+    shapes = _described(shape, rows), _described(replace(shape, partition_by=()), rejected)
+    return Landing(codec, columns, places, *shapes, overwrite=mode == "overwrite")
 
 
 def _described(shape: Shape, rows: spark.StructType) -> Shape:

@@ -17,7 +17,7 @@ import json
 import posixpath
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from .landing_folder import Folder, Move
@@ -45,37 +45,33 @@ class Landed:
     """By the version that messages were written with; None: they said none, or something that is none."""
 
     def __add__(self, other: Landed) -> Landed:
-        versions = dict(self.versions)
-        for version, counts in other.versions.items():
-            before = versions.get(version, Counts())
-            versions[version] = Counts(before.rows + counts.rows, before.rejected + counts.rejected)
-        return Landed(
-            self.rows + other.rows,
-            self.rejected + other.rejected,
-            self.files + other.files,
-            self.bytes + other.bytes,
-            dict(sorted(versions.items(), key=lambda item: (item[0] is None, item[0] or 0))),
-        )
+        return self._plus(other, 1)
 
     def since(self, before: Landed) -> Landed:
         """Return what was landed after `before`, which is a part of this."""
+        landed = self._plus(before, -1)
+        return replace(
+            landed, versions={each: counts for each, counts in landed.versions.items() if any(counts)}
+        )
+
+    def _plus(self, other: Landed, sign: int) -> Landed:
+        none = Counts()
         versions = {}
-        for version, counts in self.versions.items():
-            then = before.versions.get(version, Counts())
-            versions[version] = Counts(counts.rows - then.rows, counts.rejected - then.rejected)
+        for version in sorted({*self.versions, *other.versions}, key=lambda each: (each is None, each or 0)):
+            one, more = (landed.versions.get(version, none) for landed in (self, other))
+            versions[version] = Counts(one.rows + sign * more.rows, one.rejected + sign * more.rejected)
         return Landed(
-            self.rows - before.rows,
-            self.rejected - before.rejected,
-            self.files - before.files,
-            self.bytes - before.bytes,
-            {version: counts for version, counts in versions.items() if any(counts)},
+            self.rows + sign * other.rows,
+            self.rejected + sign * other.rejected,
+            self.files + sign * other.files,
+            self.bytes + sign * other.bytes,
+            versions,
         )
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; `versions` is a list, because a version may be null."""
         versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]
-        numbers = {"rows": self.rows, "rejected": self.rejected, "files": self.files, "bytes": self.bytes}
-        return numbers | {"versions": versions}
+        return asdict(self) | {"versions": versions}
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Landed:

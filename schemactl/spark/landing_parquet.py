@@ -290,28 +290,23 @@ def _parts(rows: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str, pa.Re
     if not by:
         yield "", rows
         return
-    folders: dict[str, int] = {}
-    groups = np.zeros(rows.num_rows, np.int64)
-    names = [""]
-    for column in by:
-        encoded = rows.column(column).dictionary_encode(null_encoding="encode")
-        values = encoded.dictionary.cast(pa.string()).to_pylist()
-        codes = groups * len(values) + np.asarray(encoded.indices)
-        seen, groups = np.unique(codes, return_inverse=True)
-        names = [
-            posixpath.join(names[code // len(values)], partition_folder(column, values[code % len(values)]))
-            for code in seen.tolist()
-        ]
     # Null and the empty text share a folder.
-    groups = np.array([folders.setdefault(name, len(folders)) for name in names])[groups]
-    if len(folders) == 1:
+    folders = pc.binary_join_element_wise(*(_folders(column, rows.column(column)) for column in by), "/")
+    encoded = folders.dictionary_encode()
+    names, groups = encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+    if len(names) == 1:
         yield names[0], rows
         return
-    order = np.argsort(groups, kind="stable")
-    ends = np.cumsum(np.bincount(groups))
-    for folder, number in folders.items():
-        start = int(ends[number - 1]) if number else 0
-        yield folder, rows.take(pa.array(order[start : int(ends[number])]))
+    order = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+    for name, numbers in zip(names, order, strict=True):
+        yield name, rows.take(pa.array(numbers))
+
+
+def _folders(column: str, values: pa.Array) -> pa.Array:
+    """Return the name of each value's folder."""
+    encoded = values.dictionary_encode(null_encoding="encode")
+    names = [partition_folder(column, value) for value in encoded.dictionary.cast(pa.string()).to_pylist()]
+    return pa.array(names, pa.string()).take(encoded.indices)
 
 
 def partition_folder(column: str, value: str | None) -> str:

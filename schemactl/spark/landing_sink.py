@@ -117,11 +117,8 @@ class TaskStaged(WriterCommitMessage):
 
 
 def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
-    found: dict[int | None, Counts] = {}
-    for rows, one in ((good, Counts(rows=1)), (bad, Counts(rejected=1))):
-        for count in rows.column(SCHEMA_VERSION).value_counts().to_pylist():
-            before = found.get(count["values"], Counts())
-            found[count["values"]] = Counts(
-                before.rows + count["counts"] * one.rows, before.rejected + count["counts"] * one.rejected
-            )
-    return found
+    rows, rejected = (
+        {each["values"]: each["counts"] for each in part.column(SCHEMA_VERSION).value_counts().to_pylist()}
+        for part in (good, bad)
+    )
+    return {version: Counts(rows.get(version, 0), rejected.get(version, 0)) for version in rows | rejected}

@@ -13,13 +13,10 @@ if TYPE_CHECKING:
 
 
 def topics_in(connection: Connection, namespace: str) -> set[str]:
-    """Return the full names of the topics in `tenant/namespace`, each partitioned one once.
-
-    Raises:
-        PulsarProblem: the API does not answer with them.
-    """
+    """Return the full names of the topics in `tenant/namespace`, each partitioned one once; PulsarProblem if they cannot be had."""
     import urllib3
 
+    cannot = f"cannot list the topics of {namespace}"
     found: set[str] = set()
     with _pool(connection) as pool:
         for what in ("", "/partitioned"):
@@ -27,17 +24,14 @@ def topics_in(connection: Connection, namespace: str) -> set[str]:
             try:
                 answer = pool.request("GET", address, redirect=False)
             except urllib3.exceptions.HTTPError as error:
-                raise PulsarProblem(f"cannot list the topics of {namespace}: {error}") from None
+                raise PulsarProblem(f"{cannot}: {error}") from None
             if answer.status != 200:
-                raise PulsarProblem(
-                    f"cannot list the topics of {namespace}: {address} answers {answer.status}"
-                )
+                raise PulsarProblem(f"{cannot}: {address} answers {answer.status}")
             try:
                 found |= {topic_of(name) for name in json.loads(answer.data)}
             except (ValueError, TypeError):
                 raise PulsarProblem(
-                    f"cannot list the topics of {namespace}: {address} answers with no list of them; is admin.url that of a "
-                    "broker's or proxy's REST API?"
+                    f"{cannot}: {address} answers with no list of them; is admin.url that of a broker's or proxy's REST API?"
                 ) from None
     return found
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 
@@ -95,59 +95,71 @@ def client_package() -> Any:
     return pulsar
 
 
-def open_client(connection: Connection) -> Any:
-    """Return a client that whoever opened it closes. To be made in the process that uses it: it does not survive a fork."""
-    pulsar = client_package()
-    with as_pulsar_problem(connection, "open a client"):
-        return pulsar.Client(
-            connection.service_url,
-            authentication=_authentication(pulsar, connection.authentication),
-            operation_timeout_seconds=max(1, round(connection.operation_timeout_s)),
-            connection_timeout_ms=round(connection.connection_timeout_s * 1000),
-            tls_trust_certs_file_path=connection.trust_certs_file,
-            tls_allow_insecure_connection=connection.allow_insecure,
-            tls_validate_hostname=connection.verify_hostname and not connection.allow_insecure,
-            # Its other words would fill the log of each executor.
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
-        )
+class Cluster:
+    """A client of a cluster, made in the process that uses it: it does not survive a fork.
 
+    Attributes:
+        client: pulsar-client's own.
+    """
 
-@contextmanager
-def connected(connection: Connection) -> Iterator[Any]:
-    """Open a client, and close it in the end."""
-    client = open_client(connection)
-    try:
-        yield client
-    finally:
-        close(client)
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        pulsar = client_package()
+        with self.doing("open a client"):
+            self.client = pulsar.Client(
+                connection.service_url,
+                authentication=_authentication(pulsar, connection.authentication),
+                operation_timeout_seconds=max(1, round(connection.operation_timeout_s)),
+                connection_timeout_ms=round(connection.connection_timeout_s * 1000),
+                tls_trust_certs_file_path=connection.trust_certs_file,
+                tls_allow_insecure_connection=connection.allow_insecure,
+                tls_validate_hostname=connection.verify_hostname and not connection.allow_insecure,
+                # Its other words would fill the log of each executor.
+                logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close(self.client)
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Raise a PulsarProblem that says what was being done for what pulsar-client raises in the block."""
+        try:
+            yield
+        except client_package().PulsarException as error:
+            reason = _REASONS.get(type(error).__name__)
+            why = error if reason is None else reason(self.connection)
+            raise PulsarProblem(f"cannot {what}: {why}") from error
+
+    def answer(self, call: Callable[[Callable[[Any, Any], None]], None]) -> Any:
+        """Return what a call of pulsar-client that takes a callback gives.
+
+        Those that wait for the same give a default, such as no message, where the client has no exception for an error; a
+        connection that is lost is such an error (`raiseException` in exceptions.cc).
+
+        Raises:
+            PulsarException: of the error's name; NotConnected where there is none of that name.
+        """
+        pulsar = client_package()
+        answers: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        call(lambda result, value: answers.put((result, value)))
+        try:
+            result, value = answers.get(timeout=2 * self.connection.operation_timeout_s)
+        except Empty:
+            raise pulsar.Timeout("no answer") from None
+        if result != pulsar.Result.Ok:
+            error = getattr(pulsar, result.name, None)
+            raise pulsar.NotConnected("the connection was lost") if error is None else error(result.name)
+        return value
 
 
 def close(opened: Any) -> None:
     """Close a client, reader or producer; a broker that is gone by then is no problem of its own."""
     with suppress(client_package().PulsarException):
         opened.close()
-
-
-def answer(connection: Connection, call: Callable[[Callable[[Any, Any], None]], None]) -> Any:
-    """Return what a call of pulsar-client that takes a callback gives.
-
-    Those that wait for the same give a default, such as no message, where the client has no exception for an error; a connection
-    that is lost is such an error (`raiseException` in exceptions.cc).
-
-    Raises:
-        PulsarException: of the error's name; NotConnected where there is none of that name.
-    """
-    pulsar = client_package()
-    answers: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
-    call(lambda result, value: answers.put((result, value)))
-    try:
-        result, value = answers.get(timeout=2 * connection.operation_timeout_s)
-    except Empty:
-        raise pulsar.Timeout("no answer") from None
-    if result != pulsar.Result.Ok:
-        error = getattr(pulsar, result.name, None)
-        raise pulsar.NotConnected("the connection was lost") if error is None else error(result.name)
-    return value
 
 
 _REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {
@@ -169,24 +181,6 @@ _REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {
     "ConsumerBusy": lambda _: "another consumer uses the subscription: each query needs its own",
     "IncompatibleSchema": lambda _: "the broker rejects the schema",
 }
-
-
-@contextmanager
-def as_pulsar_problem(connection: Connection, doing: str) -> Iterator[None]:
-    """Problems of Pulsar's client in the block are a PulsarProblem that says what was being done."""
-    pulsar = client_package()
-    try:
-        yield
-    except pulsar.PulsarException as error:
-        raise PulsarProblem(
-            f"cannot {doing}: {reason_of(type(error).__name__, connection) or error}"
-        ) from error
-
-
-def reason_of(error: str, connection: Connection) -> str | None:
-    """Return what an error of that name, as pulsar-client calls it, means for whoever asked; None: it says so itself."""
-    reason = _REASONS.get(error)
-    return None if reason is None else reason(connection)
 
 
 def _authentication(pulsar: Any, authentication: Authentication | None) -> Any:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, cast
+from typing import Final, Literal, cast, get_args
 
 from .pulsar_connection import Authentication, Connection
 from .pulsar_positions import Bound, Earliest, Latest, full_topic_name, parse_bound
@@ -100,8 +100,7 @@ class Sending:
 
 def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> Connection:
     """How to reach the cluster; None stands for any purpose. Raises ValueError: an option is unknown, missing or wrong."""
-    options = _Options(given)
-    options.refuse_unknown(purpose)
+    options = _Options(given, purpose)
     return Connection(
         service_url=options.needed("service.url", r"pulsar(\+ssl)?://\S+", "pulsar://broker:6650"),
         admin_url=options.text("admin.url"),
@@ -116,10 +115,9 @@ def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> C
 
 def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]) -> Reading:
     """Return what to read. Raises ValueError: an option is unknown, missing or wrong."""
-    options = _Options(given)
-    options.refuse_unknown(purpose)
+    options = _Options(given, purpose)
     encoding = options.text("key.encoding") or "auto"
-    if encoding not in ("auto", "text", "base64"):
+    if encoding not in get_args(KeyEncoding):
         raise ValueError(f"key.encoding is {encoding!r}: write auto, text or base64")
     return Reading(
         topics=_topics(options),
@@ -137,25 +135,21 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
 
 def sending_of(given: Mapping[str, str]) -> Sending:
     """Return what to send, and with which version. Raises ValueError: an option is unknown, missing or wrong."""
-    options = _Options(given)
-    options.refuse_unknown("a sink")
+    options = _Options(given, "a sink")
     topic = options.text("topic")
+    version = options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")
     return Sending(
         topic=None if topic is None else full_topic_name(topic),
-        version=int(
-            options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")
-        ),
+        version=int(version),
         send_timeout_s=options.seconds("pulsar.producer.sendTimeoutMs", default_s=30),
     )
 
 
 class _Options:
-    """What was given, by names in any case, as Spark takes them."""
+    """What was given, by names in any case, as Spark takes them; raises ValueError where one is unknown or wrong."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    def __init__(self, given: Mapping[str, str], purpose: Purpose | None) -> None:
         self._given = {name.casefold(): value for name, value in given.items()}
-
-    def refuse_unknown(self, purpose: Purpose | None) -> None:
         every = {name.casefold(): name for names in _NAMES.values() for name in names}
         known = every if purpose is None else {name.casefold(): name for name in _NAMES[purpose]}
         for name in sorted(self._given.keys() - known.keys() - _OF_SPARK):
@@ -231,59 +225,58 @@ def _bound(options: _Options, which: Literal["starting", "ending"], default: Bou
     return default if offsets is None else parse_bound(offsets, name=f"{which}Offsets")
 
 
-_PLUGINS: Final[Mapping[str, Literal["token", "tls", "oauth2"]]] = {
-    "authenticationtoken": "token",
-    "authenticationtls": "tls",
-    "authenticationoauth2": "oauth2",
-}
+_TLS: Final = ("tlsCertFile", "tlsKeyFile")
+_OAUTH2: Final = ("issuerUrl", "privateKey")
+_OAUTH2_TOO: Final = ("audience", "scope", "type")
 
 
 def _authentication(options: _Options) -> Authentication | None:
-    plugin, params = (
-        options.text("pulsar.client.authPluginClassName"),
-        options.text("pulsar.client.authParams"),
-    )
+    plugin, params = (options.text(f"pulsar.client.auth{what}") for what in ("PluginClassName", "Params"))
     if plugin is None and params is None:
         return None
     if plugin is None or params is None:
         raise ValueError(
             "pulsar.client.authPluginClassName and pulsar.client.authParams are given together, or neither is"
         )
-    kind = _PLUGINS.get(plugin.rpartition(".")[2].casefold())
-    if kind is None:
-        raise ValueError(
-            f"pulsar.client.authPluginClassName is {plugin!r}: known are AuthenticationToken, AuthenticationTls "
-            "and AuthenticationOAuth2"
-        )
-    if kind == "token":
-        # What stands in an option is shown in plans and by Spark's pages: never the secret, nor a part of it in an error.
-        if not re.fullmatch(r"(file://\S+|env:\w+)", params):
-            raise ValueError(
-                "pulsar.client.authParams must say where the token is, not what it is, since Spark shows options: "
-                "write file:///path/to/token, or env:NAME for an environment variable of the driver"
-            )
-        return Authentication(kind, {"token": params})
-    fields = _fields(params)
-    needed = ("tlsCertFile", "tlsKeyFile") if kind == "tls" else ("issuerUrl", "privateKey")
-    allowed = needed if kind == "tls" else (*needed, "audience", "scope", "type")
-    if not set(needed) <= fields.keys() <= set(allowed):
-        raise ValueError(
-            f"pulsar.client.authParams of {plugin} needs {', '.join(needed)}, and may have no other but "
-            f"{', '.join(allowed)}"
-        )
-    if kind == "oauth2" and not fields["privateKey"].startswith(("file:", "/")):
-        raise ValueError(
-            "privateKey of pulsar.client.authParams must be a file (file:///path), since Spark shows options"
-        )
-    return Authentication(kind, fields)
+    match plugin.rpartition(".")[2].casefold():
+        case "authenticationtoken":
+            # What stands in an option is shown in plans and by Spark's pages: never the secret, nor a part of it in an error.
+            if not re.fullmatch(r"(file://\S+|env:\w+)", params):
+                raise ValueError(
+                    "pulsar.client.authParams must say where the token is, not what it is, since Spark shows options: "
+                    "write file:///path/to/token, or env:NAME for an environment variable of the driver"
+                )
+            return Authentication("token", {"token": params})
+        case "authenticationtls":
+            return Authentication("tls", _fields(params, plugin, needed=_TLS))
+        case "authenticationoauth2":
+            fields = _fields(params, plugin, needed=_OAUTH2, optional=_OAUTH2_TOO)
+            if not fields["privateKey"].startswith(("file:", "/")):
+                raise ValueError(
+                    "privateKey of pulsar.client.authParams must be a file (file:///path), since Spark shows options"
+                )
+            return Authentication("oauth2", fields)
+    raise ValueError(
+        f"pulsar.client.authPluginClassName is {plugin!r}: known are AuthenticationToken, AuthenticationTls "
+        "and AuthenticationOAuth2"
+    )
 
 
-def _fields(params: str) -> dict[str, str]:
-    """Java's two ways to write them: a JSON object, or `name:value,name:value`."""
+def _fields(
+    params: str, plugin: str, *, needed: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Read one of Java's two ways to write them: a JSON object, or `name:value,name:value`."""
     if params.lstrip().startswith("{"):
         try:
-            return {str(name): str(value) for name, value in json.loads(params).items()}
+            found = {str(name): str(value) for name, value in json.loads(params).items()}
         except ValueError:
             raise ValueError("pulsar.client.authParams is no JSON object") from None
-    pairs = [pair.partition(":") for pair in params.split(",")]
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    else:
+        pairs = [pair.partition(":") for pair in params.split(",")]
+        found = {name.strip(): value.strip() for name, _, value in pairs}
+    if not set(needed) <= found.keys() <= {*needed, *optional}:
+        raise ValueError(
+            f"pulsar.client.authParams of {plugin} needs {', '.join(needed)}, and may have no other but "
+            f"{', '.join((*needed, *optional))}"
+        )
+    return found

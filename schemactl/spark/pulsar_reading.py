@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from .pulsar_connection import Connection, PulsarProblem, as_pulsar_problem, client_package, close, connected
+from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Reading
 from .pulsar_positions import Latest, Position
 from .pulsar_rows import Keys, Rows
@@ -51,41 +51,28 @@ class PulsarBatch(DataSourceReader):
         self.reading = reading
 
     def partitions(self) -> list[InputPartition]:
-        """Return a range for each partition that has messages to read.
-
-        Raises:
-            PulsarProblem: the cluster does not answer, or a topic is not there.
-            ValueError: the options name topics that are not read, or leave some out.
-        """
-        connection, reading = self.connection, self.reading
+        """Return a range for each partition that has messages to read."""
+        reading = self.reading
         ranges: list[InputPartition] = []
-        with connected(connection) as client:
-            topics = partitions_of(client, connection, reading.topics)
+        with Cluster(self.connection) as cluster:
+            topics = partitions_of(cluster, reading.topics)
             check_named(reading.start, topics)
             check_named(reading.end, topics)
             for topic in topics:
-                start = place_in(client, connection, topic, reading.start, compacted=reading.compacted)
-                end = place_in(client, connection, topic, reading.end, compacted=reading.compacted)
+                start = place_in(cluster, topic, reading.start, compacted=reading.compacted)
+                end = place_in(cluster, topic, reading.end, compacted=reading.compacted)
                 if end is None:
                     continue
                 if isinstance(reading.end, Latest):
                     start = start_in(reading, topic, start, end)
                 if start is None or start.order < end.order:
                     ranges.append(Range(topic, start, end))
-        return ranges or [_NOTHING]
+        # Spark takes no empty list of partitions for what it is.
+        return ranges or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the partition's messages, in order.
-
-        Raises:
-            DataLoss: some are gone, and `failOnDataLoss` is true.
-            PulsarProblem: the cluster does not answer, or a message does not come.
-        """
+        """Return the partition's messages, in order."""
         return read_range(self.connection, self.reading, partition)
-
-
-_NOTHING: Final = InputPartition(None)
-"""Spark takes no empty list of partitions for what it is."""
 
 
 def read_range(
@@ -94,10 +81,10 @@ def read_range(
     """Return the messages of a Range as record batches; the client lives as long as the iterator."""
     if not isinstance(partition, Range):
         return
-    with connected(connection) as client:
-        keys = Keys(client, connection, partition.topic, reading.key_encoding)
+    with Cluster(connection) as cluster:
+        keys = Keys(cluster, partition.topic, reading.key_encoding)
         rows = Rows(partition.topic, keys)
-        for message, message_id in messages_of(client, connection, reading, partition):
+        for message, message_id in messages_of(cluster, reading, partition):
             rows.add(message, message_id)
             if rows.full:
                 yield rows.batch()
@@ -106,28 +93,26 @@ def read_range(
             yield rows.batch()
 
 
-def messages_of(
-    client: Any, connection: Connection, reading: Reading, part: Range
-) -> Iterator[tuple[Any, Any]]:
+def messages_of(cluster: Cluster, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
     """Return the messages of a Range, each with its id, as the client's own objects.
 
     Raises:
         DataLoss: some are gone, and `failOnDataLoss` is true.
         PulsarProblem: the cluster does not answer, or a message does not come.
     """
-    with as_pulsar_problem(connection, f"read {part.topic}"):
+    with cluster.doing(f"read {part.topic}"):
         start = client_package().MessageId.earliest if part.start is None else message_id_of(part.start)
         # The message at the start itself comes too, as a proof that nothing behind it was removed: Pulsar removes whole ledgers.
         reader = open_reader(
-            client, part.topic, start, inclusive=True, queue=reading.queue, compacted=reading.compacted
+            cluster, part.topic, start, inclusive=True, queue=reading.queue, compacted=reading.compacted
         )
         try:
-            yield from _between(reader, connection, reading, part)
+            yield from _between(reader, cluster, reading, part)
         finally:
             close(reader)
 
 
-def _between(reader: Any, connection: Connection, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
+def _between(reader: Any, cluster: Cluster, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
     timeout = client_package().Timeout
     read_next = reader._reader.read_next  # noqa: SLF001  around each message its wrapper costs as much as reading it
     first, end = None if part.start is None else part.start.ledger, part.end.order
@@ -137,7 +122,7 @@ def _between(reader: Any, connection: Connection, reading: Reading, part: Range)
         try:
             message = read_next(_SLICE_MS)
         except timeout:
-            message = _await(reader, connection, reading, part)
+            message = _await(reader, cluster, reading, part)
         if message is None:
             _lost(reading, part, f"it ends with {_shown(last)}")
             return
@@ -160,10 +145,10 @@ def _between(reader: Any, connection: Connection, reading: Reading, part: Range)
         seen, last = place, found
 
 
-def _await(reader: Any, connection: Connection, reading: Reading, part: Range) -> Any:
+def _await(reader: Any, cluster: Cluster, reading: Reading, part: Range) -> Any:
     """Wait for the reader's next message; None if the topic ends in front of it."""
     until = time.monotonic() + reading.poll_timeout_s
-    while has_more(reader, connection):
+    while has_more(reader, cluster):
         if time.monotonic() > until:
             raise PulsarProblem(
                 f"{part.topic} has messages up to {part.end}, but the next one did not come within {reading.poll_timeout_s:g} s "

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
-from .pulsar_connection import Connection
+from .pulsar_connection import Cluster
 from .pulsar_options import KeyEncoding
 from .pulsar_topics import schema_info
 
@@ -83,9 +83,8 @@ class Rows:
 class Keys:
     """Keys as bytes. Java's producers send bytes, as SEPARATED keys are, in base64, and a mark that pulsar-client hides."""
 
-    def __init__(self, client: Any, connection: Connection, topic: str, encoding: KeyEncoding) -> None:
-        self._client = client
-        self._connection = connection
+    def __init__(self, cluster: Cluster, topic: str, encoding: KeyEncoding) -> None:
+        self._cluster = cluster
         self._topic = topic
         self._encoding = encoding
         self._of_pairs: dict[int, bool] = {}
@@ -110,6 +109,6 @@ class Keys:
             return False
         if version not in self._of_pairs:
             # A version that was deleted does not keep its messages from being read.
-            info = schema_info(self._client, self._connection, self._topic, version)
+            info = schema_info(self._cluster, self._topic, version)
             self._of_pairs[version] = info is not None and info.schema_type().name == "KEY_VALUE"
         return self._of_pairs[version]

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
-from .pulsar_connection import Connection, PulsarProblem, as_pulsar_problem, client_package, close, connected
+from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Sending
 from .pulsar_positions import full_topic_name
 from .pulsar_topics import schema_info
@@ -83,17 +83,17 @@ class Sender:
     def check(self) -> None:
         """Raise PulsarProblem unless the topic has the version and it can be sent with. Called on the driver, before the job."""
         if self.sending.topic is not None:
-            with connected(self.connection) as client:
-                self.schema_of(client, self.sending.topic)
+            with Cluster(self.connection) as cluster:
+                self.schema_of(cluster, self.sending.topic)
 
-    def schema_of(self, client: Any, topic: str) -> Any:
+    def schema_of(self, cluster: Cluster, topic: str) -> Any:
         """Return the version's SchemaInfo as the broker holds it, in which the broker recognises the version.
 
         Raises:
             PulsarProblem: the version is not registered, or pulsar-client cannot send with it.
         """
         version = self.sending.version
-        info = schema_info(client, self.connection, topic, version)
+        info = schema_info(cluster, topic, version)
         if info is None:
             raise PulsarProblem(
                 f"{topic} has no version {version} of a schema, and a sink registers none: `schemactl apply` does"
@@ -109,32 +109,22 @@ class Sender:
         return info
 
     def send(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Send all rows, and wait until the brokers have confirmed them.
-
-        Raises:
-            PulsarProblem: a row is no message, or the cluster does not take one.
-        """
+        """Send all rows, and wait until the brokers have confirmed them; PulsarProblem if one is no message or is not taken."""
         topics: dict[str, _Topic] = {}
-        with connected(self.connection) as client:
+        with Cluster(self.connection) as cluster:
             for batch in batches:
-                for row in _rows(batch, self.fields, self.sending):
-                    if row.topic not in topics:
-                        topics[row.topic] = _Topic(self, client, row.topic)
-                    topics[row.topic].send(row)
+                for name, payload, more in _messages(batch, self.fields, self.sending):
+                    if name not in topics:
+                        topics[name] = _Topic(self, cluster, name)
+                    topics[name].send(payload, more)
             for topic in topics.values():
                 topic.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    topic: str
-    payload: bytes | None
-    key: bytes | None
-    event_ms: int | None
-    properties: dict[str, str]
-
-
-def _rows(batch: pa.RecordBatch, fields: Fields, sending: Sending) -> Iterator[_Row]:
+def _messages(
+    batch: pa.RecordBatch, fields: Fields, sending: Sending
+) -> Iterator[tuple[str, bytes | None, dict[str, Any]]]:
+    """Return the topic and the payload of each row, and what else pulsar-client takes of it."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if EVENT_TIME in columns:
         columns[EVENT_TIME] = columns[EVENT_TIME].cast(pa.int64())
@@ -144,23 +134,26 @@ def _rows(batch: pa.RecordBatch, fields: Fields, sending: Sending) -> Iterator[_
             raise PulsarProblem(
                 f"a row could not be encoded ({row[ERROR]}): leave such rows out before sending"
             )
-        topic = row[fields.topic] if fields.topic else None
-        if topic is None and sending.topic is None:
+        topic = (row[fields.topic] if fields.topic else None) or sending.topic
+        if topic is None:
             raise PulsarProblem("a row has no __topic, and there is no option topic")
+        more: dict[str, Any] = {}
         at = row.get(EVENT_TIME)
-        if at is not None and at < 0:
-            raise PulsarProblem("a row has an __eventTime before 1970, which no message has")
+        if at is not None:
+            if at < 0:
+                raise PulsarProblem("a row has an __eventTime before 1970, which no message has")
+            more["event_timestamp"] = at // 1_000
         properties = dict(row.get(PROPERTIES) or [])
         if None in properties.values():
             raise PulsarProblem("a row has __messageProperties with a null, and a message's are all texts")
-        key = row[fields.key] if fields.key else None
-        name = full_topic_name(topic or sending.topic or "")
-        yield _Row(name, row[fields.payload], key, None if at is None else at // 1_000, properties)
+        if properties:
+            more["properties"] = properties
+        if fields.key and row[fields.key] is not None:
+            more["partition_key"] = _text(row[fields.key])
+        yield full_topic_name(topic), row[fields.payload], more
 
 
-def _text(key: bytes | None) -> str | None:
-    if key is None:
-        return None
+def _text(key: bytes) -> str:
     try:
         return key.decode()
     except UnicodeDecodeError:
@@ -170,13 +163,13 @@ def _text(key: bytes | None) -> str | None:
 class _Topic:
     """A producer of one topic with the version; the client closes what it opened."""
 
-    def __init__(self, sender: Sender, client: Any, topic: str) -> None:
-        self._sender = sender
+    def __init__(self, sender: Sender, cluster: Cluster, topic: str) -> None:
+        self._cluster = cluster
         self._topic = topic
         self._failed: list[str] = []
-        info = sender.schema_of(client, topic)
-        with as_pulsar_problem(sender.connection, f"send to {topic}"):
-            self._producer = client.create_producer(
+        info = sender.schema_of(cluster, topic)
+        with cluster.doing(f"send to {topic}"):
+            self._producer = cluster.client.create_producer(
                 topic,
                 schema=_ready_made(client_package(), info),
                 send_timeout_millis=round(sender.sending.send_timeout_s * 1000),
@@ -185,16 +178,13 @@ class _Topic:
                 message_router=_Router(),
             )
 
-    def send(self, row: _Row) -> None:
-        more: dict[str, Any] = {"properties": row.properties} if row.properties else {}
-        if row.event_ms is not None:
-            more["event_timestamp"] = row.event_ms
-        with as_pulsar_problem(self._sender.connection, f"send to {self._topic}"):
-            self._producer.send_async(row.payload, self._sent, partition_key=_text(row.key), **more)
+    def send(self, payload: bytes | None, more: dict[str, Any]) -> None:
+        with self._cluster.doing(f"send to {self._topic}"):
+            self._producer.send_async(payload, self._sent, **more)
         self._raise_if_failed()
 
     def finish(self) -> None:
-        with as_pulsar_problem(self._sender.connection, f"send to {self._topic}"):
+        with self._cluster.doing(f"send to {self._topic}"):
             self._producer.flush()
         self._raise_if_failed()
         close(self._producer)

@@ -54,21 +54,13 @@ class PulsarSource(DataSource):
         return PulsarStream(connection_of(self.options, "a stream"), reading_of(self.options, "a stream"))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  Spark's signature
-        """Return a sink.
-
-        Raises:
-            ValueError: an option is unknown, missing or wrong, or the rows have other columns than a message.
-            PulsarProblem: the version is not registered, or there is no way to send with it.
-        """
+        """Return a sink; raises ValueError where an option or a column is wrong, PulsarProblem where a version cannot be sent."""
         if overwrite:
             raise ValueError('messages of a topic cannot be overwritten: write with mode("append")')
         return PulsarWriter(self._sender(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001  Spark's signature
-        """Return a sink for a stream, which appends.
-
-        Raises as `writer`; and SparkProblem where PySpark is older than 4.1, which has no such sinks.
-        """
+        """Return a sink for a stream, which appends; raises as `writer`, and SparkProblem before Spark 4.1, which has none."""
         require((4, 1), "sending a stream")
         if overwrite:
             raise ValueError('messages of a topic cannot be overwritten: write with outputMode("append")')

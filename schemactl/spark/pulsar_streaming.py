@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from .pulsar_connection import Connection, as_pulsar_problem, client_package, close, open_client
+from .pulsar_connection import Cluster, Connection, client_package, close
 from .pulsar_options import Reading
 from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
 from .pulsar_reading import Range, messages_of, missed, read_range, start_in
@@ -50,11 +50,7 @@ class PulsarStream(DataSourceStreamReader):
         return offsets_to_json(self._on_driver().starts())
 
     def latestOffset(self, start: Mapping[str, str] | None = None, limit: Any = None) -> dict[str, str]:  # noqa: N802  Spark's name
-        """Where the topics end now; with a limit, which Spark has since 4.2, not further than that.
-
-        Raises:
-            PulsarProblem: the cluster does not answer, or a topic is not there.
-        """
+        """Where the topics end now; with a limit, which Spark has since 4.2, not further than that."""
         ends = self._on_driver().ends() if self._target is None else self._target
         since = offsets_from_json(start or {})
         # A topic that was emptied has no last message, which would be read again as its beginning.
@@ -101,12 +97,7 @@ class PulsarStream(DataSourceStreamReader):
         return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the partition's messages, in order.
-
-        Raises:
-            DataLoss: some are gone, and `failOnDataLoss` is true.
-            PulsarProblem: the cluster does not answer, or a message does not come.
-        """
+        """Return the partition's messages, in order."""
         return read_range(self.connection, self.reading, partition)
 
     def commit(self, end: Mapping[str, str]) -> None:
@@ -134,25 +125,20 @@ if _LIMITS is not None:
 class _Subscription:
     """The subscription of one query, on each partition it reads. It stays when the query ends: the next run goes on with it."""
 
-    def __init__(self, client: Any, connection: Connection, name: str) -> None:
-        self._client = client
-        self._connection = connection
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
         self._name = name
         self._consumers: dict[str, Any] = {}
 
     def hold(self, topics: Collection[str]) -> None:
-        """Nothing of these partitions is removed from now on.
-
-        Raises:
-            PulsarProblem: another query uses the subscription, or the role may not.
-        """
+        """Nothing of these partitions is removed from now on."""
         pulsar = client_package()
         for topic in self._consumers.keys() - set(topics):
             close(self._consumers.pop(topic))
         for topic in set(topics) - self._consumers.keys():
-            with as_pulsar_problem(self._connection, f"subscribe to {topic} as {self._name}"):
+            with self._cluster.doing(f"subscribe to {topic} as {self._name}"):
                 # It receives nothing to speak of: readers read.
-                self._consumers[topic] = self._client.subscribe(
+                self._consumers[topic] = self._cluster.client.subscribe(
                     topic,
                     self._name,
                     receiver_queue_size=1,
@@ -165,7 +151,7 @@ class _Subscription:
         for topic, position in offsets.items():
             if topic in self._consumers and position is not None and position.entry > 0:
                 before = Position(position.ledger, position.entry - 1, position.partition)
-                with as_pulsar_problem(self._connection, f"acknowledge what was read of {topic}"):
+                with self._cluster.doing(f"acknowledge what was read of {topic}"):
                     self._consumers[topic].acknowledge_cumulative(message_id_of(before))
 
 
@@ -177,38 +163,30 @@ class _Driver:
     """
 
     def __init__(self, connection: Connection, reading: Reading) -> None:
-        self.connection = connection
         self.reading = reading
-        self.client = open_client(connection)
+        self.cluster = Cluster(connection)
         self.heads: dict[str, Head] = {}
         self.known: dict[str, Position | None] = {}
         name = reading.subscription
-        self.subscription = None if name is None else _Subscription(self.client, connection, name)
+        self.subscription = None if name is None else _Subscription(self.cluster, name)
 
     def starts(self) -> Offsets:
-        topics = partitions_of(self.client, self.connection, self.reading.topics)
+        topics = partitions_of(self.cluster, self.reading.topics)
         check_named(self.reading.start, topics)
         self._hold(topics)
         return {
-            topic: place_in(
-                self.client, self.connection, topic, self.reading.start, compacted=self.reading.compacted
-            )
+            topic: place_in(self.cluster, topic, self.reading.start, compacted=self.reading.compacted)
             for topic in topics
         }
 
     def ends(self) -> Offsets:
-        topics = partitions_of(self.client, self.connection, self.reading.topics)
+        topics = partitions_of(self.cluster, self.reading.topics)
         self._hold(topics)
-        for topic in self.heads.keys() - set(topics):
+        for topic in [each for each, head in self.heads.items() if each not in topics or head.has_moved()]:
             self.heads.pop(topic).close()
         for topic in topics:
-            head = self.heads.get(topic)
-            if head is None or head.has_moved():
-                if head is not None:
-                    self.heads.pop(topic).close()
-                self.heads[topic] = Head(
-                    self.client, self.connection, topic, compacted=self.reading.compacted
-                )
+            if topic not in self.heads:
+                self.heads[topic] = Head(self.cluster, topic, compacted=self.reading.compacted)
         self.known = {topic: _later(self.heads[topic].position, self.known.get(topic)) for topic in topics}
         return self.known
 
@@ -224,9 +202,7 @@ class _Driver:
     def within(self, start: Offsets, end: Offsets, rows: int) -> Offsets:
         """Return the same ends, or earlier ones so that there are at most `rows` messages from the start on: they are counted."""
         waiting = [
-            (topic, last)
-            for topic, last in end.items()
-            if last is not None and last.order > _order(start.get(topic))
+            (topic, last) for topic, last in end.items() if last and last.order > _order(start.get(topic))
         ]
         found = dict(end)
         for number, (topic, last) in enumerate(waiting):
@@ -234,9 +210,7 @@ class _Driver:
             first = place = start.get(topic)
             taken = 0
             if share:
-                for _, found_id in messages_of(
-                    self.client, self.connection, self.reading, Range(topic, first, last)
-                ):
+                for _, found_id in messages_of(self.cluster, self.reading, Range(topic, first, last)):
                     place, taken = position_of(found_id), taken + 1
                     if taken == share:
                         break
@@ -245,7 +219,7 @@ class _Driver:
         return found
 
     def close(self) -> None:
-        close(self.client)
+        close(self.cluster.client)
 
 
 def _later(one: Position | None, other: Position | None) -> Position | None:

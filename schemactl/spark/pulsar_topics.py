@@ -1,4 +1,7 @@
-"""What a cluster knows of topics: partitions, first and last positions, schemas."""
+"""What a cluster knows of topics: partitions, first and last positions, schemas.
+
+All raise PulsarProblem where the cluster does not answer, or has no such topic.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from .pulsar_admin import topics_in
-from .pulsar_connection import Connection, PulsarProblem, answer, as_pulsar_problem, client_package, close
+from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Topics
 from .pulsar_positions import Bound, Earliest, Latest, Position, namespace_of, topic_of
 
@@ -28,19 +31,15 @@ connection.
 _MOVING_S: Final = 0.1
 
 
-def partitions_of(client: Any, connection: Connection, topics: Topics) -> list[str]:
-    """Every partition of the topics, as they are now; a topic without partitions counts as one.
-
-    Raises:
-        PulsarProblem: a topic is not there, or the cluster does not answer.
-    """
-    names = topics.names if topics.pattern is None else _matching(connection, topics.pattern)
-    if topics.pattern is None and connection.admin_url is not None:
-        _refuse_missing(connection, names)
+def partitions_of(cluster: Cluster, topics: Topics) -> list[str]:
+    """Return every partition of the topics, as they are now; a topic without partitions counts as one."""
+    names = topics.names if topics.pattern is None else _matching(cluster.connection, topics.pattern)
+    if topics.pattern is None and cluster.connection.admin_url is not None:
+        _check_there(cluster.connection, names)
     found = []
     for name in names:
-        with as_pulsar_problem(connection, f"look up {name}"):
-            found += client.get_topic_partitions(name)
+        with cluster.doing(f"look up {name}"):
+            found += cluster.client.get_topic_partitions(name)
     return sorted(found)
 
 
@@ -51,19 +50,19 @@ class Head:
         position: of that message; None: there is none.
     """
 
-    def __init__(self, client: Any, connection: Connection, topic: str, *, compacted: bool = False) -> None:
-        self.position = last_position(client, connection, topic, compacted=compacted)
-        self._connection = connection
+    def __init__(self, cluster: Cluster, topic: str, *, compacted: bool = False) -> None:
+        self.position = last_position(cluster, topic, compacted=compacted)
+        self._cluster = cluster
         pulsar = client_package()
         start = pulsar.MessageId.earliest if self.position is None else message_id_of(self.position)
-        with as_pulsar_problem(connection, f"wait for messages of {topic}"):
+        with cluster.doing(f"wait for messages of {topic}"):
             # It asks for none, so that it is not told either that there will be none (`_LOSSES`).
-            self._reader = open_reader(client, topic, start, queue=0, compacted=compacted)
+            self._reader = open_reader(cluster, topic, start, queue=0, compacted=compacted)
 
     def has_moved(self) -> bool:
         """Whether there is a later message, in one request; also if that cannot be told."""
         try:
-            return has_more(self._reader, self._connection)
+            return has_more(self._reader, self._cluster)
         except client_package().PulsarException:
             return True
 
@@ -72,9 +71,7 @@ class Head:
         close(self._reader)
 
 
-def last_position(
-    client: Any, connection: Connection, topic: str, *, compacted: bool = False
-) -> Position | None:
+def last_position(cluster: Cluster, topic: str, *, compacted: bool = False) -> Position | None:
     """Return the last message of a partition; None if it holds none. Raises PulsarProblem: the cluster does not answer."""
     lost = client_package().NotConnected
     losses = 0
@@ -82,53 +79,55 @@ def last_position(
     def last() -> Position | None:
         nonlocal losses
         if losses == _LOSSES:
-            return _told(client, connection, topic)
+            return _told(cluster, topic)
         try:
-            return _read_last(client, connection, topic, compacted=compacted)
+            return _read_last(cluster, topic, compacted=compacted)
         except lost:
             losses += 1
             raise
 
-    with as_pulsar_problem(connection, f"ask for the last message of {topic}"):
-        return _retried(connection, last)
+    with cluster.doing(f"ask for the last message of {topic}"):
+        return _retried(cluster, last)
 
 
-def _read_last(client: Any, connection: Connection, topic: str, *, compacted: bool) -> Position | None:
+def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> Position | None:
     """Return the last message, which is read: so its batch is known, and nothing is left in the cluster."""
     pulsar = client_package()
-    reader = open_reader(client, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted)
+    reader = open_reader(
+        cluster, topic, pulsar.MessageId.latest, inclusive=True, queue=1, compacted=compacted
+    )
     try:
-        if not _has_more(reader, connection):
+        if not _has_more(reader, cluster):
             return None
         return position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
     except pulsar.Timeout:
         # It cannot be placed at the end of a message in chunks.
-        return _told(client, connection, topic)
+        return _told(cluster, topic)
     finally:
         close(reader)
 
 
-def _told(client: Any, connection: Connection, topic: str) -> Position | None:
+def _told(cluster: Cluster, topic: str) -> Position | None:
     """Return what the broker says is last, asked by a consumer that asks for no messages (`_LOSSES`)."""
-    consumer = client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
+    consumer = cluster.client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
     try:
         ask = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
-        found = position_of(answer(connection, ask))
+        found = position_of(cluster.answer(ask))
     finally:
         consumer.unsubscribe()
         close(consumer)
     return None if found.entry < 0 else found
 
 
-def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -> Position | None:
+def first_since(cluster: Cluster, topic: str, time_ms: int) -> Position | None:
     """Return the first message of a partition that was published at that time or later; None if there is none."""
     pulsar = client_package()
-    with as_pulsar_problem(connection, f"look for a time in {topic}"):
-        reader = open_reader(client, topic, pulsar.MessageId.earliest, queue=1)
+    with cluster.doing(f"look for a time in {topic}"):
+        reader = open_reader(cluster, topic, pulsar.MessageId.earliest, queue=1)
         try:
             reader.seek(time_ms)
-            while has_more(reader, connection):
-                message = reader.read_next(round(connection.operation_timeout_s * 1000))
+            while has_more(reader, cluster):
+                message = reader.read_next(round(cluster.connection.operation_timeout_s * 1000))
                 if message.publish_timestamp() >= time_ms:
                     return position_of(message.message_id())
             return None
@@ -136,19 +135,15 @@ def first_since(client: Any, connection: Connection, topic: str, time_ms: int) -
             close(reader)
 
 
-def has_more(reader: Any, connection: Connection) -> bool:
-    """Whether there is a message to read; asked again where the broker moves the reader.
-
-    Raises:
-        PulsarException: there was no answer within the operation's time-out, or it is another error.
-    """
-    return _retried(connection, lambda: _has_more(reader, connection))
+def has_more(reader: Any, cluster: Cluster) -> bool:
+    """Whether there is a message to read; asked again where the broker moves the reader."""
+    return _retried(cluster, lambda: _has_more(reader, cluster))
 
 
-def _retried(connection: Connection, ask: Callable[[], T]) -> T:
+def _retried(cluster: Cluster, ask: Callable[[], T]) -> T:
     """Return the answer; ask again where the topic is moved meanwhile, or the connection is lost."""
     pulsar = client_package()
-    until = time.monotonic() + connection.operation_timeout_s
+    until = time.monotonic() + cluster.connection.operation_timeout_s
     while True:
         try:
             return ask()
@@ -158,17 +153,14 @@ def _retried(connection: Connection, ask: Callable[[], T]) -> T:
         time.sleep(_MOVING_S)
 
 
-def _has_more(reader: Any, connection: Connection) -> bool:
-    return bool(answer(connection, reader._reader.has_message_available_async))  # noqa: SLF001  has no wrapper
+def _has_more(reader: Any, cluster: Cluster) -> bool:
+    return bool(cluster.answer(reader._reader.has_message_available_async))  # noqa: SLF001  has no wrapper
 
 
-def place_in(
-    client: Any, connection: Connection, topic: str, bound: Bound, *, compacted: bool = False
-) -> Position | None:
+def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = False) -> Position | None:
     """Return the bound in one partition: the last message in front of it; None if there is none.
 
     Raises:
-        PulsarProblem: the cluster does not answer.
         ValueError: the bound has no place for this partition.
     """
     if isinstance(bound, Mapping):
@@ -181,10 +173,10 @@ def place_in(
     if isinstance(bound, Earliest):
         return None
     if not isinstance(bound, Latest):
-        found = first_since(client, connection, topic, bound)
+        found = first_since(cluster, topic, bound)
         if found is not None:
             return found.before()
-    return last_position(client, connection, topic, compacted=compacted)
+    return last_position(cluster, topic, compacted=compacted)
 
 
 def check_named(bound: Bound, partitions: Iterable[str]) -> None:
@@ -196,24 +188,20 @@ def check_named(bound: Bound, partitions: Iterable[str]) -> None:
             raise ValueError(f"the offsets name {', '.join(strange)}, which is not read")
 
 
-def schema_info(client: Any, connection: Connection, topic: str, version: int) -> Any | None:
-    """Return that version of a topic's schema, or of the topic that a partition is of; None: there is none, or not any more.
-
-    Raises:
-        PulsarProblem: the cluster does not answer.
-    """
-    with as_pulsar_problem(connection, f"ask for version {version} of the schema of {topic}"):
+def schema_info(cluster: Cluster, topic: str, version: int) -> Any | None:
+    """Return that version of a topic's schema, or of the topic that a partition is of; None: there is none, or not any more."""
+    with cluster.doing(f"ask for version {version} of the schema of {topic}"):
         try:
-            return client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  nothing else asks
+            return cluster.client._client.get_schema_info(topic_of(topic), version)  # noqa: SLF001  nothing else asks
         except client_package().TopicNotFound:
             return None
 
 
 def open_reader(
-    client: Any, topic: str, start: Any, *, inclusive: bool = False, queue: int, compacted: bool = False
+    cluster: Cluster, topic: str, start: Any, *, inclusive: bool = False, queue: int, compacted: bool = False
 ) -> Any:
     """Return a reader, whoever opened it closes it. It has no schema, so nothing is registered, and it leaves no subscription."""
-    return client.create_reader(
+    return cluster.client.create_reader(
         topic,
         start,
         receiver_queue_size=queue,
@@ -241,14 +229,10 @@ def _matching(connection: Connection, pattern: str) -> list[str]:
     return sorted(name for name in topics_in(connection, namespace_of(pattern)) if matching.fullmatch(name))
 
 
-def _refuse_missing(connection: Connection, names: Iterable[str]) -> None:
-    listed: dict[str, set[str]] = {}
+def _check_there(connection: Connection, names: Iterable[str]) -> None:
+    listed = {namespace: topics_in(connection, namespace) for namespace in {*map(namespace_of, names)}}
     for name in names:
-        namespace = namespace_of(name)
-        if namespace not in listed:
-            listed[namespace] = topics_in(connection, namespace)
-        there = listed[namespace]
+        there = listed[namespace_of(name)]
         if name not in there and topic_of(name) not in there:
-            raise PulsarProblem(
-                f"there is no topic {name}; {namespace} has {', '.join(sorted(there)) or 'none'}"
-            )
+            has = ", ".join(sorted(there)) or "none"
+            raise PulsarProblem(f"there is no topic {name}; {namespace_of(name)} has {has}")

@@ -33,10 +33,10 @@ _LOCAL: Final = {
 
 
 @contextmanager
-def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
+def session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[SparkSession]:
     """Open a session on `master` whose workers can decode, and stop it in the end.
 
-    Workers of one machine are this Python. Those of a cluster get `carried`, a zip with this run-time, and need pyarrow and
+    Workers of one machine are this Python. Those of a cluster get the zip with this run-time that `carried` makes, and need pyarrow and
     numpy. What Java prints on standard error is shown only if Spark does not start.
 
     Raises:
@@ -67,7 +67,7 @@ def session(master: str, name: str, *, carried: Path) -> Iterator[SparkSession]:
                 raise SparkProblem(f"it does not start: {cause}") from error
         try:
             if not local:
-                spark.sparkContext.addPyFile(str(carried))
+                spark.sparkContext.addPyFile(str(carried()))
             yield spark
         finally:
             spark.stop()

@@ -177,19 +177,19 @@ def _verify_part(
             )
         versions = _versions(batch, columns)
         counts = _summed([*counts, *_counted(versions, unreadable, with_approved.is_valid())])
-        shown_of = pc.and_(unreadable, with_approved.is_null()) if only_new_loss else unreadable
-        for row in pc.indices_nonzero(shown_of).to_pylist()[: shown - len(first)]:
-            first.append(
-                Unread(
-                    part,
-                    rows + row,
-                    versions[row].as_py(),
-                    reasons[row].as_py(),
-                    with_approved[row].as_py(),
-                    batch.column(columns.payload)[row].as_py(),
-                    _message_id(batch, row),
-                )
+        wanted = pc.and_(unreadable, with_approved.is_null()) if only_new_loss else unreadable
+        first += [
+            Unread(
+                part,
+                rows + row,
+                versions[row].as_py(),
+                reasons[row].as_py(),
+                with_approved[row].as_py(),
+                batch.column(columns.payload)[row].as_py(),
+                _message_id(batch, row),
             )
+            for row in pc.indices_nonzero(wanted).to_pylist()[: shown - len(first)]
+        ]
         rows += batch.num_rows
     answer = [
         *({"count": count._asdict()} for count in counts),

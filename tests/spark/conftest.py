@@ -18,9 +18,6 @@ from spark_release import is_of_another
 
 from schemactl.spark import PulsarSource, ensure_java
 
-# Java's second compiler costs short runs more than it gives. Of every JVM that tests start, in this process or in others.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
 _MARKS = (
     # PySpark leaves sockets of finished jobs to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
@@ -59,6 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.memory", "1g")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.adaptive.enabled", "false")
         # Many small queries take longer to compile than to run.
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
@@ -94,9 +92,9 @@ def console() -> Iterator[Console]:
         yield made
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _sockets_are_closed_here() -> Iterator[None]:
-    """Sockets that PySpark leaves behind are collected in the test that opened them."""
+    """Sockets that PySpark leaves behind are collected in the folder that opened them."""
     yield
     gc.collect()
 

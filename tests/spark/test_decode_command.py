@@ -148,6 +148,20 @@ def test_where_all_is_rejected_the_reason_of_most_is_told(spark: SparkSession, t
     )
 
 
+def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]:
+    """A landing of the orders in a process of its own, with those it starts a group, which a terminal interrupts together."""
+    command = ["spark", "land", "orders", "--messages", "../archive", "--out", "../lake", *more]
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", INTERRUPTIBLE, *command, "--master", "local[1]"],
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
 @STREAMS_OUT
 def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     folder: Path, run: Run, spark: SparkSession
@@ -155,21 +169,18 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     archive = folder.parent / "archive"
     for copy in range(3, 8):
         shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
-    command = ["spark", "land", "orders", "--messages", "../archive", "--out", "../lake"]
-    started = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE, *command, "--master", "local[1]", "--files-at-once", "1"],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-        # As a terminal does, all processes of the group are interrupted.
-        start_new_session=True,
-    )
+    # Workers run no module of the working directory.
+    evil = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(77)\n"
+    for name in {*sys.stdlib_module_names, "numpy", "pyarrow", "pyspark", "py4j", "schemactl", "google"}:
+        (folder / f"{name}.py").write_text(evil)
+    started = start(folder, "--files-at-once", "1")
     lake = folder.parent / "lake"
     while started.poll() is None and not (lake / "_rejected").exists():
         time.sleep(0.1)
     os.killpg(started.pid, signal.SIGINT)
-    assert started.communicate()[1] == "schemactl: interrupted\n"
+    assert started.communicate() == ("", "schemactl: interrupted\n")
     assert started.returncode == 130
+    assert not list(folder.glob("*.ran"))
     assert run("--messages", "../archive").returncode == 0
     assert spark.read.parquet(str(lake)).count() == 7 * (COUNT - 1)
 
@@ -182,40 +193,13 @@ def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(fol
         f"exec '{ensure_java()}/bin/java' \"$@\"\n"
     )
     (home / "bin/java").chmod(0o755)
-    command = ["spark", "land", "orders", "--messages", "../archive", "--out", "../lake"]
-    started = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE, *command, "--master", "local[1]"],
-        cwd=folder,
-        env={**os.environ, "JAVA_HOME": str(home)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    started = start(folder, JAVA_HOME=str(home))
     while started.poll() is None and not started_java.exists():
         time.sleep(0.05)
     os.killpg(started.pid, signal.SIGINT)
     # Whatever still ran would hold the pipes.
     assert started.communicate(timeout=100) == ("", "schemactl: interrupted\n")
     assert started.returncode == 130
-
-
-@STREAMS_OUT
-def test_workers_run_no_module_of_the_working_directory(folder: Path) -> None:
-    evil = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(77)\n"
-    for name in {*sys.stdlib_module_names, "numpy", "pyarrow", "pyspark", "py4j", "schemactl", "google"}:
-        (folder / f"{name}.py").write_text(evil)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "schemactl", *COMMAND, "--messages", "../archive/1.parquet"],
-        cwd=folder,
-        env=shop.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not list(folder.glob("*.ran"))
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["rows"] == COUNT - 1
 
 
 def test_nothing_is_landed_through_a_link_of_the_repository(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -17,40 +16,29 @@ from pyspark.sql import DataFrame, SparkSession
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, lanes
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, encode, split
-from schemactl.spark.arrow_types import type_of
+from schemactl.spark.arrow_types import struct_of
 from schemactl.spark.encoding import encode_batches
 from schemactl.spark.errors import SparkProblem
 
+from .schemas import avro, codec, field, logical, record
 
-def avro(*fields: dict[str, Any]) -> Definition:
-    return Definition("AVRO", json.dumps({"type": "record", "name": "Order", "fields": list(fields)}))
-
-
-ID = {"name": "id", "type": "int"}
-MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
-LINE = {
-    "type": "record",
-    "name": "Line",
-    "fields": [{"name": "sku", "type": "string"}, {"name": "price", "type": MONEY}],
-}
+ID = field("id", "int")
+MONEY = logical("bytes", "decimal", precision=18, scale=2)
+LINE = record("Line", field("sku", "string"), field("price", MONEY))
 NEWEST = avro(
     ID,
-    {"name": "customer", "type": "long", "aliases": ["customer_id"]},
-    {"name": "placed_at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0},
-    {"name": "lines", "type": {"type": "array", "items": LINE}, "default": []},
-    {"name": "tags", "type": {"type": "map", "values": ["null", "string"]}, "default": {}},
-    {"name": "either", "type": ["null", "long", "string"], "default": None},
-    {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None},
-    {
-        "name": "local",
-        "type": ["null", {"type": "long", "logicalType": "local-timestamp-micros"}],
-        "default": None,
-    },
+    field("customer", "long", "customer_id"),
+    field("placed_at", logical("long", "timestamp-millis"), default=0),
+    field("lines", {"type": "array", "items": LINE}, default=[]),
+    field("tags", {"type": "map", "values": ["null", "string"]}, default={}),
+    field("either", ["null", "long", "string"], default=None),
+    field("day", ["null", logical("int", "date")], default=None),
+    field("local", ["null", logical("long", "local-timestamp-micros")], default=None),
 )
 ORDERS = Codec(
     [
-        Version(0, avro(ID, {"name": "customer_id", "type": "int"}), "c0"),
-        Version(1, avro(ID, {"name": "customer_id", "type": "long"}), "c1"),
+        Version(0, avro(ID, field("customer_id", "int")), "c0"),
+        Version(1, avro(ID, field("customer_id", "long")), "c1"),
         Version(2, NEWEST, "c2"),
     ]
 )
@@ -143,14 +131,12 @@ def test_rejected_messages_are_split_off_after_they_were_stored(spark: SparkSess
 
 
 def test_versions_are_numbers_or_the_bytes_that_pulsar_sends(spark: SparkSession) -> None:
-    codec = Codec(
-        [Version(number, avro({"name": "id", "type": kind})) for number, kind in ((0, "int"), (1, "long"))]
-    )
+    topic = codec(avro(field("id", "int")), avro(field("id", "long")))
     stamps = [bytes(8), (1).to_bytes(8, "big"), bytes(7) + b"\1" + bytes(56), b"", None, b"\1", b"\xff" * 8]
     raw = spark.createDataFrame(
         [(bytearray(b"\6"), stamp) for stamp in stamps], "value binary, schema_version binary"
     )
-    rows = decode(raw.coalesce(1), codec).collect()
+    rows = decode(raw.coalesce(1), topic).collect()
     assert [row["__schemaVersion"] for row in rows] == [0, 1, 1, None, None, None, -1]
     assert [row["id"] for row in rows] == [3, 3, 3, 3, 3, None, None]
     assert [row["__error"] and row["__error"][:30] for row in rows] == [
@@ -190,8 +176,9 @@ PARTS: list[tuple[Any, list[bytes], int]] = [
 def test_what_does_not_fit_is_rejected_and_nothing_cut_off(
     kind: Any, payloads: list[bytes], good: int
 ) -> None:
-    codec = Codec([Version(0, avro({"name": "a", "type": kind}))])
-    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
+    decoded = codec(avro(field("a", kind))).decode_batch(
+        pa.array(payloads, pa.binary()), pa.array([0] * len(payloads))
+    )
     assert decoded.errors.null_count == good
     read = [
         row["a"]
@@ -278,7 +265,7 @@ def test_types_in_spark_are_those_of_the_codec(spark: SparkSession) -> None:
 def test_a_release_without_times_of_day_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", "4.0.5")
     with pytest.raises(SparkProblem, match=r"a column of times of day .* needs PySpark 4\.1 or newer"):
-        type_of(pa.time64("us"))
+        struct_of(pa.schema([("at", pa.list_(pa.time64("us")))]))
 
 
 def test_protobuf_messages_are_columns_too(spark: SparkSession) -> None:

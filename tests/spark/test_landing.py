@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -18,47 +17,35 @@ from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import Counts, Landed, decode, land, land_stream, split
 
+from .schemas import avro, codec, field, logical, record
+
 COUNT = 2_000
 
 
-def avro(*fields: dict[str, Any]) -> Definition:
-    return Definition("AVRO", json.dumps({"type": "record", "name": "Order", "fields": list(fields)}))
-
-
-def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "logicalType": name} | more
-
-
-LINE = {
-    "type": "record",
-    "name": "Line",
-    "fields": [
-        {"name": "sku", "type": "string"},
-        {"name": "price", "type": logical("bytes", "decimal", precision=18, scale=2)},
-        {"name": "seen", "type": logical("long", "timestamp-micros")},
-    ],
-}
-OLD = avro({"name": "id", "type": "int"}, {"name": "region", "type": ["null", "string"]})
-NEW = avro(
-    {"name": "id", "type": "long"},
-    {"name": "region", "type": ["null", "string"]},
-    {"name": "ok", "type": "boolean", "default": False},
-    {"name": "ratio", "type": "float", "default": 0.5},
-    {"name": "raw", "type": ["null", "bytes"], "default": None},
-    {
-        "name": "small",
-        "type": ["null", logical("bytes", "decimal", precision=9, scale=3)],
-        "default": None,
-    },
-    {"name": "huge", "type": ["null", logical("bytes", "decimal", precision=38, scale=0)], "default": None},
-    {"name": "at", "type": ["null", logical("long", "timestamp-millis")], "default": None},
-    {"name": "local", "type": ["null", logical("long", "local-timestamp-micros")], "default": None},
-    {"name": "day", "type": ["null", logical("int", "date")], "default": None},
-    {"name": "lines", "type": {"type": "array", "items": LINE}, "default": []},
-    {"name": "tags", "type": {"type": "map", "values": ["null", LINE["name"]]}, "default": {}},
-    {"name": "either", "type": ["null", "long", "string"], "default": None},
+LINE = record(
+    "Line",
+    field("sku", "string"),
+    field("price", logical("bytes", "decimal", precision=18, scale=2)),
+    field("seen", logical("long", "timestamp-micros")),
 )
-CODEC = Codec([Version(0, OLD), Version(1, NEW)])
+REGION = field("region", ["null", "string"])
+OLD = avro(field("id", "int"), REGION)
+NEW = avro(
+    field("id", "long"),
+    REGION,
+    field("ok", "boolean", default=False),
+    field("ratio", "float", default=0.5),
+    field("raw", ["null", "bytes"], default=None),
+    field("small", ["null", logical("bytes", "decimal", precision=9, scale=3)], default=None),
+    field("huge", ["null", logical("bytes", "decimal", precision=38, scale=0)], default=None),
+    field("at", ["null", logical("long", "timestamp-millis")], default=None),
+    field("local", ["null", logical("long", "local-timestamp-micros")], default=None),
+    field("day", ["null", logical("int", "date")], default=None),
+    field("lines", {"type": "array", "items": LINE}, default=[]),
+    field("tags", {"type": "map", "values": ["null", LINE["name"]]}, default={}),
+    field("either", ["null", "long", "string"], default=None),
+)
+CODEC = codec(OLD, NEW)
 
 
 def value(number: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,24 +12,22 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import decode, land, split
 
+from .schemas import codec, field, record
 
-def _record(name: str, *fields: tuple[str, object]) -> dict[str, object]:
-    return {"type": "record", "name": name, "fields": [{"name": name, "type": of} for name, of in fields]}
-
-
-MEASURED: Final = _record(
-    "Measured",
-    ("id", "int"),
-    ("wide", ["null", "double"]),
-    ("narrow", ["null", "float"]),
-    ("inside", _record("Inside", ("deeper", _record("Deeper", ("wide", ["null", "double"]))))),
-    ("items", {"type": "array", "items": "float"}),
-    ("named", {"type": "map", "values": "double"}),
+WIDE: Final = field("wide", ["null", "double"])
+CODEC: Final = codec(
+    record(
+        "Measured",
+        field("id", "int"),
+        WIDE,
+        field("narrow", ["null", "float"]),
+        field("inside", record("Inside", field("deeper", record("Deeper", WIDE)))),
+        field("items", {"type": "array", "items": "float"}),
+        field("named", {"type": "map", "values": "double"}),
+    )
 )
-CODEC: Final = Codec([Version(0, Definition("AVRO", json.dumps(MEASURED)))])
 
 NAN, INFINITY = math.nan, math.inf
 GROUPS: Final[tuple[tuple[float | None, ...], ...]] = (

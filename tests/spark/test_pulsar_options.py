@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.spark.pulsar_connection import PulsarProblem, open_client
+from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
 from schemactl.spark.pulsar_positions import (
     Position,
@@ -129,7 +129,7 @@ def test_certificates_and_client_credentials_are_files_that_the_client_takes(tmp
         connection = connection_of(given)
         assert connection.authentication is not None
         assert connection.read_environment() == connection
-        open_client(connection).close()
+        Cluster(connection).client.close()
 
 
 def test_a_sink_needs_the_version_it_sends_with() -> None:

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import InputPartition
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.spark import decode, land
-from schemactl.spark.pulsar_connection import PulsarProblem, answer
+from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_positions import Position
 from schemactl.spark.pulsar_reading import DataLoss, PulsarBatch, Range
@@ -252,13 +252,13 @@ def test_a_topic_that_was_terminated_is_read_whole_each_time(space: Namespace) -
 
 
 def test_an_error_that_the_client_has_no_exception_for_is_no_answer(space: Namespace) -> None:
-    connection = connection_of(space.options)
+    cluster = Cluster(connection_of(space.options))
     unnamed = pulsar.Result(100)
     with pytest.raises(pulsar.NotConnected):
-        answer(connection, lambda told: told(unnamed, None))
+        cluster.answer(lambda told: told(unnamed, None))
     with pytest.raises(pulsar.TopicNotFound):
-        answer(connection, lambda told: told(pulsar.Result.TopicNotFound, None))
-    assert answer(connection, lambda told: told(pulsar.Result.Ok, 5)) == 5
+        cluster.answer(lambda told: told(pulsar.Result.TopicNotFound, None))
+    assert cluster.answer(lambda told: told(pulsar.Result.Ok, 5)) == 5
 
 
 def test_a_compacted_topic_has_the_last_message_of_each_key(space: Namespace) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from schemactl.spark.pulsar_connection import PulsarProblem
+from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_topics import partitions_of
 
@@ -66,12 +66,12 @@ def test_an_admin_url_where_no_pulsar_answers_is_told(page: type[Page]) -> None:
     with serving(page) as url:
         topics = reading_of({**url, "topicsPattern": "t/n/.*"}, "a batch").topics
         with pytest.raises(PulsarProblem, match=r"t/n: http://.* answers with no list of them"):
-            partitions_of(None, connection_of(url), topics)
+            partitions_of(Cluster(connection_of(url)), topics)
 
 
 def test_a_namespace_is_listed_once_however_many_of_its_topics_are_read() -> None:
     with serving(Listing) as url:
         topics = reading_of({**url, "topics": "t/n/a,t/n/b,t/n/c"}, "a batch").topics
         with pytest.raises(PulsarProblem, match=r"no topic persistent://t/n/c; t/n has .*/a, .*/b$"):
-            partitions_of(None, connection_of(url), topics)
+            partitions_of(Cluster(connection_of(url)), topics)
     assert Listing.asked == ["/admin/v2/persistent/t/n", "/admin/v2/persistent/t/n/partitioned"]

@@ -25,6 +25,8 @@ from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import widens
 from schemactl.tables.impact import Impact, impact
 
+from .schemas import field, record
+
 GENERATE = Generate("shop_schemas")
 
 REJECTED = (PySparkException, Py4JJavaError)
@@ -174,8 +176,7 @@ def test_text_and_bytes_and_both_timestamps_are_read_as_one_another(
 
 def order(*fields: Any) -> SchemaInfo:
     """A record with these fields."""
-    schema = {"type": "record", "name": "Order", "fields": fields}
-    return SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
+    return SchemaInfo(SchemaType.AVRO, json.dumps(record("Order", *fields)).encode())
 
 
 def columns(info: SchemaInfo) -> spark_types.StructType:
@@ -184,14 +185,6 @@ def columns(info: SchemaInfo) -> spark_types.StructType:
     assert found is not None
     schema: spark_types.StructType = spark_type(found)
     return schema
-
-
-def field(name: str, of: Any, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": of, **more}
-
-
-def record(name: str, *fields: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": fields}
 
 
 SKU, PRICE, ZIP = field("sku", "string"), field("price", "double", default=0), field("zip", "string")

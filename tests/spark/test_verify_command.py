@@ -22,7 +22,7 @@ from schemactl.codec import Codec, Definition, Options, Version, lanes
 from schemactl.history import read_here
 from schemactl.spark.columns import Columns
 from schemactl.spark.errors import SparkProblem, as_spark_problem
-from schemactl.spark.raw import raw_messages
+from schemactl.spark.raw import RawMessages
 from schemactl.spark.verifying import _verify_part, verify
 
 COUNT = 1_300
@@ -94,14 +94,6 @@ def test_messages_that_are_not_there_are_one_error(folder: Path, run: Run) -> No
         assert run(*wrong).returncode == 64
 
 
-def test_workers_of_this_machine_are_this_python_whatever_others_are_for_clusters(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", str(folder / "none"))
-    done = shop.schemactl(folder, *COMMAND, "--shown", "0")
-    assert (done.returncode, done.stderr) == (100, "")
-
-
 def test_a_python_that_workers_cannot_use_is_told(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +118,7 @@ def test_a_python_that_workers_cannot_use_is_told(
 def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    source = raw_messages(
+    source = RawMessages(
         spark,
         "pulsar://127.0.0.1:1",
         topic="persistent://shop/sales/orders",
@@ -143,7 +135,7 @@ def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(
 
 def test_a_format_that_is_not_there_is_told_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SparkProblem, match=r"Failed to find the data source: odd\. "):
-        raw_messages(spark, str(tmp_path), topic="orders", kind="odd", options={}).read()
+        RawMessages(spark, str(tmp_path), topic="orders", kind="odd", options={}).read()
 
 
 def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path, run: Run) -> None:
@@ -169,7 +161,7 @@ def test_files_that_are_none_of_the_format_are_told_by_their_path(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def messages() -> Any:
-        return raw_messages(spark, str(tmp_path), topic="orders", kind="parquet", options={}).read()
+        return RawMessages(spark, str(tmp_path), topic="orders", kind="parquet", options={}).read()
 
     with pytest.raises(SparkProblem, match=f"^{tmp_path} has no messages in the format parquet$"):
         messages()

@@ -1,0 +1,37 @@
+"""Avro schemas, and codecs of topics with them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from schemactl.codec import Codec, Definition, Version
+
+
+def field(name: str, of: Any, *aliases: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": of, **({"aliases": aliases} if aliases else {}), **more}
+
+
+def record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def array(of: Any) -> dict[str, Any]:
+    return {"type": "array", "items": of, "default": []}
+
+
+def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+def avro(*fields: dict[str, Any]) -> Definition:
+    """A record's definition."""
+    return Definition("AVRO", json.dumps(record("Order", *fields)))
+
+
+def codec(*versions: Definition | dict[str, Any]) -> Codec:
+    """The codec of a topic with these versions."""
+    found = [
+        each if isinstance(each, Definition) else Definition("AVRO", json.dumps(each)) for each in versions
+    ]
+    return Codec([Version(number, each) for number, each in enumerate(found)])
