@@ -177,7 +177,7 @@ def same_text(one: SchemaInfo, other: SchemaInfo) -> bool:
 
     Layout, the commit's stamp, clients' names for the halves of a KEY_VALUE and their spelling of a primitive do not count.
     """
-    one, other = (formats.declared(replace(each, properties=_own(each))) for each in (one, other))
+    one, other = (formats.spec(each).declared(replace(each, properties=_own(each))) for each in (one, other))
     if one == other:
         return True
     try:
@@ -338,7 +338,7 @@ def _versions(name: TopicName, held: Contents, wanted: Contents) -> Iterator[Cha
 
 def _spelling(info: SchemaInfo) -> Hashable:
     # With the charset, so that messages in one are never read in another.
-    spelled = formats.declared(info)
+    spelled = formats.spec(info).declared(info)
     return spelled.schema, spelled.properties.get(CHARSET)
 
 

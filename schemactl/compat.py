@@ -100,7 +100,7 @@ def _judge_data(
         alike = [old for _, old in versions if old.type is new.type]
         if not by_any_release:
             for info in (new, *alike):
-                formats.require_newest(info)
+                formats.spec(info).require_newest(info)
         if not alike:
             # It has to parse, also where there is nothing to compare it with.
             next(formats.resolve(reader=new, writer=new), None)

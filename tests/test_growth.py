@@ -35,7 +35,7 @@ from schemactl.declare.json_text import read_json
 from schemactl.declare.project import read_project
 from schemactl.declare.proto import gather
 from schemactl.errors import SchemactlError
-from schemactl.formats import key_value
+from schemactl.formats import SPECS, key_value
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.text import InvalidAvro, read
@@ -157,8 +157,10 @@ PARSERS: Final[dict[str, Parser]] = {
     "numbers in legacy JSON": _in_avro(
         '{"type":"number","maximum":$}', lambda text: legacy_json.read(text.encode())
     ),
-    "a KEY_VALUE's text": lambda text: key_value.from_text(text, {}),
-    "a KEY_VALUE's value": lambda text: key_value.from_text('{"key":"","value":' + text, {}),
+    "a KEY_VALUE's text": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(SchemaType.KEY_VALUE, text, {}),
+    "a KEY_VALUE's value": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(
+        SchemaType.KEY_VALUE, '{"key":"","value":' + text, {}
+    ),
     "a KEY_VALUE's bytes": _key_value,
     "JSON lines": _lines,
     "topics": lambda text: TopicName.parse(f"a/b/{text}"),

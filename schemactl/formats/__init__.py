@@ -87,11 +87,6 @@ def identity(info: SchemaInfo) -> Hashable:
     return spec(info).identity(info)
 
 
-def declared(info: SchemaInfo) -> SchemaInfo:
-    """Return `info` as a declaration spells it: of a STRING, clients of several languages register several spellings."""
-    return spec(info).declared(info)
-
-
 def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
     """Yield every reason `reader` may fail on a message of `writer`; both have one type (see TypeSpec.resolve).
 
@@ -102,11 +97,6 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     """
     reader, writer = on_the_wire(reader, writer)
     return spec(reader).resolve(reader=reader, writer=writer)
-
-
-def require_newest(info: SchemaInfo) -> None:
-    """Raise InvalidSchema unless the newest release accepts the names in `info`; 4.0 accepts some that it does not."""
-    spec(info).require_newest(info)
 
 
 def on_the_wire(one: SchemaInfo, other: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:

@@ -63,38 +63,6 @@ def frame(key: bytes, value: bytes) -> bytes:
     return struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
 
 
-def to_text(info: SchemaInfo) -> str:
-    """Return the admin API's text of a KEY_VALUE schema: `{"key":...,"value":...}`, `""` for a half without definition.
-
-    Raises:
-        InvalidSchema: see `split`; or a half that has a definition is not JSON.
-    """
-    both = split(info)
-    try:
-        return _compact({name: _shown(half, name) for name, half in both.halves.items()})
-    except RecursionError:
-        raise InvalidSchema("a half of a KEY_VALUE schema nests too deep to be shown") from None
-
-
-def from_text(text: str, properties: Mapping[str, str]) -> SchemaInfo:
-    """Return the KEY_VALUE schema that the broker stores for the admin API's text: halves compact, in their own key order.
-
-    Raises:
-        InvalidSchema: not a JSON object with `key` and `value`.
-    """
-    try:
-        halves = json.loads(text, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_NumberText)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSchema(f"the text of a KEY_VALUE schema is not JSON: {error}") from None
-    if not isinstance(halves, dict) or any(half not in halves for half in _HALVES):
-        raise InvalidSchema('the text of a KEY_VALUE schema is not an object {"key": ..., "value": ...}')
-    try:
-        key, value = (b"" if halves[half] == "" else _rendered(halves[half]).encode() for half in _HALVES)
-    except (RecursionError, UnicodeEncodeError) as error:
-        raise InvalidSchema(f"the text of a KEY_VALUE schema cannot be stored: {error}") from None
-    return SchemaInfo(SchemaType.KEY_VALUE, frame(key, value), properties)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PairSpec(TypeSpec):
     """KEY_VALUE; its halves are asked through the specifications of their own types."""
@@ -112,13 +80,32 @@ class PairSpec(TypeSpec):
         return split(info)
 
     def text(self, info: SchemaInfo) -> str:
-        """Return the admin API's text (see `to_text`)."""
-        return to_text(info)
+        """Return the admin API's text of it: `{"key":...,"value":...}`, `""` for a half without definition.
+
+        Raises:
+            InvalidSchema: see `split`; or a half that has a definition is not JSON.
+        """
+        try:
+            return _compact({name: _shown(half, name) for name, half in split(info).halves.items()})
+        except RecursionError:
+            raise InvalidSchema("a half of a KEY_VALUE schema nests too deep to be shown") from None
 
     def from_text(self, type_: SchemaType, text: str, properties: Mapping[str, str]) -> SchemaInfo:
-        """Return the schema that is stored for it (see `from_text`)."""
-        del type_
-        return from_text(text, properties)
+        """Return the schema that the broker stores for the text: halves compact, in their own key order."""
+        what = "the text of a KEY_VALUE schema"
+        number = _NumberText
+        try:
+            halves = json.loads(text, parse_int=number, parse_float=number, parse_constant=number)
+        except (ValueError, RecursionError) as error:
+            raise InvalidSchema(f"{what} is not JSON: {error}") from None
+        if not isinstance(halves, dict) or any(half not in halves for half in _HALVES):
+            raise InvalidSchema(f'{what} is not an object {{"key": ..., "value": ...}}')
+        try:
+            texts = ("" if halves[half] == "" else _rendered(halves[half]) for half in _HALVES)
+            key, value = (each.encode() for each in texts)
+        except (RecursionError, UnicodeEncodeError) as error:
+            raise InvalidSchema(f"{what} cannot be stored: {error}") from None
+        return SchemaInfo(type_, frame(key, value), properties)
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield what is wrong with the framing, or with a half under `/key` and `/value`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from schemactl.changes import content_identity, stamp
 from schemactl.errors import InvalidSchema
-from schemactl.formats import declared as spelled
+from schemactl.formats import spec
 from schemactl.importing.declarations import Files, Paths, misread, namespace_text, topic_files
 from schemactl.messages import versions
 from schemactl.model import (
@@ -207,7 +207,9 @@ class _Importer:
     def _compare_numbers(self, name: TopicName, kept: Sequence[SchemaVersion]) -> None:
         """Add the topic to `apart` if Git will not number its versions, of which `kept` are declared, as the registry does."""
         numbers = [version.number for version in self.held.topics[name].versions]
-        contents = {content_identity(spelled(version.info)) for version in kept if version.info}
+        contents = {
+            content_identity(spec(version.info).declared(version.info)) for version in kept if version.info
+        }
         if numbers != list(range(len(contents))) or [version.number for version in kept] != numbers:
             self.apart.append(name)
 
@@ -224,7 +226,10 @@ class _Importer:
         if every_version:
             gits: dict[object, int] = {}
             pairs = [
-                (version.number, gits.setdefault(content_identity(spelled(version.info)), len(gits)))
+                (
+                    version.number,
+                    gits.setdefault(content_identity(spec(version.info).declared(version.info)), len(gits)),
+                )
                 for version in kept
                 if version.info
             ]

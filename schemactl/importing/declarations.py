@@ -11,7 +11,6 @@ from schemactl import declare
 from schemactl.changes import content_identity, unstamped
 from schemactl.declare.yaml_text import Value, yaml_text
 from schemactl.errors import InvalidSchema
-from schemactl.formats import declared as declared_as
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.key_value import join
@@ -207,7 +206,7 @@ def misread(
         if read is None:
             found[name] = "it cannot be declared"
         elif (read.schema and content_identity(read.schema)) != (
-            info and content_identity(declared_as(info))
+            info and content_identity(spec(info).declared(info))
         ):
             found[name] = "its declaration would have a different content"
     for problem in reversed(declared.problems):

@@ -15,7 +15,7 @@ from schemactl.declare.document import capped
 from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve, shown
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
-from schemactl.formats import SPECS, key_value
+from schemactl.formats import SPECS
 from schemactl.history import CommitFiles, History, Repository
 from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
 from schemactl.source import node_place
@@ -204,7 +204,7 @@ class _NumbersReader:
 def _info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
     """Return the definition in the file `path`: the admin API's text, unless the file is a `.bin`."""
     if SPECS[kind].language == "pair" and not path.endswith(".bin"):
-        read = key_value.from_text(data.decode(), properties)
+        read = SPECS[kind].from_text(kind, data.decode(), properties)
         return SchemaInfo(kind, read.schema, dict(properties), Source(shown(path)))
     return SchemaInfo(kind, data, dict(properties), Source(shown(path)))
 

@@ -153,7 +153,7 @@ def unusable(info: SchemaInfo) -> str:
         return f"messages of the type {info.type.name} cannot be decoded"
     try:
         formats.identity(info)
-        formats.require_newest(info)
+        formats.spec(info).require_newest(info)
     except InvalidSchema as error:
         return error.what
     return ""

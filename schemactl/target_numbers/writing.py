@@ -16,7 +16,7 @@ from schemactl.changes import Contents, content_identity, unstamped
 from schemactl.declare.files import WorktreeFiles, shown
 from schemactl.declare.yaml_text import scalar
 from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.formats import key_value, spec
+from schemactl.formats import spec
 from schemactl.model import SchemaInfo, SchemaVersion, TopicName, live
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
 
@@ -125,8 +125,8 @@ def _content(info: SchemaInfo, path: str) -> bytes:
 def _pair_text(info: SchemaInfo) -> bytes:
     """Return the admin API's text of a definition; nothing where that would not restore its bytes."""
     try:
-        text = key_value.to_text(info)
-        same = key_value.from_text(text, info.properties).schema == info.schema
+        text = spec(info).text(info) or ""
+        same = spec(info).from_text(info.type, text, info.properties).schema == info.schema
         return text.encode() if same else b""
     except (InvalidSchema, ValueError):
         return b""

@@ -13,10 +13,11 @@ from schemactl import formats
 from schemactl.errors import InvalidSchema
 from schemactl.formats import SPECS
 from schemactl.formats.base import Encoding
-from schemactl.formats.key_value import from_text, join, split, to_text
+from schemactl.formats.key_value import join, split
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage
 
+PAIR = SPECS[SchemaType.KEY_VALUE]
 STRING = SchemaInfo(SchemaType.STRING)
 INT64 = SchemaInfo(SchemaType.INT64)
 primitives = st.builds(
@@ -65,24 +66,28 @@ def test_broken_framing_is_one_problem_at_its_half(data: bytes, pointer: str) ->
 
 def test_the_admin_text_keeps_numbers_and_key_order_as_they_are_written() -> None:
     text = '{ "key": "", "value": {"b": 1.50, "a": [1e2, {"\\u00e9": null}]} }'
-    info = from_text(text, {"key.schema.type": "STRING", "value.schema.type": "AVRO"})
+    info = PAIR.from_text(
+        SchemaType.KEY_VALUE, text, {"key.schema.type": "STRING", "value.schema.type": "AVRO"}
+    )
     assert info.schema[8:] == '{"b":1.50,"a":[1e2,{"é":null}]}'.encode()
-    assert json.loads(to_text(info)) == json.loads(text)
+    assert json.loads(PAIR.text(info) or "") == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"x"', '{"key": ""}', "{", "nul", "[" * 100_000])
 def test_other_admin_text_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchema, match="KEY_VALUE"):
-        from_text(text, {})
+        PAIR.from_text(SchemaType.KEY_VALUE, text, {})
 
 
 @pytest.mark.parametrize("depth", [200, 500, 900, 990, 5_000])
 def test_deep_halves_are_kept_or_refused(depth: int) -> None:
     half = '{"type":"array","items":' * depth + '"int"' + "}" * depth
     with contextlib.suppress(InvalidSchema):
-        info = from_text(f'{{"key":"","value":{half}}}', {"value.schema.type": "AVRO"})
+        info = PAIR.from_text(
+            SchemaType.KEY_VALUE, f'{{"key":"","value":{half}}}', {"value.schema.type": "AVRO"}
+        )
         assert info.schema[8:] == half.encode()
-        to_text(info)
+        PAIR.text(info)
 
 
 def test_an_absent_half_is_an_empty_one() -> None:

@@ -92,7 +92,7 @@ def test_a_specification_answers_every_question(type_: SchemaType) -> None:
             assert known.read(wire, info)
         with contextlib.suppress(ReaderFailure, UnknownWire):
             known.read(Wire(b"\xff"), info)
-        formats.require_newest(info)
+        known.require_newest(info)
     existing = [SchemaVersion(0, one)]
     for release in Release:
         verdict = judge(existing, other, CompatibilityStrategy.FULL, release)
@@ -111,7 +111,7 @@ def test_whatever_the_bytes_are_there_is_an_answer(type_: SchemaType, schema: by
     info = SchemaInfo(type_, schema)
     list(formats.problems(info, Release.R4_0))
     spec(info).lines(info)
-    for ask in (formats.identity, outline, spec(info).content, formats.require_newest, spec(info).text):
+    for ask in (formats.identity, outline, spec(info).content, spec(info).require_newest, spec(info).text):
         with contextlib.suppress(InvalidSchema, RecursionError):
             ask(info)
 

@@ -13,7 +13,7 @@ from scratch import record
 from schemactl import history
 from schemactl.declare.files import Kind
 from schemactl.errors import DeclarationError, Source
-from schemactl.formats import identity, key_value
+from schemactl.formats import identity, key_value, spec
 from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
 from schemactl.target_numbers import NumberEntry, TargetNumbers, numbers_of, read_numbers, recorded_elsewhere
 
@@ -142,7 +142,7 @@ def test_all_problems_are_told_together() -> None:
 def test_a_pair_is_kept_as_the_admin_apis_text_or_as_bytes() -> None:
     pair = key_value.join(key=SchemaInfo(SchemaType.STRING), value=avro("id"), encoding="INLINE")
     text = f"a/b/c: {{1: {{foreign: kv.SUFFIX, type: KEY_VALUE, properties: {dict(pair.properties)}}}}}"
-    for suffix, data in (("json", key_value.to_text(pair).encode()), ("bin", pair.schema)):
+    for suffix, data in (("json", str(spec(pair).text(pair)).encode()), ("bin", pair.schema)):
         found = read(text.replace("SUFFIX", suffix), **{f"numbers/kv.{suffix}": data})
         assert found
         foreign = found.topics[TopicName("a", "b", "c")].entries[1].foreign

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from schemactl.formats.avro.defaults import MAX_READ
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
@@ -47,13 +48,16 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     return Explanation(case.place, reason, fix, here, there if ends_in_branch else None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Case:
     """One incompatibility.
 
     Attributes:
         upgraded: the reader is the new schema; else it is the old one, whose consumers cannot be changed here.
         version: the number of the old schema.
+        trace: what leads to it in the reader's schema.
+        place: the path of the field, or the schema's name, or what kind of schema it is.
+        written: the pointer to what the writer's schema has there, and that schema.
     """
 
     found: Incompatibility
@@ -62,52 +66,39 @@ class _Case:
     upgraded: bool
     version: int
 
-    @property
-    def message(self) -> str:
-        """Java's words."""
-        return self.found.message
-
-    @property
+    @cached_property
     def trace(self) -> Walk:
-        """What leads to it in the reader's schema."""
         return walk(self.reader, trace_of(self.found))
 
-    @property
+    @cached_property
     def place(self) -> str:
-        """The path of the field, or the schema's name, or what kind of schema it is."""
-        trace = self.trace
-        return trace.path or getattr(trace.schema, "name", trace.schema.type)
+        return self.trace.path or getattr(self.trace.schema, "name", self.trace.schema.type)
 
-    @property
+    @cached_property
     def written(self) -> tuple[str, Schema]:
-        """The pointer to what the writer's schema has there, and that schema."""
         return counterpart(trace_of(self.found), reader=self.reader, writer=self.writer)
 
 
 def _missing_default(case: _Case) -> tuple[str, str]:
     field = case.trace.field
-    schema = field.schema if field else case.trace.schema
-    default = default_for(schema)
+    default = default_for(field.schema if field else case.trace.schema)
     suggestion = f'"default": {json.dumps(default, ensure_ascii=False)}' if default is not NO_DEFAULT else ""
     if case.upgraded:
+        fix = f"give it one, for example {suggestion}."
         return (
             f"{case.place} is new and has no default; messages of version {case.version} do not carry it, and reading one throws.",
-            f"give it one, for example {suggestion}."
-            if suggestion
-            else 'make it a union with null first, and "default": null.',
+            fix if suggestion else 'make it a union with null first, and "default": null.',
         )
+    first = f" (publish {suggestion} first)" if suggestion else ""
+    lost = f"{case.place} is gone, but readers of version {case.version} need it and have no default for it"
     return (
-        (
-            f"{case.place} is gone, but readers of version {case.version} need it and have no default for it: they throw on "
-            "every new message."
-        ),
-        "keep the field; it can go once every reader's schema has a default for it"
-        + (f" (publish {suggestion} first)." if suggestion else "."),
+        f"{lost}: they throw on every new message.",
+        f"keep the field; it can go once every reader's schema has a default for it{first}.",
     )
 
 
 def _type_mismatch(case: _Case) -> tuple[str, str]:
-    read, written = _types(case.message)
+    read, written = _types(case.found.message)
     field = case.trace.field
     if field and read == "enum" and written == "record" and _lacks(case.written[1], field):
         # Java's check takes the enum's default for the field's, and compares the enum with the whole record.
@@ -119,37 +110,41 @@ def _type_mismatch(case: _Case) -> tuple[str, str]:
         wider = {"int": "long", "float": "double"}.get(written)
         hint = f" ({written} may become {wider})" if wider else ""
         return reason, f"keep {written}{hint}, or add a field of the new type with a default next to it."
-    return (
-        reason,
-        f"keep {read} for as long as version {case.version} is read, or add a field of the new type next to it.",
-    )
+    fix = f"keep {read} for as long as version {case.version} is read, or add a field of the new type next to it."
+    return reason, fix
 
 
 def _missing_symbols(case: _Case) -> tuple[str, str]:
-    every = case.message.strip("[]").split(", ")
-    symbols = _listed(every)
-    enum = case.trace.schema
+    every = case.found.message.strip("[]").split(", ")
+    symbols, enum = _listed(every), case.trace.schema
     name = enum.name if isinstance(enum, Enum) else case.place
-    several = len(every) > 1
     if case.upgraded:
         suggestion = enum.symbols[0] if isinstance(enum, Enum) and enum.symbols else "OTHER"
         return (
             f"{case.place}: messages may hold {symbols}, which {name} no longer lists, and {name} has no default: reading one throws.",
             f'list {symbols} again, or give {name} a default, for example "default": "{suggestion}".',
         )
+    are, them = ("are", "them") if len(every) > 1 else ("is", "it")
+    unknown = f"Readers of version {case.version} do not know {them} and have no enum default"
     return (
-        (
-            f"{case.place}: {symbols} {'are' if several else 'is'} new in {name}. Readers of version {case.version} do not know "
-            f"{'them' if several else 'it'} and have no enum default: they throw on such a message."
-        ),
+        f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.",
         f"publish {name} with a default first and write {symbols} when every reader has it.",
     )
 
 
 def _missing_branch(case: _Case) -> tuple[str, str]:
+    """Return why no branch reads it; and why the branch that is meant for it does not, if there is one.
+
+    Where that is a union again, what is the matter with its branch, and so on.
+    """
     reason, fix = _no_branch(case)
-    nearest = _nearest(case)
-    if nearest is None:
+    nearest = case
+    for _ in range(_MAX_LEVELS):
+        inner = _within(nearest) if nearest.found.rule == "MISSING_UNION_BRANCH" else None
+        if inner is None:
+            break
+        nearest = inner
+    if nearest is case:
         return reason, fix
     sentences = _no_branch if nearest.found.rule == "MISSING_UNION_BRANCH" else _SENTENCES[nearest.found.rule]
     because, fix = sentences(nearest)
@@ -158,7 +153,7 @@ def _missing_branch(case: _Case) -> tuple[str, str]:
 
 def _no_branch(case: _Case) -> tuple[str, str]:
     place, trace = case.place, case.trace
-    kind, written = case.message.rpartition(" ")[2].lower(), case.written[1]
+    kind, written = case.found.message.rpartition(" ")[2].lower(), case.written[1]
     name = f"{kind} {written.name}" if isinstance(written, Named) else kind
     whose = "the new schema" if case.upgraded else f"version {case.version}"
     union = next(part for part in reversed(trace.parts) if isinstance(part, Union))
@@ -173,22 +168,6 @@ def _no_branch(case: _Case) -> tuple[str, str]:
     return reason, f"write the {name} only when every reader's union has a branch for it."
 
 
-def _nearest(case: _Case) -> _Case | None:
-    """Why the branch that is meant for what is written does not read it; None: no branch is.
-
-    Where that is a union's branch again, what is the matter with that, and so on.
-    """
-    nearest = None
-    for _ in range(_MAX_LEVELS):
-        inner = _within(nearest or case)
-        if inner is None:
-            break
-        nearest = inner
-        if inner.found.rule != "MISSING_UNION_BRANCH":
-            break
-    return nearest
-
-
 def _within(case: _Case) -> _Case | None:
     branch = case.trace.schema
     if isinstance(branch, Union) or case.found.trace is None:
@@ -201,7 +180,7 @@ def _within(case: _Case) -> _Case | None:
 
 
 def _name_mismatch(case: _Case) -> tuple[str, str]:
-    written = case.message.removeprefix("expected: ")
+    written = case.found.message.removeprefix("expected: ")
     named = case.trace.schema
     kind = named.type
     name = named.full_name
@@ -219,7 +198,7 @@ def _name_mismatch(case: _Case) -> tuple[str, str]:
 
 
 def _size_mismatch(case: _Case) -> tuple[str, str]:
-    written, read = (part.partition(": ")[2] for part in case.message.split(", "))
+    written, read = (part.partition(": ")[2] for part in case.found.message.split(", "))
     name = case.trace.schema.full_name
     return (
         f"{case.place}: {name} has {written} bytes in the messages, and {read} for the reader.",
