@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from schemactl.formats.avro.defaults import DefaultCheck, FieldsNotSet, NoBranch
+from schemactl.formats.avro.defaults import DefaultCheck
 from schemactl.formats.avro.equality import equal, parts
-from schemactl.formats.avro.java import JavaException, no_branch
+from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -64,9 +64,7 @@ class _Renaming:
     def __init__(self, release: Release) -> None:
         self._is_avro_1_11 = release is Release.R4_0
         self._types: dict[str, str] = {}  # alias to full name
-        self._fields: dict[
-            str, dict[str, str]
-        ] = {}  # by a record's full name and its aliases: alias to field
+        self._fields: dict[str, dict[str, str]] = {}  # by a record's names: alias to field
         self._collected: set[Record] = set()
         self._rebuilt: dict[Record, Record] = {}
         self._open: set[int] = set()  # by identity: rebuilt records whose fields are not known yet
@@ -164,13 +162,7 @@ class _Renaming:
         _check_names([field.name])
         if field.default is NO_DEFAULT:
             return
-        try:
-            valid = self._defaults.is_valid(field.schema, field.default, self._open)
-        except FieldsNotSet:
-            raise JavaException("AvroRuntimeException", "Schema fields not set yet") from None
-        except NoBranch:
-            raise no_branch() from None
-        if not valid:
+        if not self._defaults.is_valid(field.schema, field.default, self._open):
             schema = schema_text(field.schema, unfinished=self._open, one_definition=self._is_avro_1_11)
             default = json_text(field.default)
             raise JavaException(

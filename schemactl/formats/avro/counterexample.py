@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from schemactl.formats.avro.datum import Datum, DatumReader, Failure, In, Reading, Unclear, encode, to_json
-from schemactl.formats.avro.defaults import ReadDefaults
+from schemactl.formats.avro.defaults import read_default
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, Sample, candidates
 from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
@@ -143,14 +143,13 @@ def _lost_value(
     wanted = message_trace(reader, trace_of(found))
     messages = chain(candidates(writer), candidates(writer, primitives=ONES))
     best: Counterexample | None = None
-    defaults = ReadDefaults()
     for datum, data, reading in _readings(messages, writer, reader, release):
         if best and len(data) >= len(best.data):
             continue
         for loss in reading.losses:
             trace = *loss.tokens, loss.field.name
             written = to_json(loss.source.schema, _value(datum, loss.tokens)[loss.source.name], tagged=False)
-            read = defaults.of(loss.field)
+            read = read_default(loss.field)
             if (
                 read is NO_DEFAULT
                 or written == read

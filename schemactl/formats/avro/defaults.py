@@ -39,14 +39,6 @@ _JAVA_DOUBLE: Final = (
 """What Java's Double.valueOf reads."""
 
 
-class FieldsNotSet(Exception):
-    """A default was looked at while the record type it is meant for was still being read."""
-
-
-class NoBranch(Exception):
-    """Avro 1.11 looked for the first branch of a union that has none."""
-
-
 def default_of(schema: Schema, json: Mapping[str, JsonValue], path: Path) -> JsonValue:
     """Return what Java's parser takes for the default of a field: text, where the field at `path` is a float or double, for a number.
 
@@ -77,6 +69,10 @@ def _from_hex(text: str) -> float:
         return float("inf")
 
 
+FIELDS_NOT_SET: Final = ("AvroRuntimeException", "Schema fields not set yet")
+"""What Java throws on a default of a record type that is still being read."""
+
+
 class FieldDefaults:
     """Judges the defaults of one definition's fields, and collects what is wrong with them.
 
@@ -97,17 +93,17 @@ class FieldDefaults:
         self._check.saw_record = False
         try:
             valid = self._check.is_valid(field.schema, field.default, unfinished)
-        except FieldsNotSet:
-            what = f"the default of {record}.{field.name} is for a record type that is not complete at this place"
-            fix = "make the field a union with null first and null as default"
-            self._add(what, path, fix, exception="AvroRuntimeException")
-            return
-        except NoBranch:
-            what = f"the default of {record}.{field.name} is for a union without branches"
-            self._add(what, path, "", exception="IndexOutOfBoundsException")
+        except JavaException as thrown:
+            where, fix = "a union without branches", ""
+            if thrown.exception == FIELDS_NOT_SET[0]:
+                where = "a record type that is not complete at this place"
+                fix = "make the field a union with null first and null as default"
+            what = f"the default of {record}.{field.name} is for {where}"
+            self._add(what, path, fix, exception=thrown.exception)
             return
         if not valid:
-            self._add(_what(field, record), path, self._fix(field))
+            is_first = isinstance(field.schema, Union) and self._release is Release.R4_0
+            self._add(_what(field, record), path, _FIRST if is_first else "")
         elif self._check.saw_record and self._release is not Release.R4_0:
             self.of_records[id(field)] = path
 
@@ -125,13 +121,10 @@ class FieldDefaults:
     def _add(self, what: str, path: Path, fix: str, exception: str = "AvroTypeException") -> None:
         self.bad.append(InvalidAvro(what, pointer=pointer((path, "default")), fix=fix, exception=exception))
 
-    def _fix(self, field: Field) -> str:
-        schema = field.schema
-        if not isinstance(schema, Union):
-            return ""
-        if self._release is Release.R4_0:
-            return "put the branch that the default belongs to first; before Pulsar 4.2 it must match the first branch"
-        return ""
+
+_FIRST: Final = (
+    "put the branch that the default belongs to first; before Pulsar 4.2 it must match the first branch"
+)
 
 
 def _what(field: Field, record: str) -> str:
@@ -164,8 +157,7 @@ class DefaultCheck:
         """Whether `value` is a default for `schema`; `unfinished`: identities of records without fields as yet.
 
         Raises:
-            FieldsNotSet: the answer depends on the fields of such a record.
-            NoBranch: it depends on the first branch of an empty union.
+            JavaException: the answer depends on the fields of such a record, or on the first branch of an empty union.
         """
         return run(self._is_valid(schema, value, unfinished))
 
@@ -174,19 +166,15 @@ class DefaultCheck:
             case Primitive():
                 return _is_primitive(schema.type, value)
             case Union():
-                return bool((yield self._is_branch(schema, value, unfinished)))
+                if not (self._any_branch or schema.branches):
+                    raise no_branch()
+                for branch in schema.branches if self._any_branch else schema.branches[:1]:
+                    if (yield self._is_valid(branch, value, unfinished)):
+                        return True
+                return False
             case Array() | Map() | Record():
                 return bool((yield self._is_container(schema, value, unfinished)))
-            case _:  # an enum's symbols and a fixed's size are not looked at
-                return isinstance(value, str)
-
-    def _is_branch(self, union: Union, value: JsonValue, unfinished: Container[int]) -> Deep[bool]:
-        if not (self._any_branch or union.branches):
-            raise NoBranch
-        for branch in union.branches if self._any_branch else union.branches[:1]:
-            if (yield self._is_valid(branch, value, unfinished)):
-                return True
-        return False
+        return isinstance(value, str)  # an enum's symbols and a fixed's size are not looked at
 
     def _is_container(
         self, schema: Array | Map | Record, value: JsonValue, unfinished: Container[int]
@@ -196,7 +184,7 @@ class DefaultCheck:
         if isinstance(schema, Record):
             self.saw_record = True
             if id(schema) in unfinished:
-                raise FieldsNotSet
+                raise JavaException(*FIELDS_NOT_SET)
         place = (id(schema), id(value))
         known = self._known.get(place)
         if known is None:
@@ -210,49 +198,40 @@ class DefaultCheck:
         return known
 
 
-class ReadDefaults:
-    """What Java's reader has in place of a field that the writer lacks, as plain JSON: its default, and those inside it."""
+def read_default(field: Field) -> JsonValue:
+    """Return what Java's reader has in place of a field that the writer lacks, as plain JSON: its default, and those inside it.
 
-    def __init__(self) -> None:
-        self._check = DefaultCheck(any_branch=True)
+    The default is one that Java can encode. NO_DEFAULT where it is too large to be shown.
+    """
+    try:
+        check = DefaultCheck(any_branch=True)
+        return _filled_in(field.schema, field.default, check, iter(range(MAX_READ)))
+    except StopIteration:
+        return NO_DEFAULT
 
-    def of(self, field: Field) -> JsonValue:
-        """Return the value of a default that Java can fill in; NO_DEFAULT where it is too large to be shown.
 
-        As `Encoding` has it, Java takes more than what is valid.
-        """
-        try:
-            return self._filled_in(field.schema, field.default, iter(range(MAX_READ)))
-        except StopIteration:
-            return NO_DEFAULT
-
-    def _filled_in(self, schema: Schema, value: JsonValue, room: Iterator[int]) -> JsonValue:
-        next(room)
-        match schema:
-            case Union():
-                fitting = next(
-                    branch for branch in schema.branches if self._check.is_valid(branch, value, ())
-                )
-                return self._filled_in(fitting, value, room)
-            case Array():
-                items = (
-                    value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-                )
-                return [self._filled_in(schema.items, item, room) for item in items]
-            case Map():
-                return {key: self._filled_in(schema.values, item, room) for key, item in value.items()}
-            case Record():
-                return {
-                    field.name: self._filled_in(field.schema, value.get(field.name, field.default), room)
-                    for field in schema.fields
-                }
-            case Fixed():  # cut off or padded
-                return value[: schema.size].ljust(schema.size, "\0")
-            case Primitive(type="int" | "long"):
-                return int(value)
-            case Primitive(type="float" | "double"):
-                return float(value)
-        return value
+def _filled_in(schema: Schema, value: JsonValue, check: DefaultCheck, room: Iterator[int]) -> JsonValue:
+    next(room)
+    match schema:
+        case Union():
+            fitting = next(branch for branch in schema.branches if check.is_valid(branch, value, ()))
+            return _filled_in(fitting, value, check, room)
+        case Array():
+            # Java takes more than what is valid.
+            items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            return [_filled_in(schema.items, item, check, room) for item in items]
+        case Map():
+            return {key: _filled_in(schema.values, item, check, room) for key, item in value.items()}
+        case Record():
+            parts = zip(schema.fields, _parts(schema, value), strict=True)
+            return {field.name: _filled_in(part, item, check, room) for field, (part, item) in parts}
+        case Fixed():  # cut off or padded
+            return value[: schema.size].ljust(schema.size, "\0")
+        case Primitive(type="int" | "long"):
+            return int(value)
+        case Primitive(type="float" | "double"):
+            return float(value)
+    return value
 
 
 def _parts(schema: Array | Map | Record, value: JsonValue) -> list[tuple[Schema, JsonValue]]:
@@ -308,10 +287,7 @@ def encode_default(field: Field, release: Release) -> Encoding | None:
     if default is None and (schema.type == "null" or _starts_with_null(schema)):
         return None
     encoding = Encoding(release)
-    if isinstance(schema, Primitive):
-        encoding.primitive(schema, default)
-    else:
-        run(encoding.steps(schema, default))
+    run(encoding.steps(schema, default))
     return encoding
 
 
@@ -347,9 +323,7 @@ class Encoding:
         self.first_branch_only = release is Release.R4_0
         self.unreadable: JavaException | None = None
         self.read_by_grammar = release is not Release.R5_0
-        self._fields: dict[
-            int, bool
-        ] = {}  # by identity: whether the field's own default has been encoded to its end
+        self._fields: dict[int, bool] = {}  # by identity: whether a field's own default has been encoded
 
     def steps(self, schema: Schema, value: JsonValue) -> Deep[None]:
         """Encode `value`; JavaException where Java cannot."""
@@ -370,7 +344,7 @@ class Encoding:
                 if not isinstance(value, str):
                     raise _unfit("Non-string default value for fixed: ", value)
             case Primitive():
-                self.primitive(schema, value)
+                self._primitive(schema, value)
 
     def _items(self, schema: Schema, values: JsonValue) -> Deep[None]:
         if isinstance(values, list):
@@ -423,8 +397,7 @@ class Encoding:
             raise no_branch()
         raise _unfit("Not compatible default value for union: ", value)
 
-    def primitive(self, schema: Primitive, value: JsonValue) -> None:
-        """Encode `value` as a primitive."""
+    def _primitive(self, schema: Primitive, value: JsonValue) -> None:
         kind = schema.type
         if kind in ("string", "bytes"):
             if not isinstance(value, str):
