@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from schemactl.formats.avro.defaults import DefaultCheck
 from schemactl.formats.avro.equality import equal, parts
 from schemactl.formats.avro.java import JavaException
-from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.recursion import Deep, gather, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     NO_PROPERTIES,
@@ -117,10 +117,7 @@ class _Renaming:
         return renamed
 
     def _union(self, writer: Union) -> Deep[Union]:
-        branches = []
-        for branch in writer.branches:
-            renamed = yield self.apply(branch)
-            branches.append(renamed)
+        branches = yield gather(map(self.apply, writer.branches))
         names = set()
         for branch in branches:
             if branch.full_name in names:

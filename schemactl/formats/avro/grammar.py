@@ -29,7 +29,7 @@ from schemactl.formats.avro.grammar_symbols import (
     repeater,
 )
 from schemactl.formats.avro.java import JavaException, out_of_memory, stack_overflow
-from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.recursion import Deep, gather, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
@@ -243,11 +243,7 @@ class _Resolution:
                 if not _is_same_primitive(branch, match):
                     yield self._resolve(branch, match)
             return self._generate(reader)
-        symbols = []
-        for branch in writer.branches:
-            symbol = yield self._resolve(branch, reader)
-            symbols.append(symbol)
-        return alternative(symbols)
+        return alternative((yield gather(self._resolve(branch, reader) for branch in writer.branches)))
 
     def _reader_union(self, writer: Schema, reader: Union) -> Deep[Symbol | None]:
         """ReaderUnion.resolve: settles on one branch, and resolves against that alone."""
@@ -299,11 +295,7 @@ class _Resolution:
             case Map():
                 return repeater((yield self._simple(schema.values)))
             case Union():
-                symbols = []
-                for branch in schema.branches:
-                    symbol = yield self._simple(branch)
-                    symbols.append(symbol)
-                return alternative(symbols)
+                return alternative((yield gather(map(self._simple, schema.branches))))
             case _:
                 return None
 

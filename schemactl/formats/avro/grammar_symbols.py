@@ -14,7 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from schemactl.formats.avro.java import JavaException, out_of_memory, stack_overflow
-from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.recursion import Deep, gather, run
 
 MAX_SYMBOLS: Final = 20_000_000
 """A grammar of more symbols than these, copies counted, is taken to exhaust the memory of a broker."""
@@ -167,9 +167,8 @@ class _Flattening:
         self._sizes = _production_sizes(sequences)
         self._symbols = 0
         self._productions: dict[Sequence, Production] = {}
-        self._open: dict[
-            Sequence, list[tuple[Production, int]]
-        ] = {}  # records in the making: where they are awaited
+        # Records in the making: where they are awaited.
+        self._open: dict[Sequence, list[tuple[Production, int]]] = {}
 
     def production(self) -> Production:
         """Return the production of the start symbol."""
@@ -212,11 +211,7 @@ class _Flattening:
                 yield self._fill(production, [part])
                 return production
             case Alternative(parts):
-                branches = []
-                for part in parts:
-                    branch = yield self._flat(part)
-                    branches.append(branch)
-                return branches
+                return (yield gather(map(self._flat, parts)))
             case Skip(part):
                 return _Skipped((yield self._flat(part)))
             case _:

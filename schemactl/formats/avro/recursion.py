@@ -7,13 +7,22 @@ Where every step counts a function returns its result at once, and such a genera
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 Deep = Generator["Deep[Any]", Any, T]
 """A call that has not run yet and will return a T."""
+
+
+def gather(calls: Iterable[Deep[T]]) -> Deep[list[T]]:
+    """Return what each of `calls` returns; one is made when the one before it has ended."""
+    results: list[T] = []
+    for call in calls:
+        result = yield call
+        results.append(result)
+    return results
 
 
 def run(call: Deep[T]) -> T:

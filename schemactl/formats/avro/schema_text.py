@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from decimal import Decimal
 from typing import Final
 
 from schemactl.formats.avro.equality import children, equal
 from schemactl.formats.avro.java import JavaException
-from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.recursion import Deep, gather, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PRIMITIVE_TYPES,
@@ -55,14 +55,10 @@ def json_text(value: JsonValue, *, pretty: bool = False) -> str:
         piece = pending.pop()
         if isinstance(piece, str):
             parts.append(piece)
-            continue
-        value, depth = piece
-        if isinstance(value, dict):
-            pending += reversed(list(_object(value, depth, pretty=pretty)))
-        elif isinstance(value, list):
-            pending += reversed(list(_array(value, depth, pretty=pretty)))
+        elif isinstance(piece[0], dict | list):
+            pending += reversed(list(_container(*piece, pretty=pretty)))
         else:
-            parts.append(_scalar(value))
+            parts.append(_scalar(piece[0]))
     return "".join(parts)
 
 
@@ -94,19 +90,13 @@ class _Printer:
                     return _qualified(schema.full_name, namespace)
                 return (yield self._definition(schema, namespace))
             case Union():
-                return (yield self._trees(schema.branches, namespace))
+                return (yield gather(self.tree(branch, namespace) for branch in schema.branches))
             case Array():
-                return {
-                    "type": "array",
-                    "items": (yield self.tree(schema.items, namespace)),
-                    **schema.properties,
-                }
+                items = yield self.tree(schema.items, namespace)
+                return {"type": "array", "items": items, **schema.properties}
             case Map():
-                return {
-                    "type": "map",
-                    "values": (yield self.tree(schema.values, namespace)),
-                    **schema.properties,
-                }
+                values = yield self.tree(schema.values, namespace)
+                return {"type": "map", "values": values, **schema.properties}
             case _:
                 return {"type": schema.type, **schema.properties} if schema.properties else schema.type
 
@@ -115,13 +105,6 @@ class _Printer:
         if known is not None and self._one_definition and not equal(schema, known):
             raise JavaException("SchemaParseException", f"Can't redefine: {schema.full_name}")
         return known is not None
-
-    def _trees(self, schemas: Iterable[Schema], namespace: str | None) -> Deep[list[JsonValue]]:
-        trees = []
-        for schema in schemas:
-            tree = yield self.tree(schema, namespace)
-            trees.append(tree)
-        return trees
 
     def _definition(self, schema: NamedSchema, namespace: str | None) -> Deep[dict[str, JsonValue]]:
         self._known[schema.full_name] = schema
@@ -135,7 +118,7 @@ class _Printer:
                 tree["type"] = "error"
             if id(schema) in self._unfinished:  # properties and aliases come after fields, too
                 return tree
-            types = yield self._trees((field.schema for field in schema.fields), schema.namespace)
+            types = yield gather(self.tree(field.schema, schema.namespace) for field in schema.fields)
             tree["fields"] = list(map(_field, schema.fields, types))
         elif isinstance(schema, Enum):
             tree["symbols"] = list(schema.symbols)
@@ -167,34 +150,24 @@ def _qualified(full_name: str, namespace: str | None) -> str:
     return name if space and space == namespace and name not in TYPE_NAMES else full_name
 
 
-def _object(
-    value: dict[str, JsonValue], depth: int, *, pretty: bool
+def _container(
+    value: dict[str, JsonValue] | list[JsonValue], depth: int, *, pretty: bool
 ) -> Iterator[str | tuple[JsonValue, int]]:
-    """Yield the text of an object inside `depth` others; what is inside it comes as a value with its depth."""
-    gap = "\n" + "  " * (depth + 1) if pretty else ""
-    colon = " : " if pretty else ":"
-    opening = "{"
-    for key, item in value.items():
-        label = f"{opening}{gap}{_quoted(key)}{colon}"
-        if isinstance(item, dict | list):
-            yield label
-            yield (item, depth + 1)
-        else:
-            yield label + _scalar(item)
-        opening = ","
-    if value:
-        yield gap[:-2] + "}"
-    else:
-        yield "{ }" if pretty else "{}"
-
-
-def _array(value: list[JsonValue], depth: int, *, pretty: bool) -> Iterator[str | tuple[JsonValue, int]]:
-    """Yield the text of an array inside `depth` objects; its items come as values with their depth."""
+    """Yield the text of an object or array inside `depth` objects; what it holds comes as values with their depth."""
+    if isinstance(value, dict):
+        gap, colon = ("\n" + "  " * (depth + 1), " : ") if pretty else ("", ":")
+        opening = "{"
+        for key, item in value.items():
+            yield f"{opening}{gap}{_quoted(key)}{colon}"
+            yield item, depth + 1
+            opening = ","
+        yield f"{gap[:-2]}}}" if value else "{ }" if pretty else "{}"
+        return
     gap = " " if pretty else ""
     opening = "["
     for item in value:
         yield opening + gap
-        yield (item, depth)
+        yield item, depth
         opening = ","
     yield f"{gap}]" if value else f"[{gap}]"
 
@@ -251,10 +224,7 @@ def _canonical(schema: Schema, written: set[str]) -> Deep[JsonValue]:
         if schema.full_name in written:
             return schema.full_name
         written.add(schema.full_name)
-    trees = []
-    for child in children(schema):
-        tree = yield _canonical(child, written)
-        trees.append(tree)
+    trees = yield gather(_canonical(child, written) for child in children(schema))
     match schema:
         case Union():
             return trees
@@ -273,6 +243,15 @@ def _canonical(schema: Schema, written: set[str]) -> Deep[JsonValue]:
     return schema.type
 
 
+def _shifted(crc: int) -> int:
+    for _ in range(8):
+        crc = (crc >> 1) ^ (_EMPTY if crc & 1 else 0)
+    return crc
+
+
+_TABLE: Final = tuple(map(_shifted, range(256)))
+
+
 def crc64(data: bytes) -> int:
     """CRC-64-AVRO of `data`, the "Rabin" fingerprint of the specification, as an unsigned number."""
     crc = _EMPTY
@@ -285,16 +264,3 @@ def fingerprints(form: str) -> tuple[str, str]:
     """CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hex."""
     data = form.encode()
     return f"{crc64(data):016x}", hashlib.sha256(data).hexdigest()
-
-
-def _table() -> tuple[int, ...]:
-    table = []
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (_EMPTY if crc & 1 else 0)
-        table.append(crc)
-    return tuple(table)
-
-
-_TABLE: Final = _table()
