@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from corpora import array, enum, field, fixed, map_of, record, schema
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,30 +80,14 @@ def test_arrays_stay_on_a_line_and_objects_do_not() -> None:
 
 
 def printed(definition: Any) -> str:
-    return schema_text(parse(json.dumps(definition), Release.R4_2))
+    return schema_text(schema(definition, Release.R4_2))
 
 
 def test_a_schema_is_printed_in_javas_order_of_keys() -> None:
-    enum = {"unit": "m", "default": "x", "symbols": ["x"], "name": "E", "type": "enum"}
-    field = {
-        "aliases": ["g"],
-        "p": 1,
-        "order": "ignore",
-        "default": "x",
-        "doc": "d",
-        "type": enum,
-        "name": "f",
-    }
-    definition = {
-        "aliases": ["B", "m.C", ".D"],
-        "unit": "kg",
-        "fields": [field],
-        "doc": "about",
-        "namespace": "n",
-        "name": "A",
-        "type": "error",
-    }
-    assert printed(definition) == (
+    one = enum("E", "x", unit="m", default="x")
+    inside = {"aliases": ["g"], "p": 1, "order": "ignore", "default": "x", "doc": "d"} | field("f", one)
+    about = {"aliases": ["B", "m.C", ".D"], "unit": "kg", "doc": "about", "namespace": "n"}
+    assert printed(about | record("A", inside, type="error")) == (
         '{"type":"error","name":"A","namespace":"n","doc":"about","fields":[{"name":"f","type":'
         '{"type":"enum","name":"E","symbols":["x"],"default":"x","unit":"m"},"doc":"d","default":"x",'
         '"order":"ignore","aliases":["g"],"p":1}],"unit":"kg","aliases":["B","m.C","D"]}'
@@ -110,43 +95,25 @@ def test_a_schema_is_printed_in_javas_order_of_keys() -> None:
 
 
 def test_a_name_is_as_short_as_its_place_allows() -> None:
-    fixed = {"type": "fixed", "name": "Plain", "namespace": "", "size": 1}
-    other = {"type": "fixed", "name": "m.Other", "size": 1}
-    awkward = {"type": "fixed", "name": "record", "size": 1}
-    types: list[Any] = [fixed, other, awkward, "Plain", "m.Other", "n.record", "A"]
-    fields = [{"name": f"f{number}", "type": type_} for number, type_ in enumerate(types)]
-    text = printed({"type": "record", "name": "n.A", "fields": fields})
-    assert [field["type"] for field in json.loads(text)["fields"]] == [
-        {"type": "fixed", "name": "Plain", "namespace": "", "size": 1},
-        {"type": "fixed", "name": "Other", "namespace": "m", "size": 1},
-        {"type": "fixed", "name": "record", "size": 1},
-        "Plain",
-        "m.Other",
-        "n.record",
-        "A",
-    ]
+    plain = fixed("Plain", 1) | {"namespace": ""}
+    types: list[Any] = [
+        plain, fixed("m.Other", 1), fixed("record", 1), "Plain", "m.Other", "n.record", "A",
+    ]  # fmt: skip
+    text = printed(record("n.A", *(field(f"f{number}", type_) for number, type_ in enumerate(types))))
+    assert [each["type"] for each in json.loads(text)["fields"]] == [
+        plain, fixed("Other", 1) | {"namespace": "m"}, fixed("record", 1), "Plain", "m.Other", "n.record", "A",
+    ]  # fmt: skip
 
 
 def test_a_primitive_is_a_name_unless_it_has_properties() -> None:
     assert printed({"type": "int"}) == '"int"'
-    assert printed({"type": "map", "values": {"type": "int", "logicalType": "date"}, "p": []}) == (
+    assert printed(map_of({"type": "int", "logicalType": "date"}) | {"p": []}) == (
         '{"type":"map","values":{"type":"int","logicalType":"date"},"p":[]}'
     )
 
 
 @pytest.mark.parametrize("pretty", [False, True])
 def test_a_printed_schema_parses_as_an_equal_one(pretty: bool) -> None:  # noqa: FBT001  pytest passes it
-    definition = {
-        "type": "record",
-        "name": "n.A",
-        "fields": [
-            {"name": "next", "type": ["null", "A"], "default": None},
-            {
-                "name": "all",
-                "type": {"type": "map", "values": {"type": "array", "items": "A"}},
-                "default": {},
-            },
-        ],
-    }
-    schema = parse(json.dumps(definition), Release.R4_0)
-    assert equal(parse(schema_text(schema, pretty=pretty), Release.R4_0), schema)
+    fields = field("next", ["null", "A"], default=None), field("all", map_of(array("A")), default={})
+    one = schema(record("n.A", *fields), Release.R4_0)
+    assert equal(parse(schema_text(one, pretty=pretty), Release.R4_0), one)

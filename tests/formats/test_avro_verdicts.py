@@ -1,41 +1,25 @@
-"""Verdicts without reasons are those of the full comparison, whatever has been compared before."""
+"""Verdicts without reasons are those of the full comparison, whatever has been compared before.
+
+The recorded pairs, histories and named cases go through the same verdicts in `test_compare` and `test_compat`.
+"""
 
 from __future__ import annotations
 
-import gzip
 import json
 from itertools import permutations, product
-from pathlib import Path
-from typing import Any
 
 import pytest
+from corpora import Json, field, record, schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import evolutions, schemas
 
-from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
 from schemactl.formats.avro.schema import Schema
-from schemactl.model import Release
 
 pytestmark = pytest.mark.slow
 
-Json = Any
-
-CORPUS = Path(__file__).parent.parent / "corpus"
 THOROUGH = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def schema(definition: Json) -> Schema:
-    return parse(json.dumps(definition), Release.R5_0)
-
-
-def record(name: str, *fields: Json, **more: Json) -> Json:
-    return {"type": "record", "name": name, "fields": list(fields), **more}
-
-
-def field(name: str, kind: Json, **more: Json) -> Json:
-    return {"name": name, "type": kind, **more}
 
 
 def in_full(*, reader: Schema, writer: Schema) -> bool:
@@ -74,12 +58,6 @@ def test_verdicts_on_parts_that_have_been_compared_elsewhere(
     assert_alike(*around, *pair)
 
 
-TREE = record(
-    "Node", field("value", "int"), field("left", ["null", "Node"]), field("right", ["null", "Node"])
-)
-ALIASED = field("value", "long", aliases=["number", "amount"])
-
-
 @st.composite
 def tangles(draw: st.DrawFn) -> Json:
     """Records that lead to each other, through unions of several of them too, and fields with aliases."""
@@ -115,41 +93,9 @@ def test_verdicts_on_records_that_lead_to_each_other(definitions: list[Json]) ->
     assert_alike(*definitions)
 
 
-def test_verdicts_on_the_recorded_pairs() -> None:
-    history = History()
-    with gzip.open(CORPUS / "avro_public.jsonl.gz") as rows:
-        for row in map(json.loads, rows):
-            reader, writer = schema(row["reader"]), schema(row["writer"])
-            assert history.can_read(reader=reader, writer=writer) is row["can_read"], row["id"]
-            assert history.can_read(reader=writer, writer=reader) is in_full(reader=writer, writer=reader)
-
-
-def test_verdicts_on_the_recorded_histories() -> None:
-    with gzip.open(CORPUS / "avro_chains_public.jsonl.gz") as rows:
-        for row in map(json.loads, rows):
-            history = History()
-            new = schema(row["new"])
-            for old, reads_old, is_read in zip(
-                map(schema, row["existing"]),
-                row["spec_new_reads_old"],
-                row["spec_old_reads_new"],
-                strict=True,
-            ):
-                assert history.can_read(reader=new, writer=old) is reads_old, row["id"]
-                assert history.can_read(reader=old, writer=new) is is_read, row["id"]
-
-
-def test_verdicts_on_the_named_cases() -> None:
-    history = History()
-    for line in (CORPUS / "named_cases.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        found = history.can_read(reader=schema(row["reader"]), writer=schema(row["writer"]))
-        assert found is (row["spec"] == "ok"), row["id"]
-
-
 def test_an_ambiguous_alias_in_a_branch_that_is_not_taken_ends_the_check() -> None:
     written = record("R", field("number", "int"), field("amount", "int"))
-    ambiguous = record("x.R", field("gone", "string"), ALIASED)
+    ambiguous = record("x.R", field("gone", "string"), field("value", "long", aliases=["number", "amount"]))
     assert_alike(
         record("Around", field("part", [ambiguous, written | {"name": "y.R"}])),
         record("Around", field("part", written)),

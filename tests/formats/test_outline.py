@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+
+from corpora import Json, array, enum, field, fixed, map_of, record
 
 from schemactl.formats.key_value import join
 from schemactl.formats.outline import changes, outline
@@ -11,12 +12,12 @@ from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import SchemaInfo, SchemaType
 
 
-def avro(definition: Any, **properties: str) -> SchemaInfo:
+def avro(definition: Json, **properties: str) -> SchemaInfo:
     return SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode(), properties)
 
 
-def record(*fields: dict[str, Any], name: str = "Order") -> dict[str, Any]:
-    return {"type": "record", "name": name, "namespace": "shop", "fields": list(fields)}
+def order(*fields: Json) -> Json:
+    return record("Order", *fields, namespace="shop")
 
 
 def proto(body: str) -> SchemaInfo:
@@ -24,29 +25,16 @@ def proto(body: str) -> SchemaInfo:
 
 
 def test_every_avro_field_has_a_line_and_named_types_are_spelled_out_once() -> None:
-    money = {
-        "type": "record",
-        "name": "Money",
-        "fields": [
-            {
-                "name": "amount",
-                "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
-            }
-        ],
-    }
-    status = {"type": "enum", "name": "Status", "symbols": ["PAID", "OPEN"], "default": "OPEN"}
-    definition = record(
-        {"name": "id", "type": "string", "doc": "ignored", "aliases": ["key"], "order": "descending"},
-        {"name": "total", "type": money},
-        {"name": "refund", "type": ["null", "Money"], "default": None},
-        {"name": "status", "type": status, "default": "OPEN"},
-        {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": ["null", "Order"]}}},
-        {"name": "digest", "type": {"type": "fixed", "name": "Digest", "size": 16}},
-        {
-            "name": "at",
-            "type": {"type": "long", "logicalType": "timestamp-millis", "unit": "x"},
-            "owner": "ada",
-        },
+    amount = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    at = {"type": "long", "logicalType": "timestamp-millis", "unit": "x"}
+    definition = order(
+        field("id", "string", doc="ignored", aliases=["key"], order="descending"),
+        field("total", record("Money", field("amount", amount))),
+        field("refund", ["null", "Money"], default=None),
+        field("status", enum("Status", "PAID", "OPEN", default="OPEN"), default="OPEN"),
+        field("lines", array(map_of(["null", "Order"])), default=[{"a": None, "b": None}]),
+        field("digest", fixed("Digest", 16)),
+        field("at", at, owner="ada"),
     )
     assert outline(avro(definition, team="orders")) == {
         "Order": "record shop.Order",
@@ -54,7 +42,7 @@ def test_every_avro_field_has_a_line_and_named_types_are_spelled_out_once() -> N
         "Order.total": "Money",
         "Order.refund": "null | Money = null",
         "Order.status": 'Status = "OPEN"',
-        "Order.lines": "array<map<null | Order>>",
+        "Order.lines": 'array<map<null | Order>> = [{"a":null,"b":null}]',
         "Order.digest": "Digest",
         "Order.at": "long (timestamp-millis, unit x) (owner ada)",
         "Money": "record shop.Money",
@@ -68,24 +56,22 @@ def test_every_avro_field_has_a_line_and_named_types_are_spelled_out_once() -> N
 
 
 def test_avro_types_of_one_name_in_two_namespaces_keep_their_namespaces() -> None:
-    one = {"type": "fixed", "name": "a.X", "size": 1}
-    two = {"type": "fixed", "name": "b.X", "size": 2}
-    parts = outline(avro(record({"name": "f", "type": [one, two]})))
+    parts = outline(avro(order(field("f", [fixed("a.X", 1), fixed("b.X", 2)]))))
     assert parts["Order.f"] == "a.X | b.X"
     assert parts["b.X"] == "fixed b.X of 2 bytes"
 
 
 def test_an_avro_definition_may_have_no_name_and_be_deep() -> None:
     assert outline(avro("string")) == {"": "string"}
-    deep: Any = "int"
+    deep: Json = "int"
     for _ in range(240):
-        deep = {"type": "array", "items": deep}
+        deep = array(deep)
     assert outline(avro(deep))[""].count("array<") == 240
 
 
 def test_changes_are_gone_then_new_and_changed_ones_in_order() -> None:
-    old = avro(record({"name": "a", "type": "int"}, {"name": "b", "type": "int"}, name="Old"), owner="ada")
-    new = avro(record({"name": "b", "type": "long"}, {"name": "c", "type": "int"}, name="Old"), owner="bob")
+    old = avro(record("Old", field("a", "int"), field("b", "int")), owner="ada")
+    new = avro(record("Old", field("b", "long"), field("c", "int")), owner="bob")
     assert list(changes(old=old, new=new)) == [
         ("-", "Old.a: int"),
         ("~", "Old.b: int -> long"),
@@ -103,7 +89,7 @@ def test_another_type_is_one_change() -> None:
 
 def test_key_and_value_are_outlined_under_their_names() -> None:
     key = SchemaInfo(SchemaType.STRING)
-    value = avro(record({"name": "id", "type": "string"}))
+    value = avro(order(field("id", "string")))
     old = join(key=key, value=value, encoding="INLINE")
     assert outline(old) == {
         "encoding": "INLINE",
