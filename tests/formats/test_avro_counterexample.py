@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import Json, field, fixed, record, rows, schema
 from java_avro import JavaAvro
 
 from schemactl.formats.avro.counterexample import counterexample, unreadable_messages
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.grammar import decodes_all
-from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.sample import can_be_written
 from schemactl.formats.avro.schema import Schema
@@ -26,26 +24,17 @@ from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 pytestmark = pytest.mark.slow
 
-CORPUS = Path(__file__).parent.parent / "corpus" / "avro_public.jsonl.gz"
-
-
 TAKEN_FOR_EMPTY = "pub2-26082"
 """Its default is 7.25 for a union of null and an array: Avro 1.12's check takes that for an empty array, its reader throws."""
 
 
 @cache
-def rows() -> list[tuple[dict[str, Any], Schema, Schema]]:
-    with gzip.open(CORPUS, "rt") as lines:
-        found = [json.loads(line) for line in lines]
-    return [(row, _parse(row["reader"]), _parse(row["writer"])) for row in found]
-
-
-def _parse(schema: Any) -> Schema:
-    return parse(json.dumps(schema), Release.R5_0)
+def pairs() -> list[tuple[Json, Schema, Schema]]:
+    return [(row, schema(row["reader"]), schema(row["writer"])) for row in rows("avro_public")]
 
 
 def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() -> None:
-    for row, reader, writer in rows():
+    for row, reader, writer in pairs():
         found = unreadable_messages(writer=writer, reader=reader, release=Release.R4_2)
         if row["decode"] in ("none", "some") and row["id"] != TAKEN_FOR_EMPTY:
             assert found, row["id"]
@@ -54,7 +43,7 @@ def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() ->
 
 
 def test_what_only_strict_readers_refuse_decodes_in_java() -> None:
-    for row, reader, writer in rows():
+    for row, reader, writer in pairs():
         try:
             reasons = incompatibilities(reader=reader, writer=writer)
         except AmbiguousAlias:
@@ -74,7 +63,7 @@ def test_every_breakage_that_java_meets_has_a_counterexample() -> None:
 def recorded_breakages() -> list[tuple[dict[str, Any], Schema, Incompatibility, Counterexample | None]]:
     return [
         (row, writer, reason, found)
-        for row, reader, writer in rows()
+        for row, reader, writer in pairs()
         for reason, found in breakages(reader, writer)
     ]
 
@@ -124,11 +113,7 @@ def values_of(name: str, read: Any) -> Iterator[Any]:
 
 def test_where_nothing_can_be_written_the_explanation_says_so() -> None:
     def holding(size: int) -> Schema:
-        fields = [
-            {"name": "id", "type": {"type": "fixed", "name": "Id", "size": size}},
-            {"name": "next", "type": "Node"},
-        ]
-        return _parse({"type": "record", "name": "Node", "fields": fields})
+        return schema(record("Node", field("id", fixed("Id", size)), field("next", "Node")))
 
     ((reason, found),) = breakages(holding(4), holding(12))
     told = explain(Breakage(reason, "new_reads_old", 0), new=holding(4), old=holding(12))
