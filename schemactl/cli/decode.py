@@ -200,7 +200,9 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
     schema = parse(reader.schema, Release.R5_0)
     if not isinstance(schema, Union):
         return rows
-    kind = struct.convert(schema, struct.Options(recursive_field_max_depth=options.recursion_depth)).type
+    kind = struct.convert(
+        schema, struct.StructOptions(recursive_field_max_depth=options.recursion_depth)
+    ).type
     if isinstance(kind, spark_type.Struct):
         if not kind.fields:
             return [{} if row is None else row for row in rows]

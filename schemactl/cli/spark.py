@@ -152,7 +152,7 @@ class Subject:
 
         generate = self.project.generate
         options = Options(
-            time_type=(struct.Options(generate.spark) if generate else struct.Options()).has_time,
+            time_type=(struct.StructOptions(generate.spark) if generate else struct.StructOptions()).has_time,
             recursion_depth=args.recursion_depth,
             strict=args.strict,
             json_defaults=generate is not None and generate.json_defaults,

@@ -42,10 +42,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Return 0: every line was read; 1: at least one was not."""
     from schemactl.cli.json_lines import answer_lines
-    from schemactl.codegen.struct import Options
+    from schemactl.codegen.struct import StructOptions
 
     try:
-        _ = Options(args.spark).release
+        _ = StructOptions(args.spark).release
     except SchemactlError as error:
         raise UsageError(f"--spark: {error.what}", fix=error.fix) from None
     return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_struct, spark=args.spark)) else 1
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.cli.json_lines import options_of, recursion_depth
     from schemactl.codegen.spark_type import UnsupportedBySpark, to_json
-    from schemactl.codegen.struct import Options, convert
+    from schemactl.codegen.struct import StructOptions, convert
     from schemactl.codegen.topic_struct import struct_of
     from schemactl.definition_json import InvalidInput, described
     from schemactl.formats import spec
@@ -63,12 +63,12 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.model import Release
 
     given = options_of(request)
-    options = Options(
+    options = StructOptions(
         spark,
         recursive_field_max_depth=recursion_depth(given, default=-1),
         stable_union_identifiers=str(given.get("enableStableIdentifiersForUnionType")).lower() == "true",
         stable_union_prefix=str(
-            given.get("stableIdentifierPrefixForUnionType", Options().stable_union_prefix)
+            given.get("stableIdentifierPrefixForUnionType", StructOptions().stable_union_prefix)
         ),
     )
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from schemactl.codegen.struct import Options
+from schemactl.codegen.struct import StructOptions
 from schemactl.codegen.topic_struct import is_record, protobuf_of
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
@@ -17,7 +17,7 @@ Path = tuple[str, ...]
 
 
 def former_names(
-    reader: SchemaInfo, older: Sequence[SchemaInfo], options: Options, release: Release
+    reader: SchemaInfo, older: Sequence[SchemaInfo], options: StructOptions, release: Release
 ) -> dict[Path, tuple[str, ...]]:
     """Return the former names of every column that has some, the newest first; the name of another column of today is none.
 

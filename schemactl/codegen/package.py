@@ -10,7 +10,7 @@ from typing import Final
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.names import LICENSE, RUNTIME, is_importable, module_paths
 from schemactl.codegen.spark_type import UnsupportedBySpark
-from schemactl.codegen.struct import Options
+from schemactl.codegen.struct import StructOptions
 from schemactl.codegen.topic_module import HEADER, MARK, topic_module
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.installation import DISTRIBUTION
@@ -68,7 +68,7 @@ def package_files(
             f"generate.package is {generate.package!r}, which Python cannot import",
             fix="write identifiers with dots between them, such as shop_schemas",
         )
-    options = Options(generate.spark, recursion_depth, as_decoded=True)
+    options = StructOptions(generate.spark, recursion_depth, as_decoded=True)
     approved = {one.topic.name: one for one in sorted(topics, key=lambda one: one.topic.name)}
     paths = module_paths(approved)
     root = generate.package.replace(".", "/")

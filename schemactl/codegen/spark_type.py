@@ -25,7 +25,7 @@ class Decimal:
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class SparkArray:
     """A list of `element`."""
 
     element: SparkType
@@ -33,7 +33,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class SparkMap:
     """From `key` to `value`."""
 
     value: SparkType
@@ -42,7 +42,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SparkField:
     """A named part of a struct."""
 
     name: str
@@ -54,10 +54,10 @@ class Field:
 class Struct:
     """Fields in order."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[SparkField, ...]
 
 
-SparkType = Atomic | Decimal | Array | Map | Struct
+SparkType = Atomic | Decimal | SparkArray | SparkMap | Struct
 
 BINARY = Atomic("binary")
 BOOLEAN = Atomic("boolean")
@@ -89,9 +89,9 @@ def to_json(spark_type: SparkType) -> Any:
             return name
         case Decimal(precision, scale):
             return f"decimal({precision},{scale})"
-        case Array(element, contains_null):
+        case SparkArray(element, contains_null):
             return {"type": "array", "elementType": to_json(element), "containsNull": contains_null}
-        case Map(value, value_contains_null, key):
+        case SparkMap(value, value_contains_null, key):
             return {
                 "type": "map",
                 "keyType": to_json(key),
@@ -110,27 +110,16 @@ def to_json(spark_type: SparkType) -> Any:
 
 # What Spark notes in an Avro schema that a number was, as CatalystSqlParser reads it.
 _CATALYST_NAMES: Final = {
-    "boolean": "boolean",
-    "byte": "byte",
     "tinyint": "byte",
-    "short": "short",
     "smallint": "short",
     "int": "integer",
-    "integer": "integer",
     "bigint": "long",
-    "long": "long",
-    "float": "float",
     "real": "float",
-    "double": "double",
-    "string": "string",
-    "binary": "binary",
-    "date": "date",
-    "timestamp": "timestamp",
+    **{name: name for name in ("byte", "short", "integer", "long", "float", "double", "boolean", "string")},
+    **{
+        name: name for name in ("binary", "date", "timestamp", "timestamp_ntz", "interval", "variant", "void")
+    },
     "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-    "interval": "interval",
-    "variant": "variant",
-    "void": "void",
 }
 
 _INTERVAL_UNITS: Final = (("year", "month"), ("day", "hour", "minute", "second"))
@@ -158,37 +147,26 @@ def catalyst_type(text: str, release: tuple[int, int]) -> Atomic:
     if name in _INTERVALS:
         return Atomic(name)
     found = re.fullmatch(r"(time|timestamp(?:_ltz|_ntz)?)(?:\(([0-9]+)\))?", name)
-    if found and found[1] == "time" and release >= (4, 1):
-        return _time(text, int(found[2] or _MICROSECONDS), release)
-    if found and found[1] != "time" and release >= (4, 3):
-        return _timestamp(text, _CATALYST_NAMES[found[1]], int(found[2]))
-    condition = "UNSUPPORTED_DATATYPE"
-    if not name:
-        condition = "PARSE_EMPTY_STATEMENT"
-    elif name.startswith("interval "):
-        condition = "PARSE_SYNTAX_ERROR"
+    if found and release >= ((4, 1) if found[1] == "time" else (4, 3)):
+        return _of_digits(text, found[1], int(found[2] or _MICROSECONDS), release)
+    condition = "PARSE_SYNTAX_ERROR" if name.startswith("interval ") else "UNSUPPORTED_DATATYPE"
     raise UnsupportedBySpark(
         "ParseException",
         f"{text!r}, which a property of the schema names, is not a type of an Avro number",
-        condition=condition,
+        condition=condition if name else "PARSE_EMPTY_STATEMENT",
     )
 
 
-def _time(text: str, digits: int, release: tuple[int, int]) -> Atomic:
-    if digits > (9 if release >= (4, 3) else _MICROSECONDS):
-        raise _unusable("UNSUPPORTED_TIME_PRECISION", f"{text!r} has more digits than Spark's times")
-    return Atomic(f"time({digits})")
-
-
-def _timestamp(text: str, name: str, digits: int) -> Atomic:
-    if digits == _MICROSECONDS:
-        return Atomic(name)
-    if _MICROSECONDS < digits <= 9:
-        raise _unusable(
-            "FEATURE_NOT_ENABLED", f"{text!r} is a type that Spark only accepts when configured to"
-        )
-    raise _unusable("INVALID_TIMESTAMP_PRECISION", f"{text!r} has digits that no timestamp has")
-
-
-def _unusable(condition: str, what: str) -> UnsupportedBySpark:
-    return UnsupportedBySpark("SparkException", what, condition=condition)
+def _of_digits(text: str, name: str, digits: int, release: tuple[int, int]) -> Atomic:
+    """Return a type of times or timestamps with so many digits of seconds."""
+    if name == "time":
+        if digits <= (9 if release >= (4, 3) else _MICROSECONDS):
+            return Atomic(f"time({digits})")
+        condition, what = "UNSUPPORTED_TIME_PRECISION", "has more digits than Spark's times"
+    elif digits == _MICROSECONDS:
+        return Atomic(_CATALYST_NAMES[name])
+    elif _MICROSECONDS < digits <= 9:
+        condition, what = "FEATURE_NOT_ENABLED", "is a type that Spark only accepts when configured to"
+    else:
+        condition, what = "INVALID_TIMESTAMP_PRECISION", "has digits that no timestamp has"
+    raise UnsupportedBySpark("SparkException", f"{text!r} {what}", condition=condition)

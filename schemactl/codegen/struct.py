@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from schemactl.codegen import spark_type as spark
@@ -40,14 +40,12 @@ _LOGICAL: Final[dict[tuple[str, str], SparkType]] = {
     ("long", "local-timestamp-micros"): spark.TIMESTAMP_NTZ,
 }
 
-_TIME: Final[dict[tuple[str, str], SparkType]] = {("long", "time-micros"): spark.TIME}
-"""From Spark 4.2 on."""
-
-_NANOSECONDS: Final[dict[tuple[str, str], SparkType]] = {
-    ("long", "timestamp-nanos"): spark.Atomic("timestamp_ltz(9)"),
-    ("long", "local-timestamp-nanos"): spark.Atomic("timestamp_ntz(9)"),
+_SINCE: Final[dict[tuple[str, str], tuple[tuple[int, int], SparkType]]] = {
+    ("long", "time-micros"): ((4, 2), spark.TIME),
+    ("long", "timestamp-nanos"): ((4, 3), spark.Atomic("timestamp_ltz(9)")),
+    ("long", "local-timestamp-nanos"): ((4, 3), spark.Atomic("timestamp_ntz(9)")),
 }
-"""From Spark 4.3 on."""
+"""Further ones, and the Spark release that knows them first."""
 
 
 MAX_PLACES: Final = 100_000
@@ -55,7 +53,7 @@ MAX_PLACES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class StructOptions:
     """What decides on the type besides the schema.
 
     Attributes:
@@ -106,7 +104,7 @@ class Converted:
     nullable: bool
 
 
-def convert(schema: avro.Schema, options: Options) -> Converted:
+def convert(schema: avro.Schema, options: StructOptions) -> Converted:
     """Return the Spark type of values of `schema`, exactly as SchemaConverters.toSqlType of that Spark release answers.
 
     Raises:
@@ -127,15 +125,15 @@ class _Converter:
     None stands for what Spark drops because a recursion is cut there.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: StructOptions) -> None:
         self._options = options
         self._release = options.release
         self._left = MAX_PLACES
-        self._newer: dict[tuple[str, str], SparkType] = {}
-        if options.has_time:
-            self._newer |= _TIME
-        if self._release >= (4, 3) and not options.as_decoded:
-            self._newer |= _NANOSECONDS
+        self._newer = {
+            kind: made
+            for kind, (since, made) in _SINCE.items()
+            if since <= self._release and not (options.as_decoded and kind[1].endswith("-nanos"))
+        }
 
     def convert(self, schema: avro.Schema, depths: dict[str, int]) -> Converted | None:
         converted: Converted | None
@@ -151,10 +149,10 @@ class _Converter:
                 converted = Converted(spark.STRING, nullable=False)
             case avro.Array():
                 items = self.convert(schema.items, depths)
-                converted = items and Converted(spark.Array(items.type, items.nullable), nullable=False)
+                converted = items and Converted(spark.SparkArray(items.type, items.nullable), nullable=False)
             case avro.Map():
                 values = self.convert(schema.values, depths)
-                converted = values and Converted(spark.Map(values.type, values.nullable), nullable=False)
+                converted = values and Converted(spark.SparkMap(values.type, values.nullable), nullable=False)
             case avro.Union():
                 converted = self._union(schema, depths)
             case avro.Record():
@@ -170,15 +168,13 @@ class _Converter:
         kind = (schema.type, logical or "")
         if kind in _LOGICAL:
             return _LOGICAL[kind]
-        made, told = self._newer.get(kind), schema.properties.get(_CATALYST_TYPE)
-        if self._options.as_decoded or not isinstance(told, str):
+        made, noted = self._newer.get(kind), schema.properties.get(_CATALYST_TYPE)
+        if self._options.as_decoded or not isinstance(noted, str):
             return made or _PRIMITIVES[schema.type]
-        found = catalyst_type(told, self._release)
+        found = catalyst_type(noted, self._release)
         if made is not None and not (made == spark.TIME and found.name.startswith("time(")):
-            raise UnsupportedBySpark(
-                "ClassCastException",
-                f"the property {_CATALYST_TYPE} says {told!r}, which is no type of a {logical}",
-            )
+            what = f"the property {_CATALYST_TYPE} says {noted!r}, which is no type of a {logical}"
+            raise UnsupportedBySpark("ClassCastException", what)
         return found
 
     def _record(self, schema: avro.Record, depths: dict[str, int]) -> Converted | None:
@@ -194,16 +190,14 @@ class _Converter:
             return None
         inner = {**depths, schema.full_name: depth + 1}
         fields = ((field.name, self.convert(field.schema, inner)) for field in schema.fields)
-        kept = tuple(spark.Field(name, c.type, c.nullable) for name, c in fields if c is not None)
+        kept = tuple(spark.SparkField(name, c.type, c.nullable) for name, c in fields if c is not None)
         return Converted(spark.Struct(kept), nullable=False)
 
     def _union(self, schema: avro.Union, depths: dict[str, int]) -> Converted | None:
         branches = [branch for branch in schema.branches if branch.type != "null"]
         converted = self._branches(branches, depths)
-        nullable = len(branches) < len(schema.branches)
-        if nullable and converted is not None:
-            return Converted(converted.type, nullable=True)
-        return converted
+        is_nullable = len(branches) < len(schema.branches)
+        return replace(converted, nullable=True) if converted and is_nullable else converted
 
     def _branches(self, branches: list[avro.Schema], depths: dict[str, int]) -> Converted | None:
         types = {branch.type for branch in branches}
@@ -218,12 +212,10 @@ class _Converter:
         for number, branch in enumerate(branches):
             converted = self.convert(branch, depths)
             if converted is not None:
-                name = (
-                    self._member(branch, names)
-                    if self._options.stable_union_identifiers
-                    else f"member{number}"
-                )
-                members.append(spark.Field(name, converted.type, nullable=True))
+                name = f"member{number}"
+                if self._options.stable_union_identifiers:
+                    name = self._member(branch, names)
+                members.append(spark.SparkField(name, converted.type, nullable=True))
         return Converted(spark.Struct(tuple(members)), nullable=False)
 
     def _member(self, branch: avro.Schema, names: set[str]) -> str:
@@ -246,11 +238,15 @@ def too_wide() -> UnsupportedBySpark:
 
 
 def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
-    """Return the decimal type; None where there is no such logical type, or one that Avro ignores as invalid."""
-    found = decimal_of(schema)
-    if found is None:
+    """Return the decimal type; None: there is no such logical type, or an invalid one (LogicalTypes.Decimal.validate)."""
+    if _logical_type(schema) != "decimal":
         return None
-    precision, scale = found
+    precision, scale = schema.properties.get("precision"), schema.properties.get("scale", 0)
+    if not (type(precision) is int and type(scale) is int and 0 <= scale <= precision):
+        return None
+    most = _digits(schema.size) if isinstance(schema, avro.Fixed) else (1 << 31) - 1
+    if not 0 < precision <= most:
+        return None
     if precision > MAX_PRECISION:
         raise UnsupportedBySpark(
             "SparkArithmeticException",
@@ -259,20 +255,6 @@ def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
             fix=f"lower the precision to {MAX_PRECISION}",
         )
     return spark.Decimal(precision, scale)
-
-
-def decimal_of(schema: avro.Primitive | avro.Fixed) -> tuple[int, int] | None:
-    """Precision and scale of a valid decimal (org.apache.avro.LogicalTypes.Decimal.validate), None for all else."""
-    if _logical_type(schema) != "decimal":
-        return None
-    precision, scale = schema.properties.get("precision"), schema.properties.get("scale", 0)
-    if not (type(precision) is int and type(scale) is int and 0 <= scale <= precision):
-        return None
-    if not 0 < precision < 1 << 31:
-        return None
-    if isinstance(schema, avro.Fixed) and precision > _digits(schema.size):
-        return None
-    return precision, scale
 
 
 def _logical_type(schema: avro.Primitive | avro.Fixed) -> str | None:

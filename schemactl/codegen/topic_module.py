@@ -8,7 +8,7 @@ from typing import Final
 from schemactl.codegen.approved import Approved, OnTarget, info_of
 from schemactl.codegen.former_names import former_names
 from schemactl.codegen.spark_type import to_json
-from schemactl.codegen.struct import Options
+from schemactl.codegen.struct import StructOptions
 from schemactl.codegen.topic_struct import struct_of
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import text
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
 
 
 def topic_module(
-    approved: Approved, *, runtime: str, options: Options, release: Release, json_defaults: bool = False
+    approved: Approved, *, runtime: str, options: StructOptions, release: Release, json_defaults: bool = False
 ) -> str:
     """Return the module's text.
 
@@ -237,7 +237,7 @@ def _has_json(info: SchemaInfo) -> bool:
     return spec(info).payload == "json"
 
 
-def _codec_options(approved: Approved, options: Options, *, json_defaults: bool) -> str:
+def _codec_options(approved: Approved, options: StructOptions, *, json_defaults: bool) -> str:
     numbers = "numbers=NUMBERS, " if approved.on_target is not None else ""
     chosen = {
         "time_type": options.has_time,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from schemactl.codegen import spark_type as spark
-from schemactl.codegen.spark_type import Field, SparkType, Struct, UnsupportedBySpark
-from schemactl.codegen.struct import MAX_PLACES, Converted, Options, convert, too_wide
+from schemactl.codegen.spark_type import SparkField, SparkType, Struct, UnsupportedBySpark
+from schemactl.codegen.struct import MAX_PLACES, Converted, StructOptions, convert, too_wide
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Record
@@ -16,7 +16,7 @@ _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
 """What DataFrames and tables have beside the values, as names are compared without case (codec.message, which imports Arrow)."""
 
 
-def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | None:
+def struct_of(info: SchemaInfo, options: StructOptions, release: Release) -> Struct | None:
     """Return the columns of messages: a record's fields (see `is_record`); `key` and `value` of a KEY_VALUE; else one column `value`.
 
     None: there is no codec for the type, so nothing would fill them.
@@ -33,16 +33,16 @@ def struct_of(info: SchemaInfo, options: Options, release: Release) -> Struct | 
     if both := pair_of(info):
         halves = [(name, _value(half, options, release)) for name, half in both.halves.items()]
         # Either half may be null in any message.
-        fields = tuple(Field(name, half.type, nullable=True) for name, half in halves if half)
+        fields = tuple(SparkField(name, half.type, nullable=True) for name, half in halves if half)
         return Struct(fields) if len(fields) == 2 else None
     found = _value(info, options, release)
     if found is None:
         return None
     columns = _columns(info, found.type, release)
-    return Struct((Field("value", found.type, found.nullable),)) if columns is None else columns
+    return Struct((SparkField("value", found.type, found.nullable),)) if columns is None else columns
 
 
-def is_record(info: SchemaInfo, options: Options, release: Release) -> bool:
+def is_record(info: SchemaInfo, options: StructOptions, release: Release) -> bool:
     """Whether the fields of a value are columns of their own; else it is one column `value`. Raises as `struct_of`.
 
     It is one column, too, where a field would be called as a column that stands beside the values.
@@ -67,7 +67,7 @@ def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:
     return info if spec(info).language == "protobuf" else info.proto
 
 
-def _value(info: SchemaInfo, options: Options, release: Release) -> Converted | None:
+def _value(info: SchemaInfo, options: StructOptions, release: Release) -> Converted | None:
     if spec(info).payload in ("avro", "json"):
         return convert(parse(info.schema, release), options)
     native = protobuf_of(info)
@@ -107,7 +107,7 @@ _MOMENTS: Final = {
 }
 
 
-def struct_of_message(schema: bytes, options: Options) -> Struct:
+def struct_of_message(schema: bytes, options: StructOptions) -> Struct:
     """Return the type of the root message of a PROTOBUF_NATIVE schema, as Spark's protobuf support has it with its safe options.
 
     Unsigned numbers take the next wider type (`upcast.unsigned.ints`), and messages without fields are dropped.
@@ -126,7 +126,7 @@ def struct_of_message(schema: bytes, options: Options) -> Struct:
 class _ProtoConverter:
     """None stands for what is dropped. Messages and fields are those of formats.protobuf_native.descriptor."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: StructOptions) -> None:
         self._limit = options.recursive_field_max_depth
         self._left = MAX_PLACES
         self._kinds = protobuf_native.load("kinds")
@@ -149,19 +149,21 @@ class _ProtoConverter:
         )
         return Struct(fields) if fields or not depths else None
 
-    def _field(self, field: Any, depths: dict[str, int]) -> Field | None:
+    def _field(self, field: Any, depths: dict[str, int]) -> SparkField | None:
         if field.cardinality == self._kinds.MAP:
             entry = field.file.image.message(field.type_name).fields()
             key, value = self._value(entry[1], depths), self._value(entry[2], depths)
             if key is None or value is None:
                 return None
-            return Field(field.name, spark.Map(value, value_contains_null=False, key=key), nullable=True)
+            return SparkField(
+                field.name, spark.SparkMap(value, value_contains_null=False, key=key), nullable=True
+            )
         found = self._value(field, depths)
         if found is None:
             return None
         if field.cardinality == self._kinds.REPEATED:
-            return Field(field.name, spark.Array(found, contains_null=False), nullable=True)
-        return Field(field.name, found, nullable=field.cardinality != self._kinds.REQUIRED)
+            return SparkField(field.name, spark.SparkArray(found, contains_null=False), nullable=True)
+        return SparkField(field.name, found, nullable=field.cardinality != self._kinds.REQUIRED)
 
     def _value(self, field: Any, depths: dict[str, int]) -> SparkType | None:
         self._left -= 1

@@ -1,7 +1,7 @@
 """The parser of declared files: YAML and definitions in; a catalog, or all their problems, out."""
 
 from schemactl.declare.catalog import Declared, build, in_roots, judged, load, read
-from schemactl.declare.definition import Definition, Definitions
+from schemactl.declare.definition import Definitions, ResolvedDefinition
 from schemactl.declare.document import (
     Documents,
     NamespaceDocument,
@@ -16,11 +16,11 @@ from schemactl.declare.validation_cache import ValidationCache
 __all__ = [
     "PROJECT_FILE",
     "Declared",
-    "Definition",
     "Definitions",
     "Documents",
     "Files",
     "NamespaceDocument",
+    "ResolvedDefinition",
     "SchemaDeclaration",
     "TopicDocument",
     "ValidationCache",

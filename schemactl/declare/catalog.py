@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from schemactl.declare.definition import Definition, Definitions
+from schemactl.declare.definition import Definitions, ResolvedDefinition
 from schemactl.declare.document import (
     Documents,
     SchemaDeclaration,
@@ -231,7 +231,9 @@ def _twice(topic: Topic, first: Topic, source: Source) -> Problem:
     return Problem(source, what, fix)
 
 
-def _unused(topic: TopicName, declaration: SchemaDeclaration, definition: Definition) -> Iterator[Finding]:
+def _unused(
+    topic: TopicName, declaration: SchemaDeclaration, definition: ResolvedDefinition
+) -> Iterator[Finding]:
     for way in definition.unused:
         yield Finding(
             "REFERENCE_UNUSED",

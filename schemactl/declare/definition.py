@@ -46,7 +46,7 @@ MAX_DEFINITION_BYTES: Final = 5_242_710
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ResolvedDefinition:
     """What the declaration of a schema leads to.
 
     Attributes:
@@ -102,11 +102,11 @@ class Definitions:
             raise found
         return found
 
-    def read(self, declaration: SchemaDeclaration) -> Definition:
+    def read(self, declaration: SchemaDeclaration) -> ResolvedDefinition:
         """Return the schema that `declaration` declares. Whether a broker would take it is not judged here."""
         reading = _DefinitionReader(self, declaration)
         info = reading.info()
-        return Definition(
+        return ResolvedDefinition(
             None if reading.problems else info,
             tuple(reading.problems),
             frozenset(reading.paths),

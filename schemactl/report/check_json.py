@@ -11,7 +11,7 @@ from schemactl.json_values import breakage_value
 from schemactl.verdicts import Answer, Counterexample, Finding
 
 if TYPE_CHECKING:
-    from schemactl.tables.changes import Change
+    from schemactl.tables.changes import ColumnChange
 
 FORMAT_VERSION = 1
 
@@ -61,7 +61,7 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: ColumnChange) -> dict[str, Any]:
     return {
         "effect": change.effect,
         "column": change.column,

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from schemactl.codegen import spark_type as spark
 from schemactl.codegen.former_names import Path
-from schemactl.codegen.spark_type import Array, Atomic, Decimal, Field, Map, SparkType, Struct
+from schemactl.codegen.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
 
 Effect = Literal[
     "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"
@@ -39,7 +39,7 @@ _OTHERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ColumnChange:
     """What becomes of one column.
 
     Attributes:
@@ -83,7 +83,7 @@ def changes(
     new: Struct,
     former_names: Mapping[Path, Sequence[str]],
     past: Callable[[], Past] = lambda: _NOTHING,
-) -> tuple[Change, ...]:
+) -> tuple[ColumnChange, ...]:
     """Return what is different, in the order of the new columns, those that are gone last; () if tables stay as they are.
 
     Columns are found by their names as Spark finds them, without regard to case; their order does not count.
@@ -94,10 +94,10 @@ def changes(
         former_names: of the new columns.
         past: asked for where a column comes that the old ones lack.
     """
-    return tuple(_Comparison(former_names, past).structs((), (), old, new))
+    return tuple(_StructComparison(former_names, past).structs((), (), old, new))
 
 
-class _Comparison:
+class _StructComparison:
     def __init__(
         self, former_names: Mapping[Path, Sequence[str]], past: Callable[[], Past] = lambda: _NOTHING
     ) -> None:
@@ -106,7 +106,7 @@ class _Comparison:
         # Asked for once a struct, which may have thousands of columns.
         self._older_types = cache(self._older_types_at)
 
-    def structs(self, was: Path, at: Path, old: Struct, new: Struct) -> Iterator[Change]:
+    def structs(self, was: Path, at: Path, old: Struct, new: Struct) -> Iterator[ColumnChange]:
         """Yield what is different between the struct at `was` and what it has become, at `at`."""
         fold = _fold(old, new)
         left = {fold(field.name): field for field in old.fields}
@@ -119,27 +119,27 @@ class _Comparison:
                 continue
             former = (*was, before.name)
             if same is None:
-                yield Change("renamed column", path, sql(before.type), sql(field.type), former)
+                yield ColumnChange("renamed column", path, sql(before.type), sql(field.type), former)
             yield from self.types(former, path, before.type, field.type)
             if field.nullable and not before.nullable:
-                yield Change("may be null", path, sql(before.type), sql(field.type))
+                yield ColumnChange("may be null", path, sql(before.type), sql(field.type))
         for field in left.values():
-            yield Change("column no longer written", (*was, field.name), sql(field.type), "")
+            yield ColumnChange("column no longer written", (*was, field.name), sql(field.type), "")
 
-    def _added(self, was: Path, path: Path, field: Field) -> Iterator[Change]:
+    def _added(self, was: Path, path: Path, field: SparkField) -> Iterator[ColumnChange]:
         """Yield a column that the struct at `was` lacks. Rows that are older yet may have one under that name."""
         name = field.name.casefold()
         successor = self._successors.get((was, name))
         if successor is not None:
-            yield Change("rewrite", path, "", sql(field.type), successor=successor)
+            yield ColumnChange("rewrite", path, "", sql(field.type), successor=successor)
             return
-        found: list[Change] = []
+        found: list[ColumnChange] = []
         for types in self._older_types(was):
             if name in types:
-                found += _Comparison({}).types(path, path, types[name], field.type)
+                found += _StructComparison({}).types(path, path, types[name], field.type)
         worst = next((effect for effect in _OF_TYPES if any(each.effect == effect for each in found)), None)
         if worst is None:
-            yield Change("added column", path, "", sql(field.type))
+            yield ColumnChange("added column", path, "", sql(field.type))
         yield from dict.fromkeys(each for each in found if each.effect == worst)
 
     @cached_property
@@ -157,29 +157,31 @@ class _Comparison:
             if isinstance(struct, Struct)
         ]
 
-    def _renamed(self, names: Iterable[str], left: dict[str, Field]) -> Field | None:
+    def _renamed(self, names: Iterable[str], left: dict[str, SparkField]) -> SparkField | None:
         """Return the column that is called otherwise now, taken from those that are left."""
         return next((left.pop(name) for name in names if name in left), None)
 
-    def types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[Change]:
+    def types(self, was: Path, at: Path, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
         """Yield what is different between the type of the column at `was` and that of what it has become, at `at`."""
         match old, new:
             case Struct(), Struct():
                 yield from self.structs(was, at, old, new)
-            case Array(), Array():
+            case SparkArray(), SparkArray():
                 yield from self._insides(was, at, "element", old.element, new.element)
                 if new.contains_null and not old.contains_null:
-                    yield Change("may be null", (*at, "element"), sql(old.element), sql(new.element))
-            case Map(), Map():
+                    yield ColumnChange("may be null", (*at, "element"), sql(old.element), sql(new.element))
+            case SparkMap(), SparkMap():
                 yield from self._insides(was, at, "key", old.key, new.key)
                 yield from self._insides(was, at, "value", old.value, new.value)
                 if new.value_contains_null and not old.value_contains_null:
-                    yield Change("may be null", (*at, "value"), sql(old.value), sql(new.value))
+                    yield ColumnChange("may be null", (*at, "value"), sql(old.value), sql(new.value))
             case _ if old != new:
                 effect: Effect = "type widened" if widens(old, new) else "rewrite"
-                yield Change(effect, at, sql(old), sql(new))
+                yield ColumnChange(effect, at, sql(old), sql(new))
 
-    def _insides(self, was: Path, at: Path, name: str, old: SparkType, new: SparkType) -> Iterator[Change]:
+    def _insides(
+        self, was: Path, at: Path, name: str, old: SparkType, new: SparkType
+    ) -> Iterator[ColumnChange]:
         yield from self.types((*was, name), (*at, name), old, new)
 
 
@@ -190,9 +192,9 @@ def _inside(spark_type: SparkType | None, path: Path) -> SparkType | None:
             case Struct(fields):
                 fold = name.casefold()
                 spark_type = next((each.type for each in fields if each.name.casefold() == fold), None)
-            case Array(element) if name == "element":
+            case SparkArray(element) if name == "element":
                 spark_type = element
-            case Map(value, key=key) if name in ("key", "value"):
+            case SparkMap(value, key=key) if name in ("key", "value"):
                 spark_type = key if name == "key" else value
             case _:
                 return None
@@ -223,11 +225,11 @@ def _sql(spark_type: SparkType) -> Iterator[str]:
             yield _SQL_NAMES.get(name, name)
         case Decimal(precision, scale):
             yield f"decimal({precision},{scale})"
-        case Array(element):
+        case SparkArray(element):
             yield "array<"
             yield from _sql(element)
             yield ">"
-        case Map(value, key=key):
+        case SparkMap(value, key=key):
             yield "map<"
             yield from _sql(key)
             yield ","

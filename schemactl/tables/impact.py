@@ -9,14 +9,14 @@ from functools import partial
 
 from schemactl.codegen.former_names import Path, former_names
 from schemactl.codegen.spark_type import UnsupportedBySpark
-from schemactl.codegen.struct import Options
+from schemactl.codegen.struct import StructOptions
 from schemactl.codegen.topic_struct import is_record, struct_of
 from schemactl.errors import InvalidSchema
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.model import Generate, Release, SchemaInfo
-from schemactl.tables.changes import Change, Past, changes
+from schemactl.tables.changes import ColumnChange, Past, changes
 from schemactl.tables.messages import summary
 
 
@@ -29,7 +29,7 @@ class Impact:
         refusal: why Spark has no columns for the new schema; "" if it has.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ColumnChange, ...] = ()
     refusal: str = ""
 
     @property
@@ -60,7 +60,7 @@ def impact(
         generate: for which Spark.
         release: whose Avro reads the definitions.
     """
-    options = Options(generate.spark, as_decoded=True)
+    options = StructOptions(generate.spark, as_decoded=True)
     try:
         before = struct_of(old, options, release)
         if before is None:
@@ -78,7 +78,7 @@ def impact(
         return None
 
 
-def _past(old: SchemaInfo, older: Sequence[SchemaInfo], options: Options, release: Release) -> Past:
+def _past(old: SchemaInfo, older: Sequence[SchemaInfo], options: StructOptions, release: Release) -> Past:
     structs = []
     for each in older:
         with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
@@ -95,7 +95,7 @@ class Pointers:
         self._parts: dict[str, avro.Schema | None] = {}
         if both := pair_of(info):
             self._parts = {"key": _schema(both.key, release), "value": _schema(both.value, release)}
-        self._is_record = self._parts == {} and is_record(info, Options(), release)
+        self._is_record = self._parts == {} and is_record(info, StructOptions(), release)
         self._schema = None if self._parts else _schema(info, release)
         # By the identity of a record: of its fields the number by the name.
         self._numbers: dict[int, dict[str, int]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemactl.tables.changes import Change, Effect
+from schemactl.tables.changes import ColumnChange, Effect
 
 _READ_AS = frozenset(frozenset(pair) for pair in (("string", "binary"), ("timestamp", "timestamp_ntz")))
 """What Spark reads from Parquet files of the other type, value by value, and no Delta table widens to."""
@@ -25,12 +25,12 @@ ADVICE: dict[Effect, str] = {
 _PARQUET = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
 
 
-def summary(changes: Sequence[Change]) -> str:
+def summary(changes: Sequence[ColumnChange]) -> str:
     """Return what happens in a few words, the worst first."""
     return ", ".join(effects(changes)) or "nothing"
 
 
-def effects(changes: Sequence[Change]) -> tuple[Effect, ...]:
+def effects(changes: Sequence[ColumnChange]) -> tuple[Effect, ...]:
     """Return what happens, each once, the worst first."""
     there = {change.effect for change in changes}
     return tuple(effect for effect in ADVICE if effect in there)
@@ -41,7 +41,7 @@ def effects_on(topic: str, lines: Sequence[str]) -> str:
     return "\n".join([f"Tables fed by {topic}:", *lines])
 
 
-def sentence(change: Change) -> str:
+def sentence(change: ColumnChange) -> str:
     """Return what becomes of one column, in a line."""
     column = change.column
     match change.effect:
@@ -69,7 +69,7 @@ def sentence(change: Change) -> str:
             return f"{turned}. Rewrite these tables: Spark fails on the old files or reads wrong values."
 
 
-def advice(changes: Sequence[Change]) -> str:
+def advice(changes: Sequence[ColumnChange]) -> str:
     """Return what the owner of a table is to do about the changes."""
     asked = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
     return f"{_PARQUET}; {'; '.join(asked)}." if asked else ""

@@ -20,7 +20,7 @@ from schemactl.codec import schema as codec_schema
 from schemactl.codec.avro_definition import parse as codec_parse
 from schemactl.codegen import spark_type
 from schemactl.codegen.spark_type import SparkType, UnsupportedBySpark
-from schemactl.codegen.struct import Options, convert
+from schemactl.codegen.struct import StructOptions, convert
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro.parse import parse, parse_for_spark
 from schemactl.formats.avro.text import InvalidAvro
@@ -32,16 +32,16 @@ CORPUS = Path(__file__).parent.parent / "corpus" / "spark_types_public.jsonl.gz"
 CASES: list[dict[str, Any]] = [json.loads(line) for line in gzip.decompress(CORPUS.read_bytes()).splitlines()]
 
 
-def options_of(case: dict[str, Any], spark: str) -> Options:
+def options_of(case: dict[str, Any], spark: str) -> StructOptions:
     given = case.get("options", {})
-    return Options(
+    return StructOptions(
         spark=spark,
         recursive_field_max_depth=given.get("recursiveFieldMaxDepth", -1),
         stable_union_identifiers=given.get("enableStableIdentifiersForUnionType", False),
     )
 
 
-def answer(definition: Any, options: Options) -> tuple[Any, bool] | tuple[str, str | None]:
+def answer(definition: Any, options: StructOptions) -> tuple[Any, bool] | tuple[str, str | None]:
     """A definition's type as JSON, and whether it is nullable; or the exception and condition that Spark throws."""
     try:
         made = convert(parse_for_spark(json.dumps(definition), options.release), options)
@@ -84,26 +84,26 @@ UP = {"name": "f", "type": "int", "default": "none", "order": "up"}
     ],
 )
 def test_what_the_avro_of_spark_rejects_is_rejected_in_its_order(definition: Any, error: str) -> None:
-    assert answer(definition, Options()) == (error, None)
+    assert answer(definition, StructOptions()) == (error, None)
 
 
 def test_before_spark_4_1_a_record_is_known_from_its_name_on() -> None:
     outer = {"type": "record", "name": "Outer", "fields": [{"name": "in", "type": OTHER}]}
     schema = parse_for_spark(json.dumps(outer), (4, 0))
-    found = convert(schema, Options(spark="4.0", recursive_field_max_depth=1))
-    inner = spark_type.Struct((spark_type.Field("in", spark_type.Struct(()), nullable=False),))
+    found = convert(schema, StructOptions(spark="4.0", recursive_field_max_depth=1))
+    inner = spark_type.Struct((spark_type.SparkField("in", spark_type.Struct(()), nullable=False),))
     assert found.type == inner
 
 
 def test_spark_has_times_from_4_1_on() -> None:
     definition = {"type": "long", "spark.sql.catalyst.type": "time"}
-    assert answer(definition, Options(spark="4.1"))[0] == "time(6)"
-    assert answer(definition, Options(spark="4.0"))[0] == "ParseException"
+    assert answer(definition, StructOptions(spark="4.1"))[0] == "time(6)"
+    assert answer(definition, StructOptions(spark="4.0"))[0] == "ParseException"
 
 
 def converted(definition: Any) -> SparkType:
     """The type of Spark 4.1."""
-    return convert(parse_for_spark(json.dumps(definition), (4, 1)), Options()).type
+    return convert(parse_for_spark(json.dumps(definition), (4, 1)), StructOptions()).type
 
 
 @pytest.mark.parametrize(
@@ -219,19 +219,19 @@ NOTE = "spark.sql.catalyst.type"
 def test_what_spark_has_no_type_for_is_rejected_by_its_exception_and_condition(
     definition: Any, error: str, condition: str | None
 ) -> None:
-    assert answer(definition, Options()) == (error, condition)
+    assert answer(definition, StructOptions()) == (error, condition)
 
 
 def test_nanoseconds_are_bigint_where_the_package_says_so() -> None:
     schema = parse('{"type": "long", "logicalType": "timestamp-nanos"}', Release.R4_0)
-    assert convert(schema, Options(spark="4.3", as_decoded=True)).type == spark_type.LONG
+    assert convert(schema, StructOptions(spark="4.3", as_decoded=True)).type == spark_type.LONG
 
 
 @pytest.mark.parametrize("spark", ["4.1", "4.3"])
 def test_a_package_has_the_number_whatever_type_spark_noted_beside_it(spark: str) -> None:
     for kind, noted in (("int", "interval month"), ("long", "interval day to second"), ("long", "nonsense")):
         text = json.dumps({"type": kind, "spark.sql.catalyst.type": noted})
-        made = convert(parse(text, Release.R4_0), Options(spark=spark, as_decoded=True)).type
+        made = convert(parse(text, Release.R4_0), StructOptions(spark=spark, as_decoded=True)).type
         assert made == (spark_type.INTEGER if kind == "int" else spark_type.LONG)
         columns = Codec([Version(0, Definition("AVRO", text))]).columns
         assert columns.field("value").type == (pa.int32() if kind == "int" else pa.int64())
@@ -239,6 +239,6 @@ def test_a_package_has_the_number_whatever_type_spark_noted_beside_it(spark: str
 
 def test_a_spark_release_that_is_none_is_refused() -> None:
     with pytest.raises(SchemactlError, match="not a Spark release"):
-        _ = Options(spark="four").release
+        _ = StructOptions(spark="four").release
     with pytest.raises(SchemactlError, match=r"Spark 3\.5 is older than the supported releases"):
-        _ = Options(spark="3.5").release
+        _ = StructOptions(spark="3.5").release

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import Options as CodecOptions
 from schemactl.codegen.former_names import former_names
-from schemactl.codegen.struct import Options
+from schemactl.codegen.struct import StructOptions
 from schemactl.codegen.topic_struct import struct_of
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import Release, SchemaInfo, SchemaType
@@ -45,11 +45,11 @@ def by_case(spark: SparkSession) -> Iterator[SparkSession]:
 def test_a_record_with_a_column_of_decoding_is_one_column(name: str) -> None:
     assert codec(definition("id", name)).columns.names == ["value"]
     info = SchemaInfo(type=SchemaType.AVRO, schema=definition("id", name, id=["was"]).encode())
-    struct = struct_of(info, Options(), Release.R4_0)
+    struct = struct_of(info, StructOptions(), Release.R4_0)
     assert struct is not None
     assert [field.name for field in struct.fields] == ["value"]
     old = SchemaInfo(type=SchemaType.AVRO, schema=definition("was", name).encode())
-    assert former_names(info, [old], Options(), Release.R4_0) == {("value", "id"): ("was",)}
+    assert former_names(info, [old], StructOptions(), Release.R4_0) == {("value", "id"): ("was",)}
 
 
 def test_a_field_that_has_no_column_does_not_count() -> None:
@@ -61,7 +61,7 @@ def test_a_field_that_has_no_column_does_not_count() -> None:
     for info in (click, avro):
         one = Definition(info.type.name, info.schema.decode())
         read = Codec([Version(0, one)], options=CodecOptions(recursion_depth=1))
-        struct = struct_of(info, Options(recursive_field_max_depth=1), Release.R4_0)
+        struct = struct_of(info, StructOptions(recursive_field_max_depth=1), Release.R4_0)
         assert struct is not None
         assert [field.name for field in struct.fields] == read.columns.names == ["id"]
 
@@ -119,7 +119,7 @@ def test_fields_that_differ_in_case_are_columns_where_spark_can(by_case: SparkSe
 def test_tables_tell_them_apart(by_case: SparkSession) -> None:  # noqa: ARG001
     def struct(*names: str) -> Any:
         info = SchemaInfo(type=SchemaType.AVRO, schema=definition(*names).encode())
-        return struct_of(info, Options(), Release.R4_0)
+        return struct_of(info, StructOptions(), Release.R4_0)
 
     assert not changes(struct("id", "ID"), struct("ID", "id"), {})
     assert [change.effect for change in changes(struct("id"), struct("id", "ID"), {})] == ["added column"]

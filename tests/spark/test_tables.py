@@ -19,7 +19,7 @@ from pyspark.sql import types as spark_types
 
 from schemactl.codegen import spark_type as types
 from schemactl.codegen.spark_type import SparkType, to_json
-from schemactl.codegen.struct import Options
+from schemactl.codegen.struct import StructOptions
 from schemactl.codegen.topic_struct import struct_of
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import widens
@@ -85,8 +85,13 @@ def write_with_arrow(spark: SparkSession, rows: list[Any], schema: spark_types.S
 
 def everywhere(of: SparkType) -> list[SparkType]:
     """The type as a column, in a struct, in an array of structs, and in a map."""
-    inner = types.Struct((types.Field("x", of, nullable=True),))
-    return [of, inner, types.Array(inner, contains_null=True), types.Map(of, value_contains_null=True)]
+    inner = types.Struct((types.SparkField("x", of, nullable=True),))
+    return [
+        of,
+        inner,
+        types.SparkArray(inner, contains_null=True),
+        types.SparkMap(of, value_contains_null=True),
+    ]
 
 
 def filled(value: Any) -> tuple[Any, ...]:
@@ -181,7 +186,7 @@ def order(*fields: Any) -> SchemaInfo:
 
 def columns(info: SchemaInfo) -> spark_types.StructType:
     """The StructType of its messages."""
-    found = struct_of(info, Options(), Release.R4_0)
+    found = struct_of(info, StructOptions(), Release.R4_0)
     assert found is not None
     schema: spark_types.StructType = spark_type(found)
     return schema

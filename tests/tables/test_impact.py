@@ -14,8 +14,8 @@ from property_runs import EXAMPLES
 from schemactl.codegen import spark_type as types
 from schemactl.codegen import struct
 from schemactl.codegen.former_names import former_names
-from schemactl.codegen.spark_type import Array, Decimal, Field, Map, SparkType, Struct
-from schemactl.codegen.struct import Options
+from schemactl.codegen.spark_type import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+from schemactl.codegen.struct import StructOptions
 from schemactl.formats import key_value
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
@@ -87,7 +87,7 @@ def test_widening_is_an_order() -> None:
 
 def structs_of(of: st.SearchStrategy[Any]) -> st.SearchStrategy[Struct]:
     fields = st.lists(
-        st.builds(Field, st.sampled_from("abcd"), of, st.booleans()),
+        st.builds(SparkField, st.sampled_from("abcd"), of, st.booleans()),
         max_size=4,
         unique_by=lambda each: each.name,
     )
@@ -95,7 +95,7 @@ def structs_of(of: st.SearchStrategy[Any]) -> st.SearchStrategy[Struct]:
 
 
 def containers(of: st.SearchStrategy[Any]) -> st.SearchStrategy[SparkType]:
-    return st.builds(Array, of, st.booleans()) | st.builds(Map, of, st.booleans()) | structs_of(of)
+    return st.builds(SparkArray, of, st.booleans()) | st.builds(SparkMap, of, st.booleans()) | structs_of(of)
 
 
 STRUCTS = structs_of(st.recursive(st.sampled_from(ATOMS), containers, max_leaves=6))
@@ -150,7 +150,7 @@ def test_a_renamed_field_is_followed_into_what_it_holds() -> None:
 
 
 def names(reader: SchemaInfo, *older: SchemaInfo) -> dict[str, tuple[str, ...]]:
-    found = former_names(reader, older, Options(), Release.R4_0)
+    found = former_names(reader, older, StructOptions(), Release.R4_0)
     return {".".join(path): each for path, each in found.items()}
 
 
