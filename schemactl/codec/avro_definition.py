@@ -82,8 +82,7 @@ def parse(text: str) -> Schema:
 def json_of(text: str) -> Any:
     """Return the JSON in a definition's text, which may have comments before its end, as Java's parser has it.
 
-    Raises:
-        InvalidDefinition: it is not JSON.
+    Raises InvalidDefinition: it is not JSON.
     """
     plain = without_comments(text)
     start = len(plain) - len(plain.lstrip())

@@ -63,8 +63,7 @@ def default_storage(
 ) -> Any:
     """Return the storage form of a field's default, or the one in Python's own types, as Java makes it: written as binary, then read.
 
-    Raises:
-        InvalidDefinition: it is no default for that schema; BadDefault where Java takes it all the same.
+    Raises InvalidDefinition: it is no default for that schema; BadDefault where Java takes it all the same.
     """
     read = reader(resolver.resolve(schema, schema), shape, options, as_python=as_python)
     return _default(read, schema, value)

@@ -43,11 +43,7 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def binaries(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
-    """Payloads or keys, however they came.
-
-    Raises:
-        pa.ArrowCapacityError: they are more than one array holds.
-    """
+    """Payloads or keys, however they came. Raises pa.ArrowCapacityError: they are more than one array holds."""
     whole = one_array(values)
     if pa.types.is_large_binary(whole.type) or pa.types.is_large_string(whole.type):
         return narrowed(whole)

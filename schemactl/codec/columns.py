@@ -118,8 +118,7 @@ Shape = Leaf | Group | Repeated | Choice
 def shape_of(schema: Schema, options: Options) -> Shape:
     """Return the columns for values of `schema`.
 
-    Raises:
-        InvalidDefinition: Spark has no type for it: recursion without a depth, a decimal of more than 38 digits.
+    Raises InvalidDefinition: Spark has no type for it: recursion without a depth, a decimal of more than 38 digits.
     """
     shape = _ColumnShaper(options).shape(schema, {})
     # The outermost record is never cut: its depth is 0.

@@ -194,8 +194,7 @@ class ShapeWriter(ABC, Generic[Piece]):
 def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
     """Return the number as its last digit counts it.
 
-    Raises:
-        Unwritable: it is not finite, or has more digits than the type holds, before the point or behind.
+    Raises Unwritable: it is not finite, or has more digits than the type holds, before the point or behind.
     """
     if not value.is_finite():
         raise Unwritable(f"{value} is no decimal")

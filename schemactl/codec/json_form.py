@@ -45,8 +45,7 @@ def json_rows(
 
     Numbers stand for dates (days) and times (microseconds), and a map is a list of its pairs, sorted by key.
 
-    Raises:
-        CodecUnavailable, InvalidDefinition: as `Codec.decode_batch`.
+    Raises CodecUnavailable, InvalidDefinition: as `Codec.decode_batch`.
     """
     versions = pa.array([version] * len(payloads), pa.int64())
     own_keys = None if keys is None else pa.array(keys, pa.binary())

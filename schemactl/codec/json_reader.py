@@ -37,8 +37,7 @@ def reader(shape: Shape, options: Options, *, as_python: bool) -> Callable[[byte
 
     The function raises Unreadable.
 
-    Raises:
-        InvalidDefinition: a default is to be applied, and is none.
+    Raises InvalidDefinition: a default is to be applied, and is none.
     """
     convert = _Reader(options, as_python=as_python).convert(shape)
     decoder = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=_constant)

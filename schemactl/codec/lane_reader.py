@@ -45,17 +45,15 @@ Default = Callable[[Lanes, Ints], Seen]
 
 
 class RecordSteps(NamedTuple):
-    """A record as its fields.
+    """A record as its fields; both may be added to while the rest is compiled.
 
     Attributes:
         steps: in the writer's order, with the reader's field each goes to (None: passed over).
         defaults: the reader's own fields, but for those that are blank.
-        signatures: of the steps, see `lane_schedule.signature`.
     """
 
     steps: list[tuple[Read, str | None]]
     defaults: dict[str, Default]
-    signatures: tuple[Hashable, ...]
 
 
 class Program(NamedTuple):
@@ -66,23 +64,25 @@ class Program(NamedTuple):
         read: goes through a message.
         pool: the defaults of the reader's own fields, in binary form: they are read like what was written.
         record: what `read` does, field by field, where a record becomes a record.
+        signatures: of the steps of `record`, see `lane_schedule.signature`.
     """
 
     shape: Shape
     read: Read
     pool: bytes
     record: RecordSteps | None = None
+    signatures: tuple[Hashable, ...] = ()
 
 
 def compile_lanes(action: resolver.Action, shape: Shape, options: Options) -> Program:
     """Return the program that reads what `action` says into `shape`."""
     compiler = _LaneCompiler(options)
-    if isinstance(action, resolver.RecordAdjust) and isinstance(shape, Group):
-        steps, defaults = compiler.fields(action, shape)
-        record = RecordSteps(steps, defaults, tuple(signature(step) for step in action.steps))
-        return Program(shape, _record(steps, defaults, shape), bytes(compiler.pool), record)
     read = compiler.read(action, shape)
-    return Program(shape, read, bytes(compiler.pool))
+    program = Program(shape, read, bytes(compiler.pool))
+    if isinstance(action, resolver.RecordAdjust) and isinstance(shape, Group):
+        signatures = tuple(map(signature, action.steps))
+        return program._replace(record=compiler.record(action, shape), signatures=signatures)
+    return program
 
 
 def decode_lanes(
@@ -122,7 +122,7 @@ def _read_records(lanes: Lanes, shape: Group, programs: Sequence[tuple[Program, 
     records = [(program.record, rows) for program, rows in programs if program.record]
     rows_of: dict[tuple[int, ...], Ints] = {}
     pools = np.cumsum([lanes.pool_start, *(len(program.pool) for program, _ in programs)])
-    for writers, place in schedule(tuple(record.signatures for record, _ in records)):
+    for writers, place in schedule(tuple(program.signatures for program, _ in programs)):
         read, name = records[writers[0]][0].steps[place]
         lanes.pool_start = int(pools[writers[0]])
         rows = _rows_of(writers, records, rows_of, lanes)
@@ -159,7 +159,7 @@ def _rows_of(
 class _LaneCompiler:
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._unkept: dict[tuple[int, bool], tuple[resolver.RecordAdjust, Read]] = {}
+        self._records: dict[tuple[int, int, bool], tuple[resolver.RecordAdjust, RecordSteps]] = {}
         self.pool = bytearray()
 
     def read(self, action: resolver.Action, shape: Shape | None, *, jump: bool = False) -> Read:
@@ -173,10 +173,8 @@ class _LaneCompiler:
                 return _symbols(action)
             case (resolver.Container(), Repeated() | None):
                 return self._items(action, shape, jump=jump)
-            case (resolver.RecordAdjust(), Group()):
-                return _record(*self.fields(action, shape), shape)
-            case (resolver.RecordAdjust(), None):
-                return self._unkept_record(action, jump=jump)
+            case (resolver.RecordAdjust(), Group() | None):
+                return _record(self.record(action, shape, jump=jump), shape)
             case (resolver.WriterUnion(), _):
                 return _union([self._branch(branch, shape, jump=jump) for branch in action.branches], shape)
             case (resolver.ReaderUnion(), Choice() | None):
@@ -209,29 +207,23 @@ class _LaneCompiler:
 
         return lists(entry, entry_size(action.writer.values), shape, jump=jump)
 
-    def _unkept_record(self, action: resolver.RecordAdjust, *, jump: bool) -> Read:
-        if (id(action), jump) not in self._unkept:
-            steps: list[tuple[Read, str | None]] = []
+    def record(
+        self, action: resolver.RecordAdjust, shape: Group | None, *, jump: bool = False
+    ) -> RecordSteps:
+        """How a record is read. Each once: where it has no column, it may hold itself."""
+        place = (id(action), id(shape), jump)
+        if place not in self._records:
+            record = RecordSteps([], {})
             # The action is kept so that no other gets its id.
-            self._unkept[id(action), jump] = (action, _record(steps, {}, None))
-            steps += [
-                (self.read(step.action, None, jump=jump or step.is_skipped), None) for step in action.steps
-            ]
-        return self._unkept[id(action), jump][1]
-
-    def fields(
-        self, action: resolver.RecordAdjust, shape: Group
-    ) -> tuple[list[tuple[Read, str | None]], dict[str, Default]]:
-        """How a record is read, see RecordSteps."""
-        steps: list[tuple[Read, str | None]] = []
-        for step in action.steps:
-            read = self.read(step.action, shape.fields.get(step.name), jump=step.is_skipped)
-            steps.append((read, step.name if step.name in shape.fields else None))
-        defaults: dict[str, Default] = {}
-        for part in action.defaults:
-            if part.name in shape.fields and (default := self._default(part, shape.fields[part.name])):
-                defaults[part.name] = default
-        return steps, defaults
+            self._records[place] = (action, record)
+            fields = {} if shape is None else shape.fields
+            for step in action.steps:
+                read = self.read(step.action, fields.get(step.name), jump=jump or step.is_skipped)
+                record.steps.append((read, step.name if step.name in fields else None))
+            for part in action.defaults:
+                if part.name in fields and (default := self._default(part, fields[part.name])):
+                    record.defaults[part.name] = default
+        return self._records[place][1]
 
     def _default(self, part: RecordField, shape: Shape) -> Default | None:
         """Return what is seen of a field's default; None: what is seen where nothing is."""
@@ -298,10 +290,8 @@ def _is_blank(value: Any, shape: Shape) -> bool:
     return False
 
 
-def _record(
-    steps: Sequence[tuple[Read, str | None]], defaults: dict[str, Default], shape: Group | None
-) -> Read:
-    """Read a record (see RecordSteps); steps may be added later."""
+def _record(record: RecordSteps, shape: Group | None) -> Read:
+    """Read a record."""
     depth = 0
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
@@ -312,13 +302,13 @@ def _record(
         seen: dict[str, Seen] = {}
         depth += 1
         try:
-            for step, name in steps:
+            for step, name in record.steps:
                 part, at = step(lanes, at, rows)
                 if name is not None:
                     seen[name] = part
         finally:
             depth -= 1
-        for name, default in defaults.items():
+        for name, default in record.defaults.items():
             seen[name] = default(lanes, rows)
         fields = {} if shape is None else shape.fields
         return [seen[name] if name in seen else blank(part, len(rows)) for name, part in fields.items()], at

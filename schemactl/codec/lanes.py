@@ -58,8 +58,7 @@ class Lanes:
     def __init__(self, payloads: pa.BinaryArray, pool: bytes = b"") -> None:
         """Hold `payloads`, null ones as if they were empty, and the bytes of `pool`.
 
-        Raises:
-            pa.ArrowCapacityError: together they are more than one array holds.
+        Raises pa.ArrowCapacityError: together they are more than one array holds.
         """
         count = self.count = len(payloads)
         offsets = np.frombuffer(payloads.buffers()[1], np.int32)[
@@ -197,8 +196,7 @@ class Lanes:
     def binary(self, spans: Ints) -> pa.BinaryArray:
         """Return the bytes of each span: a start and a stop.
 
-        Raises:
-            pa.ArrowCapacityError: of this batch more has been asked for than one array holds.
+        Raises pa.ArrowCapacityError: of this batch more has been asked for than one array holds.
         """
         count = len(spans)
         if count == 0:
@@ -249,11 +247,7 @@ class Lanes:
 
 
 def take_or_null(values: pa.Array, index: Ints, *, nulls: Mask | None = None) -> pa.Array:
-    """`values` at `index`, null where `nulls`.
-
-    Raises:
-        pa.ArrowCapacityError: there is more than one array holds.
-    """
+    """`values` at `index`, null where `nulls`. Raises pa.ArrowCapacityError: there is more than one array holds."""
     try:
         return values.take(pa.array(index, mask=nulls))
     except pa.ArrowInvalid as error:
@@ -261,11 +255,7 @@ def take_or_null(values: pa.Array, index: Ints, *, nulls: Mask | None = None) ->
 
 
 def joined(parts: Sequence[pa.Array]) -> pa.Array:
-    """One array.
-
-    Raises:
-        pa.ArrowCapacityError: there is more than one array holds.
-    """
+    """One array. Raises pa.ArrowCapacityError: there is more than one array holds."""
     try:
         return parts[0] if len(parts) == 1 else pa.concat_arrays(list(parts))
     except pa.ArrowInvalid as error:
@@ -275,8 +265,7 @@ def joined(parts: Sequence[pa.Array]) -> pa.Array:
 def narrowed(values: pa.Array) -> pa.BinaryArray:
     """Large binaries or strings as binary; nothing but offsets is copied. Arrow's cast refuses slices far into an array.
 
-    Raises:
-        pa.ArrowCapacityError: they are more than one array holds.
+    Raises pa.ArrowCapacityError: they are more than one array holds.
     """
     if not len(values):
         return pa.array([], pa.binary())
@@ -313,8 +302,7 @@ def sized(data: Any, size: int) -> pa.BinaryArray:
 def binary(ends: Ints, data: Any) -> pa.BinaryArray:
     """Return the bytes of `data`, in elements that end where `ends` says.
 
-    Raises:
-        pa.ArrowCapacityError: there are more than one array holds (2 GiB).
+    Raises pa.ArrowCapacityError: there are more than one array holds (2 GiB).
     """
     if len(ends) and ends[-1] > MAX_ARRAY_BYTES:
         raise pa.ArrowCapacityError(f"{ends[-1]} bytes do not fit one array")

@@ -291,9 +291,9 @@ def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
     """Return the column with nulls at `rows`: a rejected row shows none of its halves."""
     if not rows:
         return column
-    absent = np.zeros(len(column), bool)
+    absent: Mask = np.zeros(len(column), bool)
     absent[list(rows)] = True
-    return take_or_null(column, np.arange(len(column)), nulls=absent)
+    return _masked(column, absent)
 
 
 def _join_pair(key: bytes | None, value: bytes | None) -> bytes:
@@ -316,8 +316,7 @@ def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
 def _split_pair(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, bytes | None]:
     """Return the halves of a payload.
 
-    Raises:
-        Unreadable: a length is missing or says more than is there; `strict`: something follows the value.
+    Raises Unreadable: a length is missing or says more than is there; `strict`: something follows the value.
     """
     halves: list[bytes | None] = []
     at = 0

@@ -56,7 +56,7 @@ def column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool
 
     Raises:
         CodecUnavailable: there is no codec for the type.
-        InvalidDefinition: Spark and Arrow have no type for the schema.
+        InvalidDefinition: the definition cannot be used, or Spark and Arrow have no type for it.
     """
     with _bounded_depth():
         return _type_of(schema).column(schema, options)
@@ -65,9 +65,7 @@ def column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool
 def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Return how payloads of `writer` become values of `reader`. Between different schema types nothing can be read.
 
-    Raises:
-        CodecUnavailable: there is no codec for the type.
-        InvalidDefinition: a definition cannot be used.
+    Raises as `column_type`.
     """
     of_type = _type_of(reader)
     with _bounded_depth():
@@ -78,12 +76,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
 
 
 def writing(writer: Definition, options: Options) -> PayloadWriter:
-    """Return how values of `writer` are written.
-
-    Raises:
-        CodecUnavailable: there is no codec for the type.
-        InvalidDefinition: the definition cannot be used.
-    """
+    """Return how values of `writer` are written. Raises as `column_type`."""
     with _bounded_depth():
         return _type_of(writer).writing(writer, options)
 

@@ -85,8 +85,7 @@ def read_together(
 
     Every reading has a program. Rows that are no reading's mean nothing.
 
-    Raises:
-        pa.ArrowCapacityError: the values do not fit into one array.
+    Raises pa.ArrowCapacityError: the values do not fit into one array.
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
         return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings, inside)

@@ -114,8 +114,7 @@ Action = Promote | ErrorAction | EnumAdjust | Container | RecordAdjust | WriterU
 def resolve(writer: Schema, reader: Schema) -> Action:
     """Return what makes a value of `reader` of each value of `writer`. Actions of recursive types are cyclic.
 
-    Raises:
-        InvalidDefinition: the reader's aliases give two of the writer's fields one name.
+    Raises InvalidDefinition: the reader's aliases give two of the writer's fields one name.
     """
     return _Resolver().resolve(_apply_aliases(writer, reader), reader)
 
@@ -318,8 +317,7 @@ class _Renamer:
     def check_defaults(self) -> None:
         """Refuses what Java refuses: a default of the writer's that names a field by the name it had.
 
-        Raises:
-            InvalidDefinition: there is one.
+        Raises InvalidDefinition: there is one.
         """
         for record in self._records.values():
             for part in record.fields:

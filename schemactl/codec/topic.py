@@ -60,8 +60,7 @@ class Codec:
             options: of reading and writing.
             numbers: whose numbers the versions have; None: Git's. A message of another number is rejected, whatever Git has there.
 
-        Raises:
-            InvalidDefinition: there is no version, and no reader.
+        Raises InvalidDefinition: there is no version, and no reader.
         """
         self.versions = tuple(sorted(versions, key=lambda version: version.number))
         if not self.versions and (reader is None or numbers is None):
@@ -121,8 +120,7 @@ class Codec:
         Asked for the version that wrote a message, it gives the value as its producer saw it, every field by its own name,
         as a Pulsar consumer with AUTO_CONSUME does.
 
-        Raises:
-            UnknownVersion: the codec has no such version.
+        Raises UnknownVersion: the codec has no such version.
         """
         if version not in self._read_as:
             self._read_as[version] = self._reading(version, self.options)
@@ -163,8 +161,7 @@ class Codec:
     def number_written(self, version: int | None = None) -> int | None:
         """Return the number that the messages of `encode_one` and its like carry; None: the reader's schema is that of no version.
 
-        Raises:
-            UnknownVersion: the codec has no such version, or the target whose numbers it has has none for the reader's schema.
+        Raises UnknownVersion: the codec has no such version, or the target whose numbers it has has none for the reader's schema.
         """
         if version is not None:
             self._schema(version)

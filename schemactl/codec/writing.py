@@ -34,8 +34,7 @@ class PayloadWriter:
         `inside` names what the values are part of, for the reasons. Values of another type than `type` are written one
         by one, if they can be at all.
 
-        Raises:
-            pa.ArrowCapacityError: the bytes are more than one array holds.
+        Raises pa.ArrowCapacityError: the bytes are more than one array holds.
         """
         values = adapted(values, self.type)
         if self.lanes is None or values.type != self.type:
