@@ -19,7 +19,15 @@ _WITH_PAGE = ("GET", "HEAD", "POST")
 """Other methods get an error page's status alone."""
 
 
-class RestError(Exception):
+class Rejection(Exception):
+    """A request that is not done, with its response."""
+
+    def response(self, request: Request) -> Response:
+        """Return what the client gets."""
+        raise NotImplementedError
+
+
+class RestError(Rejection):
     """A response with `status` and a JSON reason (RestException)."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -27,31 +35,64 @@ class RestError(Exception):
         self.status = status
         self.reason = reason
 
-
-class BadRequest(Exception):
-    """A body that the endpoint cannot read; Jersey answers with Jackson's message."""
-
-
-class NoBody(Exception):
-    """A request without the body that its endpoint needs."""
+    def response(self, request: Request) -> Response:
+        """Return Pulsar's ErrorData."""
+        del request
+        return ok({"reason": self.reason}, self.status)
 
 
-class Unexpected(Exception):
-    """A Java exception that nobody catches, with its message ("" where it has none) and its class."""
+class Unexpected(RestError):
+    """What RestException makes of a Java exception that nobody catches; the stack trace ends after its first line.
+
+    Args:
+        message: the exception's, "" where it has none.
+        exception: its class.
+    """
 
     def __init__(self, message: str, exception: str = "java.lang.RuntimeException") -> None:
+        thrown = f"{exception}: {message}" if message else exception
+        head = "\n --- An unexpected error occurred in the server ---\n\n"
+        super().__init__(500, f"{head}Message: {message or 'null'}\n\nStacktrace:\n\n{thrown}\n")
+
+
+class BadRequest(Rejection):
+    """A body that the endpoint cannot read; Jersey answers with Jackson's message."""
+
+    def __init__(self, message: str, media: str = "text/plain") -> None:
         super().__init__(message)
-        self.message = message
-        self.exception = exception
+        self.media = media
+
+    def response(self, request: Request) -> Response:
+        """Return the message, without the character set that Starlette would add."""
+        del request
+        return Response(str(self).encode(errors="replace"), 400, {"Content-Type": self.media})
 
 
-class ErrorPage(Exception):
+class ErrorPage(Rejection):
     """A response with `status` and one of Jetty's pages, or their JSON if the request asks for it."""
 
-    def __init__(self, status: int, message: str = "") -> None:
+    def __init__(self, status: int, message: str = "", headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message or HTTPStatus(status).phrase
+        self.headers = headers or {}
+
+    def response(self, request: Request) -> Response:
+        """Return HTML, or JSON where the client prefers that; an empty body where it would be too long."""
+        path = request.scope["path"]
+        if _first_accepted(request) == JSON:
+            media, content = JSON, _json_page(path, self.status, self.message).encode(errors="replace")
+        else:
+            media = "text/html;charset=iso-8859-1"
+            content = _html_page(path, self.status, self.message).encode("iso-8859-1", errors="replace")
+        if request.method not in _WITH_PAGE or len(content) > _LONGEST_PAGE_BYTES:
+            return Response(status_code=self.status, headers=self.headers)
+        headers = {
+            "Cache-Control": "must-revalidate,no-cache,no-store",
+            "Content-Type": media,
+            **self.headers,
+        }
+        return Response(content, self.status, headers)
 
 
 def ok(value: Any, status: int = 200) -> Response:
@@ -61,55 +102,14 @@ def ok(value: Any, status: int = 200) -> Response:
     return Response(text.encode(errors="replace"), status, media_type=JSON)
 
 
-def plain(text: str, status: int = 200) -> Response:
+def plain(text: str) -> Response:
     """Return a bare text under the content type JSON, as Pulsar does."""
-    return Response(text, status, media_type=JSON)
+    return Response(text, media_type=JSON)
 
 
 def nothing(status: int = 204) -> Response:
     """Return a status without a body."""
     return Response(status_code=status)
-
-
-def refused(status: int, reason: str) -> Response:
-    """Return Pulsar's ErrorData."""
-    return ok({"reason": reason}, status)
-
-
-def unexpected(no: Unexpected) -> Response:
-    """Return what RestException makes of a Java exception; the stack trace ends after its first line."""
-    thrown = f"{no.exception}: {no.message}" if no.message else no.exception
-    head = "\n --- An unexpected error occurred in the server ---\n\n"
-    return refused(500, f"{head}Message: {no.message or 'null'}\n\nStacktrace:\n\n{thrown}\n")
-
-
-def bad_request(text: str) -> Response:
-    """Return Jersey's response to a body that Jackson cannot read."""
-    response = Response(text.encode(errors="replace"), 400)
-    # Set by itself: Starlette would add a character set.
-    response.headers["Content-Type"] = "text/plain"
-    return response
-
-
-def error_page(
-    request: Request, status: int, message: str, headers: dict[str, str] | None = None
-) -> Response:
-    """Return Jetty's error page: HTML, or JSON where the client prefers that; empty where it would be too long."""
-    path = request.scope["path"]
-    if request.method not in _WITH_PAGE:
-        return Response(status_code=status, headers=headers)
-    if _first_accepted(request) == JSON:
-        media, content = JSON, _json_page(path, status, message).encode(errors="replace")
-    else:
-        media = "text/html;charset=iso-8859-1"
-        content = _html_page(path, status, message).encode("iso-8859-1", errors="replace")
-    if len(content) > _LONGEST_PAGE_BYTES:
-        return Response(status_code=status, headers=headers)
-    response = Response(
-        content, status, headers={"Cache-Control": "must-revalidate,no-cache,no-store", **(headers or {})}
-    )
-    response.headers["Content-Type"] = media
-    return response
 
 
 def accepts_json(request: Request) -> bool:

@@ -17,20 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from schemactl.errors import SchemactlError
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.serve import cluster, namespaces, schemas, topics
-from schemactl.serve.answers import (
-    JSON,
-    BadRequest,
-    ErrorPage,
-    NoBody,
-    RestError,
-    Unexpected,
-    accepts_json,
-    bad_request,
-    error_page,
-    plain,
-    refused,
-    unexpected,
-)
+from schemactl.serve.answers import JSON, ErrorPage, Rejection, Unexpected, accepts_json
 from schemactl.serve.call import AdminCall, Endpoint
 from schemactl.serve.guard import Guard
 
@@ -136,7 +123,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
         for path, methods in ENDPOINTS.items()
     ]
     # HTTPException: what Starlette itself says no to, a path that nobody answers above all.
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _starlettes_no})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_resource})
     app.router.redirect_slashes = False
     return Guard(_WithoutLastSlash(app), allowed_hosts)
 
@@ -168,7 +155,13 @@ class _Resource:
         request = Request(scope, receive)
         # Who goes away before the end of the request wants no answer.
         with suppress(ClientDisconnect):
-            response = await self._answer(request)
+            try:
+                response = await self._answer(request)
+            except Rejection as no:
+                response = no.response(request)
+            except SchemactlError as error:
+                # The storage is out of order; what the registry itself rejects has been answered above.
+                response = Unexpected(error.what).response(request)
             await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -176,60 +169,43 @@ class _Resource:
         if endpoint is None:
             return self._other_method(request)
         if not accepts_json(request):
-            return error_page(request, 406, "Not Acceptable")
+            raise ErrorPage(406)
         body = bytearray()
         try:
-            return await self._answer_to(endpoint, request, body)
+            await self._read(request, body)
+            names = {**request.path_params, **self._domain}
+            host = request.headers.get("host", "127.0.0.1")
+            call = AdminCall(
+                self._registry, request.scope["path"], names, request.query_params, bytes(body), host
+            )
+            # None: as many threads as there are for all that does not look at definitions.
+            limiter = self._limits.judges if self._is_of_schemas and request.method == "POST" else None
+            return await to_thread.run_sync(endpoint, call, limiter=limiter)
         finally:
             self._limits.bodies_bytes -= len(body)
 
-    async def _answer_to(self, endpoint: Endpoint, request: Request, body: bytearray) -> Response:
-        """Answer a request whose body is still to be read into `body`."""
+    async def _read(self, request: Request, body: bytearray) -> None:
+        """Read the request's body into `body`."""
+        too_large = ErrorPage(413, "Request Entity Too Large")
         announced = request.headers.get("content-length", "")
         if announced.isdecimal() and int(announced[:_LONGEST_NUMBER]) > LARGEST_BODY_BYTES:
-            return error_page(request, 413, "Request Entity Too Large")
+            raise too_large
         async for chunk in request.stream():
             if len(body) + len(chunk) > LARGEST_BODY_BYTES:
-                return error_page(request, 413, "Request Entity Too Large")
+                raise too_large
             if self._limits.bodies_bytes + len(chunk) > _BODIES_BYTES:
-                return error_page(request, 503, "Service Unavailable", {"Retry-After": "1"})
+                raise ErrorPage(503, headers={"Retry-After": "1"})
             body += chunk
             self._limits.bodies_bytes += len(chunk)
         if (request.method in ("PUT", "POST") or self._takes_only_json) and not _is_json(request, body):
-            return error_page(request, 415, "Unsupported Media Type")
-        names = {**request.path_params, **self._domain}
-        host = request.headers.get("host", "127.0.0.1")
-        call = AdminCall(
-            self._registry, request.scope["path"], names, request.query_params, bytes(body), host
-        )
-        # None: as many threads as there are for all that does not look at definitions.
-        limiter = self._limits.judges if self._is_of_schemas and request.method == "POST" else None
-        return await to_thread.run_sync(_answered, endpoint, call, request, limiter=limiter)
+            raise ErrorPage(415)
 
     def _other_method(self, request: Request) -> Response:
         allowed = [*self._methods, "OPTIONS"]
-        if request.method == "OPTIONS":
-            words = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
-            return Response(words, headers={"Allow": words.replace(" ", "")}, media_type="text/plain")
-        return error_page(request, 405, "Method Not Allowed", {"Allow": ",".join(allowed)})
-
-
-def _answered(endpoint: Endpoint, call: AdminCall, request: Request) -> Response:
-    try:
-        return endpoint(call)
-    except RestError as no:
-        return refused(no.status, no.reason)
-    except BadRequest as no:
-        return bad_request(str(no))
-    except NoBody:
-        return plain("The request entity cannot be empty.", 400)
-    except Unexpected as no:
-        return unexpected(no)
-    except ErrorPage as no:
-        return error_page(request, no.status, no.message)
-    except SchemactlError as error:
-        # The storage is out of order; what the registry itself refuses has been answered above.
-        return unexpected(Unexpected(error.what))
+        if request.method != "OPTIONS":
+            raise ErrorPage(405, headers={"Allow": ",".join(allowed)})
+        words = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
+        return Response(words, headers={"Allow": words.replace(" ", "")}, media_type="text/plain")
 
 
 def _is_json(request: Request, body: bytearray) -> bool:
@@ -237,9 +213,8 @@ def _is_json(request: Request, body: bytearray) -> bool:
     return not body if content_type is None else content_type.split(";")[0].strip().lower() == JSON
 
 
-def _starlettes_no(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    return error_page(request, status, ErrorPage(status).message)
+def _no_resource(request: Request, error: Exception) -> Response:
+    return ErrorPage(error.status_code if isinstance(error, HTTPException) else 500).response(request)
 
 
 class _WithoutLastSlash:

@@ -50,7 +50,12 @@ class AdminCall:
     @property
     def topic(self) -> TopicName:
         """The topic in the path, of a partition the topic it belongs to; RestError if its name is not valid."""
-        return self._topic(self.partition[0])
+        domain = self.names.get("domain", "persistent")
+        namespace = f"{self.names['tenant']}/{self.names['namespace']}"
+        try:
+            return TopicName.parse(f"{domain}://{namespace}/{self.partition[0]}")
+        except ValueError:
+            raise RestError(412, "Topic name is not valid") from None
 
     @property
     def partition(self) -> tuple[str, int | None]:
@@ -62,15 +67,6 @@ class AdminCall:
         found = _PARTITION.fullmatch(name)
         return (found["topic"], int(found["index"])) if found else (name, None)
 
-    def _topic(self, local_name: str) -> TopicName:
-        domain = self.names.get("domain", "persistent")
-        try:
-            return TopicName.parse(
-                f"{domain}://{self.names['tenant']}/{self.names['namespace']}/{local_name}"
-            )
-        except ValueError:
-            raise RestError(412, "Topic name is not valid") from None
-
 
 Endpoint = Callable[[AdminCall], Response]
-"""Answers a call; raises `RestError`, `BadRequest`, `Unexpected` or `ErrorPage` for the answers of those names."""
+"""Answers a call; raises a `Rejection` where it is not done."""

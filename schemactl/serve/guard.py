@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from schemactl.serve.answers import refused
+from schemactl.serve.answers import ok
 
 _MISDIRECTED, _FORBIDDEN = 421, 403
 _MAX_SHOWN = 100
@@ -55,17 +55,15 @@ class Guard:
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if len(hosts) != 1 or not self._knows(host_name(hosts[0])):
             named = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
-            return refused(
-                _MISDIRECTED,
+            reason = (
                 f"schemactl serve: the request names {named}, which is not a name of this server. Use localhost or its loopback "
-                "address, or start the server with --allow-host NAME",
+                "address, or start the server with --allow-host NAME"
             )
+            return ok({"reason": reason}, _MISDIRECTED)
         for name, value in headers:
             if name == b"origin" and not self._is_allowed_origin(value.decode("latin-1")):
-                return refused(
-                    _FORBIDDEN,
-                    "schemactl serve: the request comes from a web page of another host. Allow that with --allow-host NAME",
-                )
+                reason = "schemactl serve: the request comes from a web page of another host. Allow that with --allow-host NAME"
+                return ok({"reason": reason}, _FORBIDDEN)
         return None
 
     def _is_allowed_origin(self, origin: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from schemactl.model import CompatibilityStrategy
 from schemactl.registry.base import AUTO_UPDATE_STRATEGIES
-from schemactl.serve.answers import BadRequest, ErrorPage, NoBody
+from schemactl.serve.answers import JSON, BadRequest, ErrorPage
 
 _S = CompatibilityStrategy
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
@@ -43,9 +43,9 @@ def read(body: bytes) -> Any:
 
 
 def read_needed(body: bytes) -> Any:
-    """Return the JSON value for an endpoint that takes a boolean or a number; raise NoBody if there is none."""
+    """Return the JSON value for an endpoint that takes a boolean or a number; which has to be there."""
     if not body.strip():
-        raise NoBody
+        raise BadRequest("The request entity cannot be empty.", JSON)
     return read(body)
 
 

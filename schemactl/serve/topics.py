@@ -9,7 +9,7 @@ from starlette.responses import Response
 from schemactl.model import CompatibilityStrategy, Policies, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.metadata import StoredTopic
-from schemactl.serve.answers import RestError, Unexpected, nothing, ok, refused
+from schemactl.serve.answers import RestError, Unexpected, nothing, ok
 from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import boolean, integer, read, read_needed, read_strategy, texts
 
@@ -114,7 +114,7 @@ def delete(call: AdminCall) -> Response:
         if found is not None or name.domain == "persistent":
             call.registry.delete_topic(name)
     if found is None and name.domain == "persistent":
-        return refused(404, f"Topic {name} not found")
+        raise RestError(404, f"Topic {name} not found")
     return nothing()
 
 
