@@ -6,6 +6,7 @@ import html
 import http.client
 import json
 import re
+import socket
 import subprocess
 import sys
 import urllib.parse
@@ -59,8 +60,21 @@ class Client:
         told = {name.lower(): value for name, value in answer.getheaders()}
         return Said(answer.status, answer.reason, told, answer.read())
 
+    def create_namespace(self, name: str, policies: Any = None) -> None:
+        """Create the namespace `name`, and its tenant if there is none."""
+        self.call("PUT", f"/tenants/{name.partition('/')[0]}", {"allowedClusters": ["standalone"]})
+        self.call("PUT", f"/namespaces/{name}", policies or {})
+
     def close(self) -> None:
         self.connection.close()
+
+
+@contextmanager
+def connected(url: str) -> Iterator[socket.socket]:
+    """A bare connection to the server at `url`."""
+    address = urllib.parse.urlsplit(url)
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=30) as raw:
+        yield raw
 
 
 @contextmanager

@@ -1,15 +1,17 @@
-"""The recorded rows in `tests/corpus`, and Avro definitions as JSON values."""
+"""The recorded rows in `tests/corpus`, their definitions, and Avro definitions as JSON values."""
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from pathlib import Path
 from typing import Any
 
+from schemactl.broker import NO_DATA
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Schema
-from schemactl.model import Release
+from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -23,6 +25,21 @@ def rows(name: str) -> list[Json]:
         return [json.loads(line) for line in path.read_text().splitlines()]
     with gzip.open(f"{path}.gz") as lines:
         return [json.loads(line) for line in lines]
+
+
+def definition(entry: Json) -> SchemaInfo:
+    """A definition as `broker_public` writes it."""
+    data = entry.get("schema_b64")
+    content = NO_DATA if data is None else base64.b64decode(data)
+    return SchemaInfo(SchemaType[entry["type"]], content, entry.get("properties") or {})
+
+
+def versions(entries: list[Json]) -> list[SchemaVersion]:
+    """Stored versions as `broker_public` writes them, tombstones among them."""
+    return [
+        SchemaVersion(number, None if entry.get("deleted") else definition(entry))
+        for number, entry in enumerate(entries)
+    ]
 
 
 def schema(definition: Json, release: Release = Release.R5_0) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from broker_corpus import Row, rows
+from corpora import Row, rows
 
 from schemactl.broker import PoliciesInForce, TopicState, admit, put
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live

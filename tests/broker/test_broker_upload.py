@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from broker_corpus import Row, definition, rows, versions
+from corpora import Row, definition, rows, versions
 from hypothesis import given
 from hypothesis import strategies as st
 

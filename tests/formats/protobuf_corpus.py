@@ -6,12 +6,10 @@ with what buf 1.75.0 printed for each: editions, features, options, extensions, 
 
 from __future__ import annotations
 
-import gzip
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from corpora import rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.errors import InvalidSchema
@@ -20,19 +18,11 @@ from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo
 
-CORPUS = Path(__file__).parent.parent / "corpus"
-
-
-def rows(name: str) -> list[dict[str, Any]]:
-    """The lines of a corpus."""
-    with gzip.open(CORPUS / name, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
 
 @cache
 def public() -> list[tuple[dict[str, Any], SchemaInfo, SchemaInfo]]:
     """Each row of `proto_public` with its two definitions."""
-    found = rows("proto_public.jsonl.gz")
+    found = rows("proto_public")
     protos = [Proto.of_text(row[side], row[f"root_{side}"]) for row in found for side in ("before", "after")]
     infos = [info for info in compile_all(protos) if not isinstance(info, InvalidSchema)]
     assert len(infos) == len(protos)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from protobuf_corpus import images, public, rows
+from corpora import rows
+from protobuf_corpus import images, public
 
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.descriptor import Image
@@ -41,7 +42,7 @@ def test_every_public_pair_is_judged_as_buf_judges_it(category: ProtoCategory) -
 
 
 def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
-    recorded = rows("proto_buf.jsonl.gz")
+    recorded = rows("proto_buf")
     seen: set[str] = set()
     compiled = iter(images(*(files for row in recorded for files in (row["old"], row["new"]))))
     for row in recorded:
@@ -58,7 +59,7 @@ def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
 
 
 def test_a_definition_breaks_nothing_of_its_own() -> None:
-    recorded = rows("proto_buf.jsonl.gz")[:40]
+    recorded = rows("proto_buf")[:40]
     for one, same in zip(
         images(*(row["old"] for row in recorded)), images(*(row["old"] for row in recorded)), strict=True
     ):

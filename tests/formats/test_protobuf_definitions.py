@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 import pytest
+from corpora import rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from protobuf_corpus import definition, public, rows
+from protobuf_corpus import definition, public
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats import SPECS
@@ -41,7 +42,7 @@ def refusal(info: SchemaInfo) -> str:
 
 def test_the_broker_takes_what_is_taken_here() -> None:
     judged = 0
-    for row in rows("broker_public.jsonl.gz"):
+    for row in rows("broker_public"):
         if row["new"].get("type") == "PROTOBUF_NATIVE":
             data = base64.b64decode(row["new"].get("schema_b64") or "")
             problems = list(FORMAT.problems(SchemaInfo(SchemaType.PROTOBUF_NATIVE, data), Release.R4_0))

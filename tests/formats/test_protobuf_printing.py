@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
+from protobuf_corpus import public
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats import identity
@@ -17,13 +13,6 @@ from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
 from schemactl.model import SchemaInfo
 
 pytestmark = pytest.mark.slow
-
-CORPUS = Path(__file__).parent.parent / "corpus"
-
-
-def rows(name: str) -> Iterator[dict[str, object]]:
-    with gzip.open(CORPUS / name, "rt") as lines:
-        yield from map(json.loads, lines)
 
 
 def printed(info: SchemaInfo) -> Proto:
@@ -35,13 +24,7 @@ def printed(info: SchemaInfo) -> Proto:
 
 
 def test_the_corpus_compiles_to_the_same_content_again() -> None:
-    protos = [
-        Proto.of_text(str(row[side]), str(row[f"root_{side}"]))
-        for row in rows("proto_public.jsonl.gz")
-        for side in ("before", "after")
-    ]
-    found = [info for info in compile_all(protos) if isinstance(info, SchemaInfo)]
-    assert len(found) > 900
+    found = [info for _, *infos in public() for info in infos]
     again = compile_all([printed(info) for info in found])
     for before, after in zip(found, again, strict=True):
         assert isinstance(after, SchemaInfo), after

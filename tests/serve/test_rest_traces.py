@@ -5,21 +5,18 @@ The recordings are replayed on a real broker, too: it has to say the same as it 
 
 from __future__ import annotations
 
-import gzip
 import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import admin_rest
 import brokers
 import pytest
+from corpora import rows
 
-CORPUS = Path(__file__).parent.parent / "corpus" / "rest_traces_public.jsonl.gz"
-with gzip.open(CORPUS, "rt", encoding="utf-8") as lines:
-    SCENARIOS = [json.loads(line) for line in lines]
+SCENARIOS = rows("rest_traces_public")
 
 ONE_BUNDLE = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
 LAG_S = 2.0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -25,15 +23,11 @@ STRING = {"type": "STRING", "schema": "", "properties": {}}
 
 def call(url: str, method: str, path: str, headers: Sequence[str], body: bytes = b"") -> tuple[int, str]:
     """The status and the text of the answer to a request with exactly these headers."""
-    address = urllib.parse.urlsplit(url)
-    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
-        lines = [
-            f"{method} /admin/v2{path} HTTP/1.1",
-            *headers,
-            f"Content-Length: {len(body)}",
-            "Connection: close",
-        ]
-        raw.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+    first, length = f"{method} /admin/v2{path} HTTP/1.1", f"Content-Length: {len(body)}"
+    with admin_rest.connected(url) as raw:
+        raw.sendall(
+            "\r\n".join([first, *headers, length, "Connection: close", "", ""]).encode("latin-1") + body
+        )
         answer = b""
         while data := raw.recv(1 << 16):
             answer += data
@@ -182,86 +176,85 @@ sys.exit(main(["serve", "--port", "0"]))
 """
 
 
-def test_definitions_that_take_long_hold_up_nobody_who_reads(tmp_path: Path) -> None:
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[str]:
+    """The URL of a server that judges what is called slow for as long as there is no file `go`."""
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
     assert process.stdout is not None
-    url = process.stdout.readline().strip()
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        (tmp_path / "go").touch()
+        process.terminate()
+        process.communicate(timeout=30)
 
+
+def avro(definition: object) -> dict[str, object]:
+    return {"type": "AVRO", "schema": json.dumps(definition), "properties": {}}
+
+
+def test_definitions_that_take_long_hold_up_nobody_who_reads(slow: str, tmp_path: Path) -> None:
     def upload(number: int) -> int:
-        body = {"type": "AVRO", "schema": json.dumps({"type": "fixed", "name": f"slow{number}", "size": 1})}
-        with closing(admin_rest.Client(url)) as own:
+        with closing(admin_rest.Client(slow)) as own:
             endpoint = "schema" if number % 2 else "compatibility"
+            body = avro({"type": "fixed", "name": f"slow{number}", "size": 1})
             return own.call("POST", f"/schemas/t/n/a{number}/{endpoint}", body).status
 
-    try:
-        with closing(admin_rest.Client(url)) as client, ThreadPoolExecutor(8) as threads:
-            client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
-            client.call("PUT", "/namespaces/t/n", {})
-            uploads = [threads.submit(upload, number) for number in range(8)]
+    with closing(admin_rest.Client(slow)) as client, ThreadPoolExecutor(8) as threads:
+        client.create_namespace("t/n")
+        uploads = [threads.submit(upload, number) for number in range(8)]
+        try:
             assert_soon((tmp_path / "busy").exists, wanted=True)
             for _ in range(20):
                 assert client.call("GET", "/namespaces/t/n").status == 200
                 assert client.call("GET", "/schemas/t/n/a1/schemas").status == 200
                 assert client.call("PUT", "/persistent/t/n/other").status in (204, 409)
             assert not any(one.done() for one in uploads)
+        finally:
             (tmp_path / "go").touch()
-            assert [one.result() for one in uploads] == [202, 200] * 4
-    finally:
-        (tmp_path / "go").touch()
-        process.terminate()
-        process.communicate(timeout=30)
+        assert [one.result() for one in uploads] == [202, 200] * 4
     # Not all of them at once.
     assert set((tmp_path / "busy").read_text().split()) <= {"1", "2"}
 
 
-def test_what_is_stored_is_judged_by_what_is_there_by_then(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    assert process.stdout is not None
-    url = process.stdout.readline().strip()
+def test_what_is_stored_is_judged_by_what_is_there_by_then(slow: str, tmp_path: Path) -> None:
     path = "/schemas/t/n/a/schema"
-
-    def avro(text: object) -> dict[str, object]:
-        return {"type": "AVRO", "schema": json.dumps(text), "properties": {}}
-
-    try:
-        with closing(admin_rest.Client(url)) as client, closing(admin_rest.Client(url)) as other:
-            client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"]})
-            client.call("PUT", "/namespaces/t/n", {})
-            with ThreadPoolExecutor(1) as threads:
-                slow = threads.submit(
-                    client.call, "POST", path, avro({"type": "enum", "name": "slow", "symbols": ["A"]})
-                )
+    with closing(admin_rest.Client(slow)) as client, closing(admin_rest.Client(slow)) as other:
+        client.create_namespace("t/n")
+        with ThreadPoolExecutor(1) as threads:
+            enum = avro({"type": "enum", "name": "slow", "symbols": ["A"]})
+            judged = threads.submit(client.call, "POST", path, enum)
+            try:
                 assert_soon((tmp_path / "busy").exists, wanted=True)
                 assert other.call("POST", path, avro("string")).json() == {"version": {"version": 0}}
+            finally:
                 (tmp_path / "go").touch()
-                assert slow.result().status == 409
-            assert len(other.call("GET", f"{path}s").json()["getSchemaResponses"]) == 1
-    finally:
-        (tmp_path / "go").touch()
-        process.terminate()
-        process.communicate(timeout=30)
+            assert judged.result().status == 409
+        assert len(other.call("GET", f"{path}s").json()["getSchemaResponses"]) == 1
 
 
-def test_bodies_beyond_what_can_be_kept_are_not_read(url: str) -> None:
-    limit = 32 << 20
-    address = urllib.parse.urlsplit(url)
-    for length, status in ((limit + 1, b"413"), (10**30, b"4")):
-        with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
-            head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            raw.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
-            assert raw.recv(1 << 12).startswith(b"HTTP/1.1 " + status)
-    # Nor those that do not say how long they are.
-    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:
-        head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        raw.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
-        chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
+UPLOAD = (
+    "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("length", "status"), [((32 << 20) + 1, b"413 "), (1 << 40, b"413 "), (10**30, b"4")]
+)
+def test_a_body_beyond_what_can_be_kept_is_not_read(url: str, length: int, status: bytes) -> None:
+    with admin_rest.connected(url) as raw:
+        raw.sendall(f"{UPLOAD}Content-Length: {length}\r\n\r\n".encode())
+        assert raw.recv(1 << 12).startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_body_that_does_not_say_its_length_is_not_read_to_its_end(url: str) -> None:
+    with admin_rest.connected(url) as raw:
+        raw.sendall(f"{UPLOAD}Transfer-Encoding: chunked\r\n\r\n".encode())
         try:
             for _ in range(40):
-                raw.sendall(chunk)
+                raw.sendall(b"100000\r\n" + b" " * (1 << 20) + b"\r\n")
         except OSError:
             pass
         else:
