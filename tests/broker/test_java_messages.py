@@ -8,91 +8,48 @@ from schemactl.broker import put
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.verdicts import Outcome
 
+PARSE, RUNTIME = "SchemaParseException", "AvroRuntimeException"
+TYPE, ARGUMENT = "AvroTypeException", "IllegalArgumentException"
 FIELD = '{"type":"record","name":"B","fields":[%s]}'
 
 
 @pytest.mark.parametrize(
     ("stored", "exception", "words"),
     [
-        ("", "SchemaParseException", "Cannot parse <null> schema"),
-        ("null", "SchemaParseException", "Schema not yet supported: null"),
-        ('{"foo":1}', "SchemaParseException", 'No type: {"foo":1}'),
-        ('{"type":"object"}', "SchemaParseException", "Type not supported: object"),
-        (
-            '{"type":"record","fields":[]}',
-            "SchemaParseException",
-            'No name in schema: {"type":"record","fields":[]}',
-        ),
-        (
-            '{"type":"record","name":"R"}',
-            "SchemaParseException",
-            'Record has no fields: {"type":"record","name":"R"}',
-        ),
-        (
-            '{"type":"record","name":"1B","fields":[]}',
-            "SchemaParseException",
-            "Illegal initial character: 1B",
-        ),
-        ('{"type":"record","name":"A$B","fields":[]}', "SchemaParseException", "Illegal character in: A$B"),
-        ('{"type":"record","name":"","fields":[]}', "SchemaParseException", "Empty name"),
-        (
-            '{"type":"record","name":"string","fields":[]}',
-            "AvroTypeException",
-            "Schemas may not be named after primitives: string",
-        ),
-        ('{"type":"enum","name":"E","symbols":["a-b"]}', "SchemaParseException", "Illegal character in: a-b"),
-        (
-            '{"type":"enum","name":"E","symbols":["A"],"default":"Z"}',
-            "SchemaParseException",
-            "The Enum Default: Z is not in the enum symbol set: [A]",
-        ),
-        (
-            '{"type":"fixed","name":"F","size":-1}',
-            "AvroRuntimeException",
-            "Malformed data. Length is negative: -1",
-        ),
-        (FIELD % '{"name":"y"}', "SchemaParseException", 'No field type: {"name":"y"}'),
-        (FIELD % '"x"', "SchemaParseException", 'No field name: "x"'),
-        (
-            FIELD % '{"name":"y","type":"E"}',
-            "SchemaParseException",
-            '"E" is not a defined name. The type of the "y" field must be a defined name or a {"type": ...} expression.',
-        ),
-        (FIELD % '{"name":"y","type":["int","int"]}', "AvroRuntimeException", "Duplicate in union:int"),
-        (
-            FIELD % '{"name":"y","type":["null",["int"]]}',
-            "AvroRuntimeException",
-            'Nested union: ["null",["int"]]',
-        ),
-        (
-            FIELD % '{"name":"y","type":"int","order":"up"}',
-            "IllegalArgumentException",
-            "No enum constant org.apache.avro.Schema.Field.Order.UP",
-        ),
-        (
-            FIELD % '{"name":"y","type":["null","string"],"default":"d"}',
-            "AvroTypeException",
-            'Invalid default for field y: "d" not a ["null","string"]',
-        ),
-        (
-            FIELD % '{"name":"y","type":["null","B"],"default":1}',
-            "AvroTypeException",
-            'Invalid default for field y: 1 not a ["null",{"type":"record","name":"B"}]',
-        ),
-        (
-            FIELD % '{"name":"y","type":{"type":{"type":"array","items":"long"}}}',
-            "SchemaParseException",
-            'No type: {"type":{"type":"array","items":"long"}}',
-        ),
-        ('{"type":"array","items":"A"}', "SchemaParseException", 'Undefined name: "A"'),
-        (FIELD % "" + " x", "SchemaParseException", "dangling content after end of schema: x"),
-        (
-            'syntax = "proto3";',
-            "SchemaParseException",
-            "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'syntax': was expecting",
-        ),
+        ("", PARSE, "Cannot parse <null> schema"),
+        ("null", PARSE, "Schema not yet supported: null"),
+        ('{"foo":1}', PARSE, 'No type: {"foo":1}'),
+        ('{"type":"object"}', PARSE, "Type not supported: object"),
+        ('{"type":"record","fields":[]}', PARSE, 'No name in schema: {"type":"record","fields":[]}'),
+        ('{"type":"record","name":"R"}', PARSE, 'Record has no fields: {"type":"record","name":"R"}'),
+        ('{"type":"record","name":"1B","fields":[]}', PARSE, "Illegal initial character: 1B"),
+        ('{"type":"record","name":"A$B","fields":[]}', PARSE, "Illegal character in: A$B"),
+        ('{"type":"record","name":"","fields":[]}', PARSE, "Empty name"),
+        ('{"type":"record","name":"string","fields":[]}', TYPE, "Schemas may not be named after primitives: string"),
+        ('{"type":"enum","name":"E","symbols":["a-b"]}', PARSE, "Illegal character in: a-b"),
+        ('{"type":"enum","name":"E","symbols":["A"],"default":"Z"}', PARSE,
+         "The Enum Default: Z is not in the enum symbol set: [A]"),
+        ('{"type":"fixed","name":"F","size":-1}', RUNTIME, "Malformed data. Length is negative: -1"),
+        (FIELD % '{"name":"y"}', PARSE, 'No field type: {"name":"y"}'),
+        (FIELD % '"x"', PARSE, 'No field name: "x"'),
+        (FIELD % '{"name":"y","type":"E"}', PARSE,
+         '"E" is not a defined name. The type of the "y" field must be a defined name or a {"type": ...} expression.'),
+        (FIELD % '{"name":"y","type":["int","int"]}', RUNTIME, "Duplicate in union:int"),
+        (FIELD % '{"name":"y","type":["null",["int"]]}', RUNTIME, 'Nested union: ["null",["int"]]'),
+        (FIELD % '{"name":"y","type":"int","order":"up"}', ARGUMENT,
+         "No enum constant org.apache.avro.Schema.Field.Order.UP"),
+        (FIELD % '{"name":"y","type":["null","string"],"default":"d"}', TYPE,
+         'Invalid default for field y: "d" not a ["null","string"]'),
+        (FIELD % '{"name":"y","type":["null","B"],"default":1}', TYPE,
+         'Invalid default for field y: 1 not a ["null",{"type":"record","name":"B"}]'),
+        (FIELD % '{"name":"y","type":{"type":{"type":"array","items":"long"}}}', PARSE,
+         'No type: {"type":{"type":"array","items":"long"}}'),
+        ('{"type":"array","items":"A"}', PARSE, 'Undefined name: "A"'),
+        (FIELD % "" + " x", PARSE, "dangling content after end of schema: x"),
+        ('syntax = "proto3";', PARSE,
+         "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'syntax': was expecting"),
     ],
-)
+)  # fmt: skip
 def test_a_broken_version_is_named_in_the_answer_to_every_upload(
     stored: str, exception: str, words: str
 ) -> None:

@@ -131,50 +131,52 @@ def test_one_bad_definition_does_not_hold_up_the_others() -> None:
     assert answers[0] == answers[3]
 
 
+DIES_OF_SOME = """
+import os, sys
+for line in sys.stdin:
+    folder, _, entry = line.rstrip("\\n").partition("\\t")
+    if b"DIE" in open(f"{folder}/in/{entry}", "rb").read(): os._exit(139)
+    open(f"{folder}/out", "wb").write(b"")
+    print(0, flush=True)
+"""
+
+IS_SLOW = """
+import sys, time
+for line in sys.stdin:
+    time.sleep(0.4)
+    open(line.split(chr(9))[0] + "/out", "wb").write(b"")
+    print(0, flush=True)
+"""
+
+
+def answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, timeout_s: float, *texts: str
+) -> list[bytes | InvalidSchema]:
+    """The answers about `texts` where `script` stands for protoc's process."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(script)
+    monkeypatch.setattr(compiling, "WORKER", worker)
+    monkeypatch.setattr(compiling, "TIMEOUT_S", timeout_s)
+    return list(compiling._run([Proto.of_text(text, "M") for text in texts]))
+
+
 def test_what_stops_the_compiler_is_left_out_and_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    worker = tmp_path / "worker.py"
-    # Stands for protoc where it dies of a text: it answers until it meets one, then it is gone.
-    worker.write_text(
-        "import os, sys\n"
-        "for line in sys.stdin:\n"
-        "    folder, _, entry = line.rstrip('\\n').partition('\\t')\n"
-        "    if b'DIE' in open(f'{folder}/in/{entry}', 'rb').read(): os._exit(139)\n"
-        "    open(f'{folder}/out', 'wb').write(b'')\n"
-        "    print(0, flush=True)\n"
-    )
-    monkeypatch.setattr(compiling, "WORKER", worker)
-    texts = ["// 1", "// DIE 2", "// 3", "// DIE 4"]
-    answers = list(compiling._run([Proto.of_text(text, "M") for text in texts]))
-    assert [isinstance(answer, bytes) for answer in answers] == [True, False, True, False]
-    assert "crashed" in str(answers[1])
+    found = answers(monkeypatch, tmp_path, DIES_OF_SOME, 30, "// 1", "// DIE 2", "// 3", "// DIE 4")
+    assert [isinstance(answer, bytes) for answer in found] == [True, False, True, False]
+    assert "crashed" in str(found[1])
 
 
 def test_what_takes_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    worker = tmp_path / "worker.py"
-    worker.write_text("import sys, time\nfor line in sys.stdin: time.sleep(60)\n")
-    monkeypatch.setattr(compiling, "WORKER", worker)
-    monkeypatch.setattr(compiling, "TIMEOUT_S", 0.3)
-    [answer] = compiling._run([Proto.of_text("// slow", "M")])
-    assert "protoc gave no answer" in str(answer)
+    script = "import sys, time\nfor line in sys.stdin: time.sleep(60)\n"
+    assert "protoc gave no answer" in str(answers(monkeypatch, tmp_path, script, 0.3, "// slow"))
 
 
 def test_a_slow_machine_is_not_taken_for_a_bad_definition(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    worker = tmp_path / "worker.py"
-    worker.write_text(
-        "import sys, time\n"
-        "for line in sys.stdin:\n"
-        "    time.sleep(0.4)\n"
-        "    open(line.split(chr(9))[0] + '/out', 'wb').write(b'')\n"
-        "    print(0, flush=True)\n"
-    )
-    monkeypatch.setattr(compiling, "WORKER", worker)
-    monkeypatch.setattr(compiling, "TIMEOUT_S", 3.0)
-    answers = list(compiling._run([Proto.of_text(f"// {number}", "M") for number in range(9)]))
-    assert answers == [b""] * 9
+    assert answers(monkeypatch, tmp_path, IS_SLOW, 3.0, *map(str, range(9))) == [b""] * 9
 
 
 def test_nothing_is_compiled_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,10 @@ def load(module: str) -> Any:
         ) from error
 
 
+def _parse(schema: bytes) -> Any:
+    return load("wrapper").parse(schema)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProtobufNativeSpec(TypeSpec):
     """PROTOBUF_NATIVE, whose definition is a set of descriptors."""
@@ -49,19 +53,18 @@ class ProtobufNativeSpec(TypeSpec):
         """Yield the reason why a broker rejects it; every release has the same."""
         del release
         try:
-            load("wrapper").parse(info.schema)
+            _parse(info.schema)
         except InvalidSchema as error:
             yield error
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Equal for one root name over one content, whoever wrote the descriptors, in files of whatever name."""
-        return info.type, load("wrapper").parse(info.schema).identity
+        return info.type, _parse(info.schema).identity
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `wire`)."""
-        parse = load("wrapper").parse
         yield from load("wire").misreadings(
-            reader=parse(reader.schema).root, writer=parse(writer.schema).root
+            reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
         )
 
     def buf_violations(
@@ -70,8 +73,7 @@ class ProtobufNativeSpec(TypeSpec):
         """Yield what `buf breaking` prints, in its order."""
         if old.type is not new.type:
             return
-        parse = load("wrapper").parse
-        images = {"old": parse(old.schema).image, "new": parse(new.schema).image}
+        images = {"old": _parse(old.schema).image, "new": _parse(new.schema).image}
         for found in load("breaking").proto_rules(category=category, **images):
             yield Incompatibility(found.rule, found.pointer, found.message)
 
@@ -85,9 +87,8 @@ class ProtobufNativeSpec(TypeSpec):
     ) -> Counterexample | None:
         """Return a message that proves `breakage`, read by protobuf's own parser; None where none was found."""
         reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
-        parse = load("wrapper").parse
         found: Counterexample | None = load("counterexample").counterexample(
-            breakage.incompatibility, reader=parse(reader.schema), writer=parse(writer.schema)
+            breakage.incompatibility, reader=_parse(reader.schema), writer=_parse(writer.schema)
         )
         return found
 
@@ -109,7 +110,7 @@ class ProtobufNativeSpec(TypeSpec):
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the message as protobuf's own parser reads it."""
         sample = load("sample")
-        message = sample.message_class(load("wrapper").parse(info.schema))
+        message = sample.message_class(_parse(info.schema))
         try:
             text: str = sample.json_text(sample.parsed(wire.payload or b"", message))
         except ValueError as error:

@@ -77,6 +77,7 @@ def violation(rule: str, message: str, *places: Place, pointer: str = "") -> Vio
     return Violation(rule, message, element.file.name, line, column, pointer)
 
 
+Holder = ProtoMessage | ProtoEnum
 FileRule = Callable[[File, File], Iterator[Violation]]
 FieldRule = Callable[[ProtoField, ProtoField], Iterator[Violation]]
 MessageRule = Callable[[ProtoMessage, ProtoMessage], Iterator[Violation]]
@@ -201,29 +202,6 @@ def same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
         yield violation("FIELD_SAME_JSON_NAME", words, (new, "json_name"), (new, ""))
 
 
-def _field_no_delete(reserved: str) -> MessageRule:
-    rule = f"FIELD_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
-
-    def check(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
-        kept = {proto.number for proto in new.proto.field}
-        if all(proto.number in kept for proto in old.proto.field):
-            return
-        ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
-        for number, field in old.fields().items():
-            if number in kept:
-                continue
-            if reserved == "number":
-                is_reserved, what = not any(_missing((number, number), ranges)), str(number)
-            else:
-                is_reserved, what = field.proto.name in names, field.proto.name
-            if not is_reserved:
-                deleted = described(field).replace("Field", "field", 1)
-                words = f'Previously present {deleted} was deleted without reserving the {reserved} "{what}".'
-                yield violation(rule, words, (new, ""), pointer=field.pointer)
-
-    return check
-
-
 def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
     """MESSAGE_SAME_REQUIRED_FIELDS: the numbers labelled required."""
     required = FieldDescriptorProto.LABEL_REQUIRED
@@ -242,10 +220,8 @@ def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Viola
         )
 
 
-def _keeps_json_format(
-    rule: str, noun: str
-) -> Callable[[ProtoMessage | ProtoEnum, ProtoMessage | ProtoEnum], Iterator[Violation]]:
-    def check(old: ProtoMessage | ProtoEnum, new: ProtoMessage | ProtoEnum) -> Iterator[Violation]:
+def _keeps_json_format(rule: str, noun: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
+    def check(old: Holder, new: Holder) -> Iterator[Violation]:
         after = new.features.json_format
         if old.features.json_format == FeatureSet.ALLOW != after:
             words = (
@@ -256,12 +232,10 @@ def _keeps_json_format(
     return check
 
 
-def _keeps_reserved(
-    rule: str, noun: str
-) -> Callable[[ProtoMessage | ProtoEnum, ProtoMessage | ProtoEnum], Iterator[Violation]]:
+def _keeps_reserved(rule: str, noun: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
     """Return the rule that every reserved number and name stays reserved."""
 
-    def check(old: ProtoMessage | ProtoEnum, new: ProtoMessage | ProtoEnum) -> Iterator[Violation]:
+    def check(old: Holder, new: Holder) -> Iterator[Violation]:
         on = f'on {noun} "{new.proto.name}"'
         ranges = _merged(_reserved(new))
         for wanted in _reserved(old):
@@ -283,7 +257,7 @@ Range = tuple[int, int]
 """First and last number."""
 
 
-def _reserved(element: ProtoMessage | ProtoEnum) -> list[Range]:
+def _reserved(element: Holder) -> list[Range]:
     if isinstance(element, ProtoMessage):
         return [(item.start, item.end - 1) for item in element.proto.reserved_range]
     return [(item.start, item.end) for item in element.proto.reserved_range]
@@ -315,7 +289,7 @@ def _missing(wanted: Range, merged: Sequence[Range]) -> Iterator[Range]:
         yield start, end
 
 
-def _maximum(element: ProtoMessage | ProtoEnum) -> int:
+def _maximum(element: Holder) -> int:
     if isinstance(element, ProtoEnum):
         return MAX_ENUM_NUMBER
     return MAX_MESSAGE_SET_NUMBER if element.proto.options.message_set_wire_format else MAX_FIELD_NUMBER
@@ -328,24 +302,32 @@ def _shown(part: Range, maximum: int) -> str:
     return f"[{start},{'max' if end == maximum else end}]"
 
 
-def _value_no_delete(reserved: str) -> EnumRule:
-    rule = f"ENUM_VALUE_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
+def _no_delete(noun: str, reserved: str) -> Callable[[Holder, Holder], Iterator[Violation]]:
+    """Return the rule that a deleted field or enum value leaves its number, or its name, reserved."""
+    rule = f"{noun}_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
 
-    def check(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
-        kept = {value.number for value in new.proto.value}
+    def check(old: Holder, new: Holder) -> Iterator[Violation]:
+        deleted = _numbers(old) - _numbers(new)
+        if not deleted:
+            return
         ranges, names = _merged(_reserved(new)), set(new.proto.reserved_name)
-        for number, values in _by_number(old).items():
-            if number in kept:
+        for number, parts in _by_number(old).items():
+            if number not in deleted:
                 continue
             if reserved == "number":
-                is_reserved, what = not any(_missing((number, number), ranges)), f'number "{number}"'
+                is_reserved, shown = not any(_missing((number, number), ranges)), f'number "{number}"'
             else:
-                is_reserved = values.keys() <= names
-                what = f"name{'s' if len(values) > 1 else ''} {_quoted(values)}"
-            if not is_reserved:
-                deleted = f'enum value "{number}" on enum "{new.proto.name}"'
-                words = f"Previously present {deleted} was deleted without reserving the {what}."
-                yield violation(rule, words, (new, ""), pointer=next(iter(values.values())).pointer)
+                is_reserved = parts.keys() <= names
+                shown = f"name{'s' if len(parts) > 1 else ''} {_quoted(parts)}"
+            if is_reserved:
+                continue
+            part = next(iter(parts.values()))
+            if isinstance(part, ProtoField):
+                what = described(part).replace("Field", "field", 1)
+            else:
+                what = f'enum value "{number}" on enum "{new.proto.name}"'
+            words = f"Previously present {what} was deleted without reserving the {shown}."
+            yield violation(rule, words, (new, ""), pointer=part.pointer)
 
     return check
 
@@ -365,14 +347,20 @@ def enum_value_same_name(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
                 yield violation("ENUM_VALUE_SAME_NAME", words, (value, "number"))
 
 
-def _by_number(enum: ProtoEnum) -> dict[int, dict[str, EnumValue]]:
-    found: dict[int, dict[str, EnumValue]] = {}
-    for value in enum.values():
-        found.setdefault(value.proto.number, {})[value.proto.name] = value
+def _numbers(holder: Holder) -> set[int]:
+    parts = holder.proto.field if isinstance(holder, ProtoMessage) else holder.proto.value
+    return {part.number for part in parts}
+
+
+def _by_number(holder: Holder) -> dict[int, dict[str, ProtoField | EnumValue]]:
+    """Return the fields or the values of `holder` by number and name."""
+    found: dict[int, dict[str, ProtoField | EnumValue]] = {}
+    for part in holder.fields().values() if isinstance(holder, ProtoMessage) else holder.values():
+        found.setdefault(part.proto.number, {})[part.proto.name] = part
     return found
 
 
-def _quoted(names: Mapping[str, EnumValue]) -> str:
+def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in sorted(names))
 
 
@@ -432,8 +420,8 @@ FIELD_RULES: Mapping[str, FieldRule] = {
 }
 
 MESSAGE_RULES: Mapping[str, MessageRule] = {
-    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": _field_no_delete("name"),
-    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": _field_no_delete("number"),
+    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": _no_delete("FIELD", "name"),
+    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": _no_delete("FIELD", "number"),
     "MESSAGE_SAME_JSON_FORMAT": _keeps_json_format("MESSAGE_SAME_JSON_FORMAT", "Message"),
     "MESSAGE_SAME_REQUIRED_FIELDS": same_required_fields,
     "RESERVED_MESSAGE_NO_DELETE": _keeps_reserved("RESERVED_MESSAGE_NO_DELETE", "message"),
@@ -441,8 +429,8 @@ MESSAGE_RULES: Mapping[str, MessageRule] = {
 
 ENUM_RULES: Mapping[str, EnumRule] = {
     "ENUM_SAME_JSON_FORMAT": _keeps_json_format("ENUM_SAME_JSON_FORMAT", "Enum"),
-    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": _value_no_delete("name"),
-    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": _value_no_delete("number"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": _no_delete("ENUM_VALUE", "name"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": _no_delete("ENUM_VALUE", "number"),
     "ENUM_VALUE_SAME_NAME": enum_value_same_name,
     "RESERVED_ENUM_NO_DELETE": _keeps_reserved("RESERVED_ENUM_NO_DELETE", "enum"),
 }

@@ -13,11 +13,9 @@ from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     Edition,
     EnumDescriptorProto,
-    EnumValueDescriptorProto,
     FieldDescriptorProto,
     FileDescriptorProto,
     MethodDescriptorProto,
-    OneofDescriptorProto,
     ServiceDescriptorProto,
 )
 from google.protobuf.message import Message
@@ -61,7 +59,7 @@ class _Printer:
             kind = "public " if number in file.public_dependency else ""
             kind = "weak " if number in file.weak_dependency else kind
             yield f"import {kind}{_quoted(name)};"
-        yield from (f"option {each};" for each in _options(file.options))
+        yield from _option_lines(file.options)
         for message in file.message_type:
             yield from ("", *self._message(message))
         for enum in file.enum_type:
@@ -72,12 +70,10 @@ class _Printer:
             yield from ("", *_service(service))
 
     def _message(self, message: DescriptorProto) -> Iterator[str]:
-        yield f"message {message.name} {{"
-        yield from _indented(self._inside(message))
-        yield "}"
+        return _block(f"message {message.name}", self._inside(message))
 
     def _inside(self, message: DescriptorProto) -> Iterator[str]:
-        yield from (f"option {each};" for each in _options(message.options))
+        yield from _option_lines(message.options)
         yield from self._fields_and_messages(message)
         for enum in message.enum_type:
             yield from self._enum(enum)
@@ -107,26 +103,21 @@ class _Printer:
             elif field.oneof_index not in printed:
                 printed.add(field.oneof_index)
                 oneof = message.oneof_decl[field.oneof_index]
-                yield from self._oneof(
-                    oneof, [each for each in message.field if _is_in(each, field.oneof_index)]
-                )
+                members = [
+                    self._field(each, None) for each in message.field if _is_in(each, field.oneof_index)
+                ]
+                yield from _block(f"oneof {oneof.name}", [*_option_lines(oneof.options), *members])
         for nested in rest:
             yield from self._message(nested)
 
-    def _oneof(self, oneof: OneofDescriptorProto, fields: Sequence[FieldDescriptorProto]) -> Iterator[str]:
-        yield f"oneof {oneof.name} {{"
-        yield from _indented(f"option {each};" for each in _options(oneof.options))
-        yield from _indented(self._field(field, None) for field in fields)
-        yield "}"
-
     def _enum(self, enum: EnumDescriptorProto) -> Iterator[str]:
-        yield f"enum {enum.name} {{"
-        yield from _indented(f"option {each};" for each in _options(enum.options))
-        yield from _indented(map(_value, enum.value))
-        for gap in enum.reserved_range:
-            yield f"  reserved {gap.start} to {'max' if gap.end == _MAX_ENUM else gap.end};"
-        yield from _indented(self._reserved(enum.reserved_name))
-        yield "}"
+        values = (f"{each.name} = {each.number}{_bracketed(_options(each.options))};" for each in enum.value)
+        reserved = (
+            f"reserved {gap.start} to {'max' if gap.end == _MAX_ENUM else gap.end};"
+            for gap in enum.reserved_range
+        )
+        parts = [*_option_lines(enum.options), *values, *reserved, *self._reserved(enum.reserved_name)]
+        return _block(f"enum {enum.name}", parts)
 
     def _reserved(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
@@ -134,9 +125,7 @@ class _Printer:
 
     def _extensions(self, fields: Sequence[FieldDescriptorProto]) -> Iterator[str]:
         for field in fields:
-            yield f"extend {field.extendee} {{"
-            yield f"  {self._field(field, None)}"
-            yield "}"
+            yield from _block(f"extend {field.extendee}", [self._field(field, None)])
 
     def _field(self, field: FieldDescriptorProto, entry: DescriptorProto | None) -> str:
         if entry is not None:
@@ -159,25 +148,15 @@ class _Printer:
 
 
 def _service(service: ServiceDescriptorProto) -> Iterator[str]:
-    yield f"service {service.name} {{"
-    yield from _indented(f"option {each};" for each in _options(service.options))
-    for method in service.method:
-        yield from _indented(_method(method))
-    yield "}"
+    methods = (line for method in service.method for line in _method(method))
+    return _block(f"service {service.name}", [*_option_lines(service.options), *methods])
 
 
 def _method(method: MethodDescriptorProto) -> Iterator[str]:
     taken = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
     given = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
-    options = list(_options(method.options))
-    yield f"rpc {method.name} ({taken}) returns ({given}){' {' if options else ';'}"
-    if options:
-        yield from _indented(f"option {each};" for each in options)
-        yield "}"
-
-
-def _value(value: EnumValueDescriptorProto) -> str:
-    return f"{value.name} = {value.number}{_bracketed(_options(value.options))};"
+    head, options = f"rpc {method.name} ({taken}) returns ({given})", list(_option_lines(method.options))
+    return _block(head, options) if options else iter([f"{head};"])
 
 
 def _entry(field: FieldDescriptorProto, entries: dict[str, DescriptorProto]) -> DescriptorProto | None:
@@ -234,14 +213,15 @@ def _bracketed(options: Iterable[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return (
-        '"'
-        + "".join(
-            _ESCAPES.get(letter) or (letter if letter >= " " else f"\\{ord(letter):03o}") for letter in text
-        )
-        + '"'
-    )
+    shown = (_ESCAPES.get(each) or (each if each >= " " else f"\\{ord(each):03o}") for each in text)
+    return f'"{"".join(shown)}"'
 
 
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (f"  {line}" for line in lines)
+def _option_lines(options: Message) -> Iterator[str]:
+    return (f"option {each};" for each in _options(options))
+
+
+def _block(head: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"{head} {{"
+    yield from (f"  {line}" for line in lines)
+    yield "}"
