@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from corpora import Row, rows
+from corpora import Json, rows
 
 from schemactl.broker import PoliciesInForce, TopicState, admit, put
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
@@ -14,13 +14,13 @@ CLIENT_TYPES = {"AUTO_PRODUCE": SchemaType.AUTO_PUBLISH, "AUTO_CONSUME": SchemaT
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","fields":[]}')
 
 
-def brought(entry: Row) -> SchemaInfo:
+def brought(entry: Json) -> SchemaInfo:
     kind = CLIENT_TYPES.get(entry["type"]) or SchemaType[entry["type"]]
     data = base64.b64decode(entry["base64"]) if "base64" in entry else entry.get("text", "").encode()
     return SchemaInfo(kind, data, entry.get("properties") or {})
 
 
-def made_by(steps: list[Row]) -> list[SchemaVersion]:
+def made_by(steps: list[Json]) -> list[SchemaVersion]:
     """The versions a topic has after `steps`, which ran with ALWAYS_COMPATIBLE and auto-update on."""
     versions: list[SchemaVersion] = []
     for step in steps:
@@ -40,7 +40,7 @@ def made_by(steps: list[Row]) -> list[SchemaVersion]:
     return versions
 
 
-def in_force(policies: Row) -> PoliciesInForce:
+def in_force(policies: Json) -> PoliciesInForce:
     levels = (policies["topic_strategy"], policies["namespace_strategy"], policies["broker_strategy"])
     return PoliciesInForce(
         next(CompatibilityStrategy(level) for level in levels if level not in (None, "UNDEFINED")),

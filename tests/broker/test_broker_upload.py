@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from corpora import Row, definition, rows, versions
+from corpora import Json, definition, rows, versions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ ROWS = rows("broker_public")
 KINDS = sorted({row["kind"] for row in ROWS})
 
 
-def of_kind(kind: str) -> list[Row]:
+def of_kind(kind: str) -> list[Json]:
     return [row for row in ROWS if row["kind"] == kind]
 
 
@@ -26,7 +26,7 @@ def said(answer: Answer) -> tuple[str, int | None, str]:
     return answer.outcome.value, answer.version, answer.exception
 
 
-def recorded(row: Row, answer: Row) -> tuple[str, int | None, str]:
+def recorded(row: Json, answer: Json) -> tuple[str, int | None, str]:
     outcome = "unchanged" if answer["verdict"] == "ok" and not row["stored"] else answer["verdict"]
     return outcome, answer.get("version"), answer.get("exception", "")
 
