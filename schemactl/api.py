@@ -59,7 +59,7 @@ def check(
     from schemactl.project_check import CheckRequest, check_project
 
     folder = str(Path(directory).absolute())
-    request = CheckRequest(folder, config, staged, base, tuple(topics), tuple(namespaces))
+    request = CheckRequest(folder, config, staged, base, topics=tuple(topics), namespaces=tuple(namespaces))
     return within(timeout_s, "starting", partial(check_project, request))
 
 

@@ -32,6 +32,7 @@ class CheckRequest:
         config: path of the project file; None: the nearest schemactl.yaml upwards from `directory`.
         staged: the index, not the working tree.
         base: HEAD, not the working tree, against this approved ref; None: against the project's.
+        amend: the commit replaces HEAD (with `staged`).
         topics: only these, as `--topic` takes them; none: all.
         namespaces: only these; none: all.
     """
@@ -40,6 +41,7 @@ class CheckRequest:
     config: str | None = None
     staged: bool = False
     base: str | None = None
+    amend: bool = False
     topics: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
 
@@ -79,11 +81,13 @@ def check_project(
             _require_base(request, repository, proposed)
         declared, numbers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
+        ref = request.base or _amended(request, repository, project)
+        head = repository.commit("HEAD^" if request.amend else "HEAD")
         forked = history.read_forked(
             repository,
             project,
-            repository.commit("HEAD"),
-            request.base,
+            head,
+            ref,
             stepwise=bool(request.base),
             progress=on_commit,
         )
@@ -103,7 +107,65 @@ def check_project(
         is_whole = request.staged and not (request.topics or request.namespaces or request.config)
         if is_whole and not report.count("error") and Path.cwd() == Path(request.directory):
             _record(repository, proposed, declared, numbers)
+        if request.staged and head:
+            report = _of_this_commit(report, repository, head, files, declared, forked, project.path)
     return report
+
+
+def _amended(request: CheckRequest, repository: Repository, project: Project) -> str | None:
+    """Return the ref to judge a commit against that replaces the tip of the approved ref: its parent; else None."""
+    from schemactl.history.approved import approved
+
+    head = repository.commit("HEAD")
+    if not request.amend or head is None or approved(repository, project)[1] != head:
+        return None
+    if repository.commit("HEAD^") is None:
+        raise SchemactlError(
+            "the commit to be replaced is the first: there is nothing before it to judge against",
+            fix="git commit --amend --no-verify",
+        )
+    return "HEAD^"
+
+
+def _of_this_commit(
+    report: CheckReport,
+    repository: Repository,
+    head: Commit,
+    files: CommitFiles | HashedFiles,
+    declared: Declared,
+    forked: Forked,
+    settings: str,
+) -> CheckReport:
+    """Return the report without findings of what the commit leaves as HEAD has it: another commit of the branch brought them."""
+    from schemactl import history
+
+    before = history.CommitFiles(repository, head)
+
+    def made_of(name: TopicName) -> Iterator[str]:
+        for catalog in (declared.catalog, forked.base.catalog):
+            found = (catalog.topics.get(name), catalog.namespaces.get(name.namespace_name))
+            yield from (each.source.path for each in found if each and each.source)
+        yield from declared.dependencies.get(name, ())
+
+    def is_touched(name: TopicName | None) -> bool:
+        paths = (settings, *(made_of(name) if name else ()))
+        return any(before.entry(path) != files.entry(path) for path in paths)
+
+    touched = {name: is_touched(name) for name in {finding.topic for finding in report.findings}}
+    kept = tuple(finding for finding in report.findings if touched[finding.topic])
+    left_out = len(report.findings) - len(kept)
+    notes = list(report.notes)
+    if left_out:
+        notes.append(
+            f"left out: {left_out} finding{'s' if left_out > 1 else ''} of earlier commits on this branch; "
+            f"`schemactl check` without --staged shows {'them' if left_out > 1 else 'it'}"
+        )
+    if any(each.severity == "error" for each in kept) and forked.approved.tip == head:
+        notes.append(
+            "a commit that replaces this one is judged against it, as hooks are not told; to judge it against the one before: "
+            "SCHEMACTL_AMEND=1 git commit --amend"
+        )
+    return replace(report, findings=kept, notes=tuple(notes))
 
 
 def _record(repository: Repository, project: Project, declared: Declared, numbers: Judged) -> None:

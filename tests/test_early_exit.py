@@ -120,7 +120,9 @@ def test_a_state_that_failed_is_never_left_early(desk: Desk) -> None:
     desk.git("commit", "-q", "-m", "without the hook")
     for content in ("b", "c"):
         desk.stage({"README.md": content})
-        assert desk.check()[:2] == (100, False)
+        assert desk.check()[:2] == (0, False)
+    desk.stage({REFUND: BROKEN.replace(", ", ",")})
+    assert desk.check()[:2] == (100, False)
 
 
 def test_a_merge_is_checked(desk: Desk) -> None:

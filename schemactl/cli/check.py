@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -91,7 +92,13 @@ def _run(
     args: argparse.Namespace, context: Context, outputs: list[tuple[str, str | None]], deadline: Deadline
 ) -> int:
     request = CheckRequest(
-        context.directory, context.config, args.staged, args.base, tuple(args.topic), tuple(args.namespace)
+        context.directory,
+        context.config,
+        args.staged,
+        args.base,
+        _is_amend(args),
+        tuple(args.topic),
+        tuple(args.namespace),
     )
     report = check_project(
         request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
@@ -100,6 +107,11 @@ def _run(
     _report(report, outputs, context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)
     return NEGATIVE if failing else 0
+
+
+def _is_amend(args: argparse.Namespace) -> bool:
+    """Whether the commit that is checked replaces HEAD: git does not tell hooks, so the user does."""
+    return args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
 
 
 def _report_undecided(
