@@ -115,10 +115,11 @@ class Estate:
 class EstateOnPulsar(Estate):
     """One whose registry is a broker, where the namespace has a tenant of its own."""
 
-    def __init__(self, path: Path, broker: brokers.Broker) -> None:
+    def __init__(self, path: Path, broker: brokers.Broker, *, more: str = "") -> None:
         self.broker = broker
         self.topic = TopicName(brokers.new_tenant(), "sales", "orders")
-        target = f'{{registry: "{broker.url}", namespaces: {{shop/sales: {self.topic.namespace_name}}}}}'
+        namespaces = f"{{shop/sales: {self.topic.namespace_name}}}"
+        target = f'{{registry: "{broker.url}", namespaces: {namespaces}{more}}}'
         super().__init__(path, project=f"version: 1\ntargets: {{local: {target}}}\n")
         self.scratch.configure_author()
 

@@ -58,6 +58,8 @@ def live(tmp_path: Path, broker: brokers.Broker) -> Live:
 @pytest.mark.parametrize("source", [["numbers.json"], []], ids=["list", "record"])
 def test_old_messages_decode_again_after_a_rebuild(live: Live, client: Any, source: list[str]) -> None:
     """Five versions, of which a producer registered one by connecting; then the schemas are gone, the messages are not."""
+    with live.registry() as registry:
+        assert f"answers as of Pulsar {registry.release}" in live.run("plan").out
     live.run("apply", "--auto-approve")
     consumer = client.subscribe(str(live.topic), "all", initial_position=pulsar.InitialPosition.Earliest)
     for number, default in enumerate(FIELDS):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,15 +106,6 @@ def test_without_a_list_the_recorded_numbers_come_back(estate: Estate) -> None:
     assert "No changes." in estate.run("rebuild", "--auto-approve").out
     estate.run("plan", "--detailed-exitcode")
     estate.run("drift", "--detailed-exitcode")
-
-
-def test_a_plan_of_the_recorded_numbers_is_carried_out_from_its_file(estate: Estate) -> None:
-    before = estate.held()
-    lose(estate)
-    estate.run("rebuild", "--out", "plan.json")
-    assert estate.held() == []
-    estate.run("apply", "plan.json", "--auto-approve")
-    assert estate.held() == [None, None, None, *before[3:]]
 
 
 def test_after_a_loss_the_advice_of_drift_leads_to_the_recorded_numbers(estate: Estate) -> None:
@@ -246,35 +235,6 @@ def test_what_git_never_declared_comes_back_where_the_file_has_it(estate: Estate
         registry.create_namespace(probe.namespace_name)
     estate.run("rebuild", file, "--auto-approve", "--topic", "*/probe")
     assert estate.held(probe) == [None, None, SchemaInfo(SchemaType.STRING)]
-
-
-def test_a_rebuild_can_be_reviewed_first(estate: Estate, numbers: Any) -> None:
-    file, before = numbers(), estate.held()
-    lose(estate)
-    estate.run("rebuild", file, "--out", "plan.json")
-    assert estate.held() == []
-    estate.run("apply", "plan.json")
-    assert estate.held()[3:] == before[3:]
-
-
-@pytest.mark.parametrize("step", [1, 4, 6, 8])
-def test_a_killed_rebuild_is_finished_by_the_next(estate: Estate, numbers: Any, step: int) -> None:
-    """Killed with the first word of a step that was done: in the next one, or between two."""
-    file, before = numbers(), estate.held()
-    lose(estate)
-    command = ["-C", str(estate.scratch.path), "rebuild", file, "--auto-approve"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "schemactl", *command],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert any(line.startswith(f"[{step}/10]") for line in process.stderr)
-        process.kill()
-    assert estate.held() != before
-    estate.run("rebuild", file, "--auto-approve")
-    assert estate.held()[3:] == before[3:]
 
 
 def test_a_rewritten_history_cannot_stand_for_what_was_kept(estate: Estate, numbers: Any) -> None:

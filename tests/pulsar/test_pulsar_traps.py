@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from collections.abc import Iterator
 from contextlib import closing
 
 import brokers
 import pytest
-from applying import apply_until_done, planned
-from pulsar_histories import History, record, told
+from pulsar_histories import record
 from scripted import Asked, Said, said, serving
 
 from schemactl.errors import RegistryError, SchemaRejected
@@ -27,7 +25,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.plan import Origin, Permissions, RegisterVersion, make_plan, observe, scope_of
+from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import PulsarRegistry
 from schemactl.registry.pulsar import registry as registries
@@ -42,27 +40,6 @@ ORDERS = TopicName("shop", "sales", "orders")
 def registry(broker: brokers.Broker) -> Iterator[PulsarRegistry]:
     with brokers.opened(broker) as opened:
         yield opened
-
-
-def test_schemas_of_a_deleted_namespace_are_in_the_plan_that_makes_it_again(
-    broker: brokers.Broker, registry: PulsarRegistry
-) -> None:
-    history = History(random.Random(1), brokers.new_tenant())  # noqa: S311  no secret
-    history.prepare(registry)
-    plain = next(name for name in history.target.topics if name.topic == "plain")
-    ghost = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "Order", "fields": []}')
-    registry.put_schema(plain, ghost)
-    assert registry._connection.send("DELETE", f"namespaces/{history.space}").fine
-    steps = planned(registry, history).steps
-    numbers = [
-        (step.version.number, step.answer.version)
-        for step in steps
-        if isinstance(step, RegisterVersion) and step.name == plain
-    ]
-    assert numbers == [(number, number + 1) for number in range(len(numbers))]
-    apply_until_done(broker.url, history)
-    held = told(registry, history)["plain"][3]
-    assert held == [ghost, *history.expected()["plain"][3]]
 
 
 @pytest.mark.broker

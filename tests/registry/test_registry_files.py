@@ -141,15 +141,16 @@ def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("more", "fix"), [(1, "upgrade schemactl"), (-1, "move the file away")])
+def test_another_format_is_refused_untouched(tmp_path: Path, more: int, fix: str) -> None:
     path = tmp_path / "registry.db"
     make(path)
-    with sqlite3.connect(path) as newer:
-        newer.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
-    newer.close()
-    with pytest.raises(RegistryError, match=f"has format {FORMAT_VERSION + 1}") as raised:
-        read(path)
-    assert raised.value.fix == "upgrade schemactl"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version = {FORMAT_VERSION + more}")
+    for use in (read, make):
+        with pytest.raises(RegistryError, match=f"has format {FORMAT_VERSION + more}") as raised:
+            use(path)
+        assert fix in raised.value.fix
 
 
 def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:

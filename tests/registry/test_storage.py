@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import struct
 import sys
 from collections.abc import Iterator
@@ -193,20 +192,6 @@ def test_an_entry_holds_the_whole_version(info: SchemaInfo | None) -> None:
 def test_an_entry_of_something_else_is_one_error(data: bytes) -> None:
     with pytest.raises(RegistryError, match="entry 7 of the schema storage cannot be read"):
         version(StoredSchema(data, 7))
-
-
-def test_a_file_of_an_earlier_format_is_refused_untouched(tmp_path: Path) -> None:
-    path = tmp_path / "registry.db"
-    with closing(EmbeddedRegistry(str(path))) as registry:
-        registry.create_namespace(SALES)
-    with closing(sqlite3.connect(path)) as earlier:
-        earlier.execute("PRAGMA user_version = 1")
-    with (
-        closing(EmbeddedRegistry(str(path))) as registry,
-        pytest.raises(RegistryError, match="has format 1") as raised,
-    ):
-        registry.create_namespace(SALES)
-    assert "move the file away" in raised.value.fix
 
 
 def test_the_number_of_a_message_finds_its_version() -> None:
