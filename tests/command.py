@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 from unittest.mock import patch
 
 from schemactl.cli import main
@@ -21,10 +21,12 @@ class Printed(NamedTuple):
     code: int
 
 
-def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str = "") -> Printed:
+def schemactl(
+    folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = ""
+) -> Printed:
     """What the command prints in `folder`, given `stdin`; it must exit with `code`, or one of these."""
     out, err = io.StringIO(), io.StringIO()
-    given = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+    given = io.TextIOWrapper(io.BytesIO(stdin.encode())) if isinstance(stdin, str) else stdin
     with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given):
         try:
             found = main(["-C", str(folder), *arguments])

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 import brokers
 from command import Printed, schemactl
@@ -68,10 +68,10 @@ class Estate:
             {"namespaces/orders.avsc": text}, f"Orders have {len((*fields, *default))}"
         )
 
-    def run(self, *arguments: str, code: int | Collection[int] = 0) -> Printed:
+    def run(self, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
         """What the command line prints in the repository; it must exit with `code`, or one of these."""
         self.scratch.flush()
-        return schemactl(self.scratch.path, *arguments, code=code)
+        return schemactl(self.scratch.path, *arguments, code=code, stdin=stdin)
 
     @contextmanager
     def registry(self) -> Iterator[EmbeddedRegistry]:

@@ -58,6 +58,7 @@ from schemactl.plan.steps import (
     RestoreStrategy,
     SetPolicies,
 )
+from schemactl.registry.base import Scope
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
 
@@ -103,22 +104,14 @@ def make_plan(
             )
     planner = Planner(base, applicable(target), origin, permissions)
     planner.compute()
-    apart = planner.apart(planner.target, numbers)
+    plan = planner.plan(scope_of(target), planner.target, numbers)
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()
         if _is_draft(topic)
     ]
-    return Plan(
-        origin=origin,
-        scope=scope_of(target),
-        state_digest=digest(base),
-        steps=tuple(planner.steps),
-        notes=tuple(sorted([*planner.notes(apart), *drafts], key=lambda note: (note.name, note.kind))),
-        refusals=tuple(sorted(planner.refusals, key=lambda refusal: refusal.name)),
-        apart=apart,
-        apart_now=planner.apart_now(planner.target, numbers),
-    )
+    notes = sorted([*planner.notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
+    return replace(plan, notes=tuple(notes))
 
 
 def applicable(target: Catalog) -> Catalog:
@@ -141,6 +134,7 @@ class Planner:
         # What is not for this plan to judge (drafts) is not there for it.
         there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
         self.base = replace(base, catalog=replace(base.catalog, topics=there))
+        self.digest = digest(base)
         self.target = target
         self.origin = origin
         self.permissions = permissions
@@ -202,13 +196,18 @@ class Planner:
                 case TopicRemoved(name) | SchemaRemoved(name):
                     yield from self._kept(name)
 
-    def apart(self, git: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
-        """Return the topics with numbers that will not be Git's after all steps."""
-        return find_apart(git, self._catalog(), numbers)
-
-    def apart_now(self, git: Catalog, numbers: TargetNumbers | None) -> bool:
-        """Whether some topic has such a number already that is not recorded."""
-        return any(not each.recorded for each in find_apart(git, self.base.catalog, numbers))
+    def plan(self, scope: Scope, git: Catalog, numbers: TargetNumbers | None) -> Plan:
+        """Return the plan of the steps so far, without notes; `git` has the versions that the numbers are compared with."""
+        return Plan(
+            origin=self.origin,
+            scope=scope,
+            state_digest=self.digest,
+            steps=tuple(self.steps),
+            notes=(),
+            refusals=tuple(sorted(self.refusals, key=lambda refusal: refusal.name)),
+            apart=find_apart(git, self._catalog(), numbers),
+            apart_now=any(not each.recorded for each in find_apart(git, self.base.catalog, numbers)),
+        )
 
     def _catalog(self) -> Catalog:
         topics = {}

@@ -15,7 +15,7 @@ from schemactl.messages import numbers as listed
 from schemactl.messages import versions
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
 from schemactl.plan.planner import Permissions, Planner, applicable
-from schemactl.plan.registry_state import RegistryState, digest
+from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, PlanRefusal, TakeNumber
 from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
@@ -50,23 +50,15 @@ def make_rebuild(
         numbers: the record of the registry's version numbers, by its own names.
     """
     approved = applicable(git)
-    rebuilder = _Rebuilder(base, without_versions(approved, lists), origin, permissions)
+    others = without_versions(approved, lists)
+    rebuilder = _Rebuilder(base, others, origin, permissions)
     rebuilder.compute()
     for name in sorted(covered(approved, lists)):
         topic = approved.topics.get(name)
         versions_of_git = topic.versions if topic and topic.schema else ()
         rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
-    return Plan(
-        origin=origin,
-        scope=scope_of(without_versions(approved, lists)),
-        state_digest=digest(base),
-        steps=tuple(rebuilder.steps),
-        notes=(),
-        refusals=tuple(rebuilder.refusals),
-        lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items())),
-        apart=rebuilder.apart(approved, numbers),
-        apart_now=rebuilder.apart_now(approved, numbers),
-    )
+    plan = rebuilder.plan(scope_of(others), approved, numbers)
+    return replace(plan, lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items())))
 
 
 def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[NumberPair, ...]]:

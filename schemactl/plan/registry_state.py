@@ -38,19 +38,14 @@ class RegistryState:
 def observe(registry: Registry, scope: Scope) -> RegistryState:
     """Return what `registry` holds of `scope` now."""
     catalog = registry.read(scope)
-    relaxed: dict[TopicName, CompatibilityStrategy] = {}
+    topics, relaxed = dict(catalog.topics), {}
     for name, topic in catalog.topics.items():
         # Only such a topic can have been relaxed; the others need not be asked about.
-        if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
-            before = registry.relaxed(name)
-            if before is not None:
-                relaxed[name] = before
-    topics = {
-        name: replace(topic, policies=replace(topic.policies, schema_compatibility_strategy=relaxed[name]))
-        if name in relaxed
-        else topic
-        for name, topic in catalog.topics.items()
-    }
+        strategy = topic.policies.schema_compatibility_strategy
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE and (before := registry.relaxed(name)):
+            relaxed[name] = before
+            own = replace(topic.policies, schema_compatibility_strategy=before)
+            topics[name] = replace(topic, policies=own)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
     return RegistryState(Catalog(catalog.namespaces, topics), defaults, relaxed)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pty
 import signal
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -115,24 +113,19 @@ def test_only_the_approved_plan_is_applied(shop: Estate) -> None:
     shop.run("apply", "--require-approved", digest)
 
 
-def test_without_a_terminal_nobody_is_asked(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Path(os.devnull).open() as nothing:
-        monkeypatch.setattr(sys, "stdin", nothing)
-        assert "standard input is not a terminal" in shop.run("apply", code=64).err
+def test_without_a_terminal_nobody_is_asked(shop: Estate) -> None:
+    assert "standard input is not a terminal" in shop.run("apply", code=64, stdin="yes\n").err
     assert shop.held() == []
 
 
 @pytest.mark.parametrize(
     ("typed", "code", "held"), [("yes\n", 0, 2), ("y\n", 1, 0), ("\n", 1, 0), ("\x04", 1, 0)]
 )
-def test_on_a_terminal_only_yes_goes_ahead(
-    shop: Estate, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, held: int
-) -> None:
+def test_on_a_terminal_only_yes_goes_ahead(shop: Estate, typed: str, code: int, held: int) -> None:
     ours, theirs = pty.openpty()
     with open(ours, "wb", buffering=0) as keyboard, open(theirs) as terminal:  # noqa: PTH123  no paths
-        monkeypatch.setattr(sys, "stdin", terminal)
         keyboard.write(typed.encode())
-        out, err, _ = shop.run("apply", code=code)
+        out, err, _ = shop.run("apply", code=code, stdin=terminal)
     assert "Apply this? Only `yes` goes ahead" in err
     assert ("Nothing was applied." in out) == (held == 0)
     assert len(shop.held()) == held
