@@ -118,7 +118,7 @@ class Live(EstateOnPulsar):
         self.scratch.commit({"namespaces/notes.yaml": DECLARED, "namespaces/orders.yaml": None})
 
 
-def test_the_official_python_client_registers_what_is_declared(
+def test_the_python_client_registers_what_is_declared(
     tmp_path: Path, broker: brokers.Broker, client: Any
 ) -> None:
     live = Live(tmp_path / "shop", broker)

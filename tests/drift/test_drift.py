@@ -83,9 +83,7 @@ def test_auto_update_says_whether_connecting_was_enough(estate: Estate, drift: A
     assert "no producer or consumer did" in drift()[0]["cause"]
 
 
-def test_a_missing_namespace_is_one_difference_and_so_is_each_missing_topic(
-    estate: Estate, drift: Any
-) -> None:
+def test_a_missing_namespace_is_one_difference_as_is_each_missing_topic(estate: Estate, drift: Any) -> None:
     estate.scratch.commit(
         {
             "namespaces/web.yaml": "namespace: shop/web\nschema_compatibility_strategy: FULL\nschema_validation_enforced: true\n",
@@ -266,9 +264,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("number", range(len(GARBAGE)))
-def test_whatever_others_stored_is_told_without_a_word_to_the_terminal(
-    estate: Estate, drift: Any, number: int
-) -> None:
+def test_whatever_others_stored_says_nothing_to_the_terminal(estate: Estate, drift: Any, number: int) -> None:
     """Stored by brokers of another release, say: past what an upload would be told today."""
     garbage, name = GARBAGE[number], TopicName("shop", "sales", "garbage")
     with closing(SqliteStorage(Database(str(estate.scratch.path / ".schemactl/registry.db")))) as storage:

@@ -149,9 +149,7 @@ def test_what_the_broker_no_longer_shows_is_read_only_as_a_person_says(live: Liv
     live.run(*command, "3", code=100)
 
 
-def test_a_cluster_becomes_declarations_and_nothing_is_left_to_apply(
-    live: Live, client: Any, tmp_path: Path
-) -> None:
+def test_an_imported_cluster_leaves_nothing_to_apply(live: Live, client: Any, tmp_path: Path) -> None:
     live.run("apply", "--auto-approve")
     for default in FIELDS[1:4]:
         live.connect(client, **default)

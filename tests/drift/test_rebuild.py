@@ -159,9 +159,7 @@ def test_what_was_approved_since_follows(estate: Estate, numbers: Any) -> None:
     ]
 
 
-def test_other_contents_in_the_way_are_refused_and_deleted_only_on_demand(
-    estate: Estate, numbers: Any
-) -> None:
+def test_other_contents_in_the_way_are_deleted_only_on_demand(estate: Estate, numbers: Any) -> None:
     file, before = numbers(), estate.held()
     lose(estate, ORDERS)
     assert estate.put(avro("id", note=0)) == [0]  # a producer was faster

@@ -296,9 +296,7 @@ def test_what_cannot_be_declared_is_told(shop: Shop) -> None:
     assert shop.numbers(sales("python")) == [(0, 0)]
 
 
-def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_policies_and_partitions(
-    shop: Shop,
-) -> None:
+def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_policies(shop: Shop) -> None:
     parts = sales("parts")
     other = TopicName("shop", "sales", "parts", "non-persistent")
     shop.registry.create_topic(parts, 4)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from schemactl.apply import apply_plan
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.changes import unstamped
 from schemactl.model import (
     Catalog,
     Commit,
@@ -96,11 +96,4 @@ def held(registry: Registry, name: TopicName) -> list[SchemaInfo | None]:
     found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
     stored = found.versions if found else ()
     assert [version.number for version in stored] == list(range(len(stored)))
-    return [
-        version.info
-        and replace(
-            version.info,
-            properties={k: v for k, v in version.info.properties.items() if k != COMMIT_PROPERTY},
-        )
-        for version in stored
-    ]
+    return [version.info and unstamped(version.info) for version in stored]

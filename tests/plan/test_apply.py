@@ -162,9 +162,7 @@ def test_an_interrupt_before_the_first_step_is_one(disturbed: Disturb) -> None:
 
 
 @pytest.mark.parametrize("what", [fail, interrupt])
-def test_a_relaxed_strategy_is_restored_whatever_happens(
-    disturbed: Disturb, what: Callable[[Disturbed], None]
-) -> None:
+def test_a_relaxed_strategy_is_always_restored(disturbed: Disturb, what: Callable[[Disturbed], None]) -> None:
     registry = disturbed(2, what)
     plan = plan_for(registry, REPLAYED, relax=True)
     result = apply(plan, registry)

@@ -131,7 +131,7 @@ def test_on_a_terminal_only_yes_goes_ahead(shop: Estate, typed: str, code: int, 
     assert len(shop.held()) == held
 
 
-def test_a_failure_halfway_exits_with_three_and_the_next_apply_goes_on(
+def test_after_a_failure_halfway_the_next_apply_goes_on(
     shop: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGTERM, as a pipeline sends it, after the fourth step."""

@@ -240,9 +240,7 @@ def test_a_deletion_is_shown_and_skipped(registry: EmbeddedRegistry) -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_permitted_deletion_takes_the_schema_and_leaves_the_topic(
-    registry: EmbeddedRegistry, *, force: bool
-) -> None:
+def test_a_permitted_deletion_leaves_the_topic_itself(registry: EmbeddedRegistry, *, force: bool) -> None:
     carry_out(registry, catalog(topic(ORDERS, A, B), topic(REFUNDS, A)))
     deleted = catalog(topic(ORDERS, A, B, schema=None, deleted=True), topic(REFUNDS, A, B))
     permission = {"force_delete" if force else "delete": frozenset({ORDERS})}
@@ -331,7 +329,7 @@ def test_partitions_grow(registry: EmbeddedRegistry) -> None:
 
 
 @pytest.mark.parametrize(("before", "said"), [(6, "has 6 partitions"), (None, "is not partitioned")])
-def test_partitions_that_cannot_be_had_are_refused(
+def test_partitions_only_grow_where_there_are_some(
     registry: EmbeddedRegistry, before: int | None, said: str
 ) -> None:
     carry_out(registry, orders(A, partitions=before))

@@ -127,9 +127,7 @@ def _stop_at(plan: Plan, registry: Registry, step: int) -> None:
 
 @EXAMPLES
 @given(st.permutations(CONTENTS), st.integers(0, len(CONTENTS)))
-def test_from_git_alone_a_rebuild_is_exact_where_only_apply_wrote(
-    contents: list[SchemaInfo], count: int
-) -> None:
+def test_from_git_a_rebuild_is_exact_where_only_apply_wrote(contents: list[SchemaInfo], count: int) -> None:
     git = approved(contents, count)
     with closing(EmbeddedRegistry(":memory:")) as registry:
         carry_out(registry, git)

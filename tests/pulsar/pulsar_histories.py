@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.changes import unstamped
 from schemactl.model import (
     Catalog,
     Commit,
@@ -43,6 +43,15 @@ def versions(infos: list[SchemaInfo]) -> tuple[SchemaVersion, ...]:
     return tuple(
         SchemaVersion(number, info, Commit(f"{number + 1:040x}", 1_767_225_600 + number, "change"))
         for number, info in enumerate(infos)
+    )
+
+
+def in_force(policies: Policies) -> tuple[object, ...]:
+    """A namespace's policies, with Pulsar's defaults for those that are not set."""
+    return (
+        policies.schema_compatibility_strategy,
+        policies.is_allow_auto_update_schema is not False,
+        policies.schema_validation_enforced is True,
     )
 
 
@@ -89,14 +98,7 @@ class History:
 
     def expected(self) -> dict[str, Any]:
         """What `told` tells after the history was applied."""
-        policies = self.target.namespaces[self.space].policies
-        found: dict[str, Any] = {
-            "policies": (
-                policies.schema_compatibility_strategy,
-                policies.is_allow_auto_update_schema is not False,
-                policies.schema_validation_enforced is True,
-            )
-        }
+        found = {"policies": in_force(self.target.namespaces[self.space].policies)}
         for topic in self.target.topics.values():
             held: list[SchemaInfo | None] = [version.info for version in topic.versions]
             if topic.deleted:
@@ -114,14 +116,7 @@ def told(registry: Registry, history: History) -> dict[str, Any]:
     """What the registry holds, without times and commit stamps."""
     held = registry.read(registry.everything(frozenset({history.space})))
     gone = registry.read(replace(registry.everything(frozenset()), topics=history.deleted))
-    policies = held.namespaces[history.space].policies
-    found: dict[str, Any] = {
-        "policies": (
-            policies.schema_compatibility_strategy,
-            policies.is_allow_auto_update_schema is not False,
-            policies.schema_validation_enforced is True,
-        )
-    }
+    found = {"policies": in_force(held.namespaces[history.space].policies)}
     for topic in {**held.topics, **gone.topics}.values():
         assert [version.number for version in topic.versions] == list(range(len(topic.versions)))
         own = topic.policies.schema_compatibility_strategy
@@ -129,12 +124,6 @@ def told(registry: Registry, history: History) -> dict[str, Any]:
             not topic.deleted,
             topic.partitions,
             own,
-            [_bare(v.info) for v in topic.versions],
+            [v.info and unstamped(v.info) for v in topic.versions],
         )
     return found
-
-
-def _bare(info: SchemaInfo | None) -> SchemaInfo | None:
-    if info is None:
-        return None
-    return replace(info, properties={k: v for k, v in info.properties.items() if k != COMMIT_PROPERTY})

@@ -87,9 +87,7 @@ def test_what_may_pass_is_tried_again(trouble: Said) -> None:
         assert len(server.asked) == 4
 
 
-def test_what_takes_connections_and_never_answered_may_be_a_wrong_address(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_never_answered_may_be_a_wrong_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.0)
     with serving(lambda _: Said(0)) as server:
         with pytest.raises(RegistryError, match="does not answer"):
@@ -291,9 +289,7 @@ def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
         ({"cert_file": "none", "key_file": "none"}, "the cert_file .* cannot be used: No such file"),
     ],
 )
-def test_credentials_that_cannot_be_used_are_one_clear_error(
-    tmp_path: Path, written: dict[str, str], what: str
-) -> None:
+def test_useless_credentials_are_one_clear_error(tmp_path: Path, written: dict[str, str], what: str) -> None:
     (tmp_path / "two-lines").write_text("one two\nthree")
     with pytest.raises(RegistryError, match=what):
         Credentials.of(written, tmp_path)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import brokers
 import pytest
 from applying import apply_until_done, planned
+from forks import Say, forked, kill_oneself
 from pulsar_histories import History, record, told, versions
 
 from schemactl.apply import Result, apply_plan
@@ -24,6 +25,8 @@ from schemactl.errors import StalePlan
 from schemactl.model import Catalog
 from schemactl.plan import Plan
 from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.registry.pulsar.replies import Reply
 
 pytestmark = pytest.mark.broker
 
@@ -36,22 +39,37 @@ def new_history() -> History:
     return History(random.Random(SEED), brokers.new_tenant())  # noqa: S311  no secret
 
 
+def apply_and_die(url: str, history: History, last: int, _: Say) -> None:
+    """An apply; after so many requests that change something nobody lives to see the answer."""
+    send_once, changes = AdminConnection.send_once, count(1)
+
+    def counted(self: AdminConnection, method: str, path: str, body: Any = None) -> Reply:
+        reply = send_once(self, method, path, body)
+        if method != "GET" and next(changes) == last:
+            kill_oneself()
+        return reply
+
+    AdminConnection.send_once = counted  # type: ignore[method-assign]
+    with closing(PulsarRegistry(url)) as registry:
+        result = apply_plan(planned(registry, history), registry, progress=lambda _number, _step: None)
+        assert result.failure is None
+
+
 def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker) -> None:
-    script = Path(__file__).parent / "killed.py"
     kills = 0
     with closing(PulsarRegistry(broker.url)) as registry:
         for last in count(1, STEP):
             history = new_history()
             history.prepare(registry)
-            command = [sys.executable, str(script), broker.url, history.space.tenant, str(SEED), str(last)]
-            done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(script.parent)}, check=False)
-            if done.returncode == -signal.SIGKILL:
+            process, said = forked(partial(apply_and_die, broker.url, history, last))
+            with said:
+                status = os.waitpid(process, 0)[1]
+            if status:
+                assert os.WTERMSIG(status) == signal.SIGKILL
                 kills += 1
                 apply_until_done(broker.url, history)
-            else:
-                assert done.returncode == 0
             assert told(registry, history) == history.expected(), f"killed after {last} changes"
-            if done.returncode == 0:
+            if not status:
                 break
     assert kills > 15 // STEP
 

@@ -59,7 +59,7 @@ def tenant(strict: brokers.Broker, tmp_path: Path) -> str:
     return name
 
 
-def test_the_tenants_administrator_may_do_all_but_make_tenants(
+def test_a_tenants_administrator_makes_no_tenants(
     strict: brokers.Broker, tenant: str, tmp_path: Path
 ) -> None:
     boss = registry_of(strict, "boss", tmp_path)

@@ -54,9 +54,7 @@ def registry(broker: brokers.Broker) -> Iterator[PulsarRegistry]:
     ],
     ids=["dollar", "namespace", "plain", "union"],
 )
-def test_the_plan_predicts_the_answer_of_the_brokers_release(
-    release: str, definition: str, accepted_by: set[str]
-) -> None:
+def test_the_plan_predicts_the_releases_answer(release: str, definition: str, accepted_by: set[str]) -> None:
     space = NamespaceName(brokers.new_tenant(), "sales")
     orders = TopicName(space.tenant, space.name, "orders")
     info = SchemaInfo(SchemaType.AVRO, definition.encode())

@@ -108,9 +108,7 @@ def hostile(url: str, secret: str = "token_env: CANARY") -> str:  # noqa: S107  
 
 
 @pytest.mark.parametrize("command", OPENING, ids=" ".join)
-def test_a_target_that_was_changed_is_not_opened(
-    tmp_path: Path, canary: Server, command: tuple[str, ...]
-) -> None:
+def test_a_changed_target_is_not_opened(tmp_path: Path, canary: Server, command: tuple[str, ...]) -> None:
     made = repository(tmp_path / "r")
     proposed(made, {"schemactl.yaml": hostile(canary.url)})
     out, err, _ = schemactl(made.path, *command, code=ANY)
@@ -158,9 +156,7 @@ def test_a_storage_in_a_change_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_an_approved_storage_runs_only_where_the_user_allows_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_approved_storage_needs_the_users_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = "mine:Storage?metadata=m.db"
     made = repository(tmp_path / "r", f'version: 1\ntargets: {{local: {{registry: "{url}"}}}}\n')
     made.flush()
@@ -187,9 +183,7 @@ def test_a_change_does_not_say_which_ref_is_approved(tmp_path: Path, canary: Ser
     assert "here differs" in schemactl(made.path, "plan", code=ANY).err
 
 
-def test_a_change_does_not_hide_the_approved_project_behind_a_nearer_one(
-    tmp_path: Path, canary: Server
-) -> None:
+def test_a_nearer_project_file_does_not_hide_the_approved_one(tmp_path: Path, canary: Server) -> None:
     made = repository(tmp_path / "r")
     proposed(made, {"namespaces/schemactl.yaml": hostile(canary.url)})
     command = ("registry", "list", "shop/sales/orders")
@@ -260,9 +254,7 @@ def test_a_build_server_that_fetched_only_the_change_does_not_believe_it(
 
 
 @pytest.mark.parametrize("approved", ["HEAD", "v1", "refs/pipelines/1"])
-def test_where_no_remote_is_only_a_branch_can_be_approved(
-    tmp_path: Path, canary: Server, approved: str
-) -> None:
+def test_without_a_remote_only_a_branch_is_approved(tmp_path: Path, canary: Server, approved: str) -> None:
     made = repository(tmp_path / "r", None)
     made.git("branch", "-m", "trunk")
     proposed(made, {"schemactl.yaml": hostile(canary.url) + f"approved: {approved}\n"})
@@ -272,9 +264,7 @@ def test_where_no_remote_is_only_a_branch_can_be_approved(
 
 
 @pytest.mark.parametrize("state", ["no commit", "no project file yet", "a branch of another name"])
-def test_where_nothing_was_approved_yet_the_files_at_hand_have_the_targets(
-    tmp_path: Path, state: str
-) -> None:
+def test_where_nothing_was_approved_the_files_at_hand_have_the_targets(tmp_path: Path, state: str) -> None:
     made = Scratch(tmp_path / "r") if state == "no commit" else repository(tmp_path / "r", None)
     text = APPROVED
     if state == "a branch of another name":

@@ -47,34 +47,29 @@ class TestMemory(StorageContract):
         return SqliteStorage(Database(":memory:"))
 
 
-class TestSqlite(StorageContract):
+class InFolder(StorageContract):
+    """The contract, where what is stored outlives the storage."""
+
+    @pytest.fixture(autouse=True)
+    def _in_a_folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def open_again(self, closed: SchemaStorage) -> SchemaStorage:
+        del closed
+        return self.open_storage()
+
+
+class TestSqlite(InFolder):
     """The contract, in a file."""
 
-    @pytest.fixture(autouse=True)
-    def _in_a_folder(self, tmp_path: Path) -> None:
-        self.folder = tmp_path
-
     def open_storage(self) -> SchemaStorage:
         return SqliteStorage(Database(str(self.folder / "registry.db")))
 
-    def open_again(self, closed: SchemaStorage) -> SchemaStorage:
-        del closed
-        return SqliteStorage(Database(str(self.folder / "registry.db")))
 
-
-class TestFolder(StorageContract):
+class TestFolder(InFolder):
     """The contract, for the documented example."""
 
-    @pytest.fixture(autouse=True)
-    def _in_a_folder(self, tmp_path: Path) -> None:
-        self.folder = tmp_path
-
     def open_storage(self) -> SchemaStorage:
-        storage: SchemaStorage = EXAMPLE["FolderStorage"](self.folder, path="schemas")
-        return storage
-
-    def open_again(self, closed: SchemaStorage) -> SchemaStorage:
-        del closed
         storage: SchemaStorage = EXAMPLE["FolderStorage"](self.folder, path="schemas")
         return storage
 
@@ -138,7 +133,7 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
         ("no_such_module:Storage?metadata=m.db", RegistryError, "cannot be imported"),
     ],
 )
-def test_a_storage_that_cannot_be_made_is_one_error(
+def test_an_impossible_storage_is_one_error(
     tmp_path: Path, url: str, kind: type[Exception], what: str
 ) -> None:
     with pytest.raises(kind, match=what):

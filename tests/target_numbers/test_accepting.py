@@ -201,9 +201,7 @@ def test_no_number_that_was_accepted_is_read_as_something_else(steps: list[tuple
 
 @settings(deadline=None)
 @given(lives())
-def test_what_apply_adds_after_a_record_has_the_number_that_readers_expect(
-    steps: list[tuple[str, int]],
-) -> None:
+def test_what_apply_adds_after_a_record_has_the_expected_number(steps: list[tuple[str, int]]) -> None:
     life = Life(topic(0))
     for kind, content in steps:
         life.step(kind, content)

@@ -167,9 +167,7 @@ def test_a_deletion_sets_numbers_apart(tmp_path: Path) -> None:
     estate.run("apply", "--auto-approve")
 
 
-def test_replaying_under_a_relaxed_strategy_says_beforehand_that_it_sets_numbers_apart(
-    tmp_path: Path,
-) -> None:
+def test_replaying_under_a_relaxed_strategy_says_first_that_numbers_come_apart(tmp_path: Path) -> None:
     """Version 1 was lost, version 2 is there as number 1."""
     estate = Estate(tmp_path / "shop")
     estate.run("apply", "--auto-approve")

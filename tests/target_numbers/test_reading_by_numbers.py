@@ -251,9 +251,7 @@ def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(e
     assert written(estate, "out") != before
 
 
-def test_a_package_for_a_registry_that_cannot_be_asked_is_made_by_the_record_with_a_warning(
-    estate: Estate,
-) -> None:
+def test_a_package_for_a_registry_that_cannot_be_asked_is_made_with_a_warning(estate: Estate) -> None:
     text = (estate.scratch.path / "schemactl.yaml").read_text()
     away = text.replace("sqlite:.schemactl/registry.db", "http://127.0.0.1:9")
     estate.scratch.commit(BESIDE)
