@@ -10,7 +10,7 @@ import yaml
 
 from schemactl.declare.describe import found, nearest
 from schemactl.declare.files import MAX_PROBLEMS, shown
-from schemactl.declare.validation_errors import validation_errors
+from schemactl.declare.validation_errors import Misfit, located, validation_errors
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import SPECS
@@ -117,7 +117,7 @@ def read_documents(path: str, data: bytes) -> Documents:
     # What is wrong with a key or value as such needs no second word about its shape.
     places = {problem.source for problem in problems}
     for number, document in enumerate(found):
-        errors = list(_problems(document, shown(path)))
+        errors = _problems(document, shown(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             documents.append(_document(document, text, number))
@@ -138,74 +138,55 @@ def capped(problems: list[Problem]) -> tuple[Problem, ...]:
     return tuple(first)
 
 
-def _problems(document: YamlDocument, path: str) -> Iterator[Problem]:
-    value = document.value
+def _problems(document: YamlDocument, path: str) -> list[Problem]:
+    value, root = document.value, document.node
     if not isinstance(value, dict):
         what = "this document is empty" if value is None else f"expected a mapping, found {found(value)}"
-        yield Problem(node_place(path, document.node), what, "declare a topic or a namespace: `topic: ...`")
-    elif "topic" not in value and "namespace" not in value:
+        return [Problem(node_place(path, root), what, "declare a topic or a namespace: `topic: ...`")]
+    if "topic" not in value and "namespace" not in value:
+        what = "this document has neither `topic` nor `namespace`, so it declares nothing"
         near = next((key for key in value if nearest(key, ("topic", "namespace"))), None)
-        fix = (
-            f"write `{nearest(near, ('topic', 'namespace'))}` for `{near}`"
-            if near
-            else "add one of the two keys"
-        )
-        yield Problem(
-            node_place(path, document.node),
-            "this document has neither `topic` nor `namespace`, so it declares nothing",
-            fix,
-        )
-    else:
-        errors = validation_errors("topic" if "topic" in value else "namespace", document, path)
-        yield from errors
-        if not errors and "topic" in value:
-            yield from _topic_problems(document, path)
+        meant = near and nearest(near, ("topic", "namespace"))
+        fix = f"write `{meant}` for `{near}`" if near else "add one of the two keys"
+        return [Problem(node_place(path, root), what, fix)]
+    if "topic" not in value:
+        return located(validation_errors("namespace", value), root, path)
+    return located(validation_errors("topic", value), root, path) or located(_between(value), root, path)
 
 
-def _topic_problems(document: YamlDocument, path: str) -> Iterator[Problem]:
+def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield what is wrong between the values of a topic, each of which is fine alone."""
-    value = document.value
-
-    def problem(parts: Tokens, what: str, fix: str) -> Problem:
-        return Problem(node_place(path, node_at(document.node, parts)), what, fix)
-
-    if "renamed_from" in value and TopicName.parse(value["renamed_from"]) == TopicName.parse(value["topic"]):
-        yield problem(
-            ("renamed_from",), "the topic is renamed from itself", "write its former name, or remove the key"
-        )
+    if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
+        fix = "write its former name, or remove the key"
+        yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
     names: set[str] = set()
-    for index, client in enumerate(value.get("clients", ())):
+    for index, client in enumerate(topic.get("clients", ())):
         if client["name"] in names:
-            yield problem(
-                ("clients", str(index), "name"),
-                f"a second client is called `{client['name']}`",
-                "give it another name",
-            )
+            at = ("clients", str(index), "name")
+            yield Misfit.of(at, f"a second client is called `{client['name']}`", "give it another name")
         names.add(client["name"])
-    schema = value.get("schema", {})
-    for half in ((), ("key",), ("value",)):
-        part = schema if not half else schema.get(half[0], {})
-        for name in part.get("properties", ()):
-            at = ("schema", *half, "properties", name)
-            if name.startswith(RESERVED_PROPERTIES):
-                yield problem(
-                    at, f"the property `{name}` is written by schemactl itself", "give it another name"
-                )
-            elif "key" in part and name.startswith(_KEY_VALUE_PROPERTIES):
-                yield problem(
-                    at, f"the property `{name}` follows from `key`, `value` and `encoding`", "remove it"
-                )
-    if (
-        ("proto" in schema) != ("message" in schema)
-        and "type" in schema
-        and SPECS[SchemaType[schema["type"]]].declared_as == "protobuf"
-    ):
+    schema = topic.get("schema", {})
+    yield from _in_properties(schema, ("schema",))
+    for half in ("key", "value"):
+        yield from _in_properties(schema.get(half, {}), ("schema", half))
+    if ("proto" in schema) != ("message" in schema) and SPECS[
+        SchemaType[schema["type"]]
+    ].declared_as == "protobuf":
         given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
-        yield problem(
-            ("schema", given),
-            f"`{given}` needs `{missing}`",
-            f"add `{missing}`, or remove `{given}`",
-        )
+        fix = f"add `{missing}`, or remove `{given}`"
+        yield Misfit.of(("schema", given), f"`{given}` needs `{missing}`", fix)
+
+
+def _in_properties(schema: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:
+    """Yield the properties of a schema that do not belong to it."""
+    for name in schema.get("properties", ()):
+        here = (*at, "properties", name)
+        if name.startswith(RESERVED_PROPERTIES):
+            what = f"the property `{name}` is written by schemactl itself"
+            yield Misfit.of(here, what, "give it another name")
+        elif "key" in schema and name.startswith(_KEY_VALUE_PROPERTIES):
+            what = f"the property `{name}` follows from `key`, `value` and `encoding`"
+            yield Misfit.of(here, what, "remove it")
 
 
 def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocument | NamespaceDocument:

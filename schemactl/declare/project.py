@@ -6,6 +6,7 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +21,8 @@ from schemactl.declare.files import (
     resolve,
     shown,
 )
-from schemactl.declare.package_names import advised, owner
-from schemactl.declare.validation_errors import validation_errors
-from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
+from schemactl.declare.validation_errors import Misfit, located, validation_errors
+from schemactl.declare.yaml_text import YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
 from schemactl.model import (
     OPTIONAL_CHECKERS,
@@ -36,7 +36,7 @@ from schemactl.model import (
 )
 from schemactl.output import reject_links
 from schemactl.rules import rules
-from schemactl.source import Tokens, key_node, node_at, node_place
+from schemactl.source import Tokens
 
 PROJECT_FILE: Final = "schemactl.yaml"
 
@@ -147,9 +147,10 @@ def read_project(path: str, data: bytes) -> Project:
     if not isinstance(document.value, dict):
         what = f"expected the keys of a project, found {found(document.value)}"
         raise DeclarationError([*problems, Problem(source, what, "start it with `version: 1`")])
-    errors = validation_errors("project", document, shown(path))
+    errors = located(validation_errors("project", document.value), document.node, shown(path))
     if not errors:
-        errors = list(_Checks(path, document).problems())
+        between = _between(document.value, posixpath.dirname(path))
+        errors = located(between, document.node, shown(path))
     places = {problem.source for problem in problems}
     problems += [problem for problem in errors if problem.source not in places]
     if problems:
@@ -157,169 +158,102 @@ def read_project(path: str, data: bytes) -> Project:
     return _project(path, document.value)
 
 
-class _Checks:
-    """What is wrong with values of the project file that are of the right shape."""
+def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
+    """Yield what is wrong with values of the right shape: between each other, and seen from the project's folder."""
+    targets, generate = value.get("targets", {}), value.get("generate", {})
+    paths: list[tuple[Tokens, str]] = [
+        ((key, str(index)), written)
+        for key in ("roots", "previous_roots")
+        for index, written in enumerate(value.get(key, ()))
+    ]
+    paths += [(("targets", name, "numbers"), each.get("numbers", ".")) for name, each in targets.items()]
+    paths += [(("waivers",), value.get("waivers", ".")), (("generate", "out"), generate.get("out", "."))]
+    for at, written in paths:
+        try:
+            resolve(folder, written)
+        except ValueError as error:
+            yield Misfit.of(at, str(error))
+    yield from _in_severities(value.get("severities", {}))
+    releases = [value.get("pulsar", "4.0"), *(each.get("pulsar", "4.0") for each in targets.values())]
+    newest = max(map(_nearest_release, releases))
+    for index, checker in enumerate(value.get("protobuf", {}).get("checkers", ())):
+        name = _class_name(checker)
+        first = OPTIONAL_CHECKERS[name]
+        if newest < first:
+            fix = f'remove it, or write pulsar: "{first}" if that is what the brokers run'
+            here = ("protobuf", "checkers", str(index))
+            yield Misfit.of(here, f"Pulsar {newest} has no {name}", fix)
+    for name, target in targets.items():
+        yield from _in_target(target, ("targets", name))
+    chosen = generate.get("target")
+    if chosen is not None and chosen not in targets:
+        near = nearest(chosen, targets)
+        has = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
+        what = f"`{shortened(chosen)}` is none of the project's targets"
+        yield Misfit.of(("generate", "target"), what, f"write {near}" if near else has)
 
-    def __init__(self, path: str, document: YamlDocument) -> None:
-        self.path = path
-        self.folder = posixpath.dirname(path)
-        self.node = document.node
-        self.value: Mapping[str, Any] = document.value
 
-    def problems(self) -> Iterator[Problem]:
-        yield from self._paths()
-        yield from self._severities()
-        yield from self._checkers()
-        for name, target in self.value.get("targets", {}).items():
-            yield from self._target(("targets", name), target)
-        for way in (("pulsar",), *(("targets", name, "pulsar") for name in self.value.get("targets", {}))):
-            release = _at(self.value, way)
-            if release is not None and _nearest_release(release) is None:
-                yield self._problem(
-                    way, f"Pulsar {release} is older than the supported releases", 'write "4.0" or newer'
-                )
-        yield from self._generate()
-
-    def _generate(self) -> Iterator[Problem]:
-        package = _at(self.value, ("generate", "package"))
-        if package is not None and (whose := owner(package)):
-            yield self._problem(
-                ("generate", "package"),
-                f"`{shortened(package)}` is {whose}: a generated package of that name would take its place",
-                f"write another name, such as {shortened(advised(package))}",
-            )
-        target, known = _at(self.value, ("generate", "target")), self.value.get("targets", {})
-        if target is not None and target not in known:
-            near = nearest(target, known)
-            has = f"`targets` has {', '.join(known)}" if known else "add it to `targets`"
-            fix = f"write {near}" if near else has
-            yield self._problem(
-                ("generate", "target"), f"`{shortened(target)}` is none of the project's targets", fix
-            )
-        way = ("generate", "spark")
-        release = _at(self.value, way)
-        if release is not None and int(release.partition(".")[0]) < 4:
-            yield self._problem(
-                way, f"Spark {release} is older than the supported releases", 'write "4.0" or newer'
-            )
-
-    def _paths(self) -> Iterator[Problem]:
-        ways: list[Tokens] = [
-            (key, str(index))
-            for key in ("roots", "previous_roots")
-            for index, _ in enumerate(self.value.get(key, ()))
-        ]
-        ways += [("targets", name, "numbers") for name in self.value.get("targets", {})]
-        for way in (*ways, ("waivers",), ("generate", "out")):
-            written = _at(self.value, way)
-            if written is not None:
-                try:
-                    resolve(self.folder, written)
-                except ValueError as error:
-                    yield self._problem(way, str(error), "")
-
-    def _severities(self) -> Iterator[Problem]:
-        severities = self.value.get("severities", {})
-        known = rules() if severities else {}
-        for key, value in severities.items():
-            if isinstance(value, dict):
-                try:
-                    NamespaceName.parse(key)
-                except ValueError as error:
-                    yield self._problem(("severities", key), str(error), "")
-            for rule in value if isinstance(value, dict) else (key,):
-                at = ("severities", key, rule) if isinstance(value, dict) else ("severities", key)
-                if rule not in known:
-                    near = nearest(rule, known)
-                    fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
-                    yield self._problem(at, f"`{shortened(rule)}` is not a rule", fix, key=True)
-                elif known[rule].is_fixed:
-                    yield self._problem(at, f"the severity of {rule} is fixed", "remove it", key=True)
-
-    def _checkers(self) -> Iterator[Problem]:
-        """Yield a problem for each optional checker that none of the brokers has."""
-        ways = [("pulsar",), *(("targets", name, "pulsar") for name in self.value.get("targets", {}))]
-        releases = [_nearest_release(_at(self.value, way) or "4.0") or Release.R4_0 for way in ways]
-        for index, name in enumerate(_at(self.value, ("protobuf", "checkers")) or ()):
-            first = OPTIONAL_CHECKERS[_class_name(name)]
-            if max(releases) < first:
-                yield self._problem(
-                    ("protobuf", "checkers", str(index)),
-                    f"Pulsar {max(releases)} has no {_class_name(name)}",
-                    f'remove it, or write pulsar: "{first}" if that is what the brokers run',
-                )
-
-    def _target(self, way: Tokens, target: Mapping[str, Any]) -> Iterator[Problem]:
-        ways = [key for key in ("token_env", "token_file", "oauth2") if key in target]
-        if len(ways) > 1:
-            yield self._problem(
-                (*way, ways[1]), f"`{ways[0]}` and `{ways[1]}` exclude each other", "keep one", key=True
-            )
-        for one, other in (("cert_file", "key_file"), ("key_file", "cert_file")):
-            if one in target and other not in target:
-                yield self._problem((*way, one), f"`{one}` needs `{other}`", f"add `{other}`", key=True)
-        for name in target.get("namespaces", {}):
+def _in_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
+    known = rules() if severities else {}
+    for key, value in severities.items():
+        of_namespace = isinstance(value, dict)
+        if of_namespace:
             try:
-                NamespaceName.parse(name)
+                NamespaceName.parse(key)
             except ValueError as error:
-                yield self._problem((*way, "namespaces", name), str(error), "", key=True)
-        mapped = Counter(target.get("namespaces", {}).values())
-        for name, to in target.get("namespaces", {}).items():
-            if mapped[to] > 1:
-                what = f"two namespaces would both be {to} on this target"
-                yield self._problem((*way, "namespaces", name), what, "give each a name of its own")
-
-    def _problem(self, way: Tokens, what: str, fix: str, *, key: bool = False) -> Problem:
-        node = node_at(self.node, way)
-        if key:
-            node = key_node(node_at(self.node, way[:-1]), way[-1]) or node
-        return Problem(node_place(shown(self.path), node), what, fix)
+                yield Misfit.of(("severities", key), str(error), of_key=True)
+        for at in [("severities", key, rule) for rule in value] if of_namespace else [("severities", key)]:
+            rule = at[-1]
+            if rule not in known:
+                near = nearest(rule, known)
+                fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
+                yield Misfit.of(at, f"`{shortened(rule)}` is not a rule", fix, of_key=True)
+            elif known[rule].is_fixed:
+                yield Misfit.of(at, f"the severity of {rule} is fixed", "remove it", of_key=True)
 
 
-def _at(value: Any, way: Tokens) -> Any:
-    """Return the value at `way`; None where there is none."""
-    for part in way:
-        if isinstance(value, list):
-            value = value[int(part)]
-        elif part in value:
-            value = value[part]
-        else:
-            return None
-    return value
+def _in_target(target: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:
+    given = [key for key in ("token_env", "token_file", "oauth2") if key in target]
+    if len(given) > 1:
+        what = f"`{given[0]}` and `{given[1]}` exclude each other"
+        yield Misfit.of((*at, given[1]), what, "keep one", of_key=True)
+    for one, other in (("cert_file", "key_file"), ("key_file", "cert_file")):
+        if one in target and other not in target:
+            yield Misfit.of((*at, one), f"`{one}` needs `{other}`", f"add `{other}`", of_key=True)
+    for name in target.get("namespaces", {}):
+        try:
+            NamespaceName.parse(name)
+        except ValueError as error:
+            yield Misfit.of((*at, "namespaces", name), str(error), of_key=True)
+    mapped = Counter(target.get("namespaces", {}).values())
+    for name, to in target.get("namespaces", {}).items():
+        if mapped[to] > 1:
+            what = f"two namespaces would both be {to} on this target"
+            yield Misfit.of((*at, "namespaces", name), what, "give each a name of its own")
 
 
 def _project(path: str, value: Mapping[str, Any]) -> Project:
     folder = posixpath.dirname(path)
     pulsar = value.get("pulsar", "4.0")
     severities: Mapping[str, Any] = value.get("severities", {})
-    generate = value.get("generate")
+    of_namespaces = {name: each for name, each in severities.items() if isinstance(each, dict)}
+    protobuf, generate = value.get("protobuf", {}), value.get("generate")
     return Project(
         folder=folder,
         path=path,
         roots=tuple(resolve(folder, root) for root in value.get("roots", ("namespaces",))),
         previous_roots=tuple(resolve(folder, root) for root in value.get("previous_roots", ())),
         approved=value.get("approved"),
-        release=_nearest_release(pulsar) or Release.R4_0,
+        release=_nearest_release(pulsar),
         pulsar=pulsar,
-        defaults=_defaults(value.get("defaults", {}), value.get("protobuf", {}).get("checkers", ())),
-        severities={rule: each for rule, each in severities.items() if not isinstance(each, dict)},
-        namespace_severities={
-            NamespaceName.parse(name): dict(each)
-            for name, each in severities.items()
-            if isinstance(each, dict)
-        },
-        proto_rules=value.get("protobuf", {}).get("rules"),
+        defaults=_defaults(value.get("defaults", {}), protobuf.get("checkers", ())),
+        severities={rule: each for rule, each in severities.items() if rule not in of_namespaces},
+        namespace_severities={NamespaceName.parse(name): each for name, each in of_namespaces.items()},
+        proto_rules=protobuf.get("rules"),
         waivers=resolve(folder, value["waivers"]) if "waivers" in value else None,
         targets={name: _target(folder, name, target) for name, target in value.get("targets", {}).items()},
-        generate=Generate(
-            generate["package"],
-            resolve(folder, generate.get("out", "generated")),
-            generate.get("spark", "4.1"),
-            generate.get("json_defaults", False),
-            generate.get("target"),
-        )
-        if generate
-        else None,
+        generate=generate
+        and Generate(**{**generate, "out": resolve(folder, generate.get("out", "generated"))}),
     )
 
 
@@ -328,39 +262,30 @@ def _class_name(checker: str) -> str:
 
 
 def _defaults(value: Mapping[str, Any], checkers: Sequence[str]) -> BrokerDefaults:
-    known = BrokerDefaults()
-    return BrokerDefaults(
-        CompatibilityStrategy(
-            value.get("schema_compatibility_strategy", known.schema_compatibility_strategy)
-        ),
-        value.get("is_allow_auto_update_schema", known.is_allow_auto_update_schema),
-        value.get("schema_validation_enforced", known.schema_validation_enforced),
-        tuple(map(_class_name, checkers)),
+    defaults = BrokerDefaults(**value, checkers=tuple(map(_class_name, checkers)))
+    return replace(
+        defaults,
+        schema_compatibility_strategy=CompatibilityStrategy(defaults.schema_compatibility_strategy),
     )
 
 
 def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
-    pulsar = value.get("pulsar")
+    others = {**value}
+    registry, pulsar = others.pop("registry"), others.pop("pulsar", None)
+    namespaces, numbers = others.pop("namespaces", {}), others.pop("numbers", None)
     return Target(
         name=name,
-        registry=value["registry"],
-        release=_nearest_release(pulsar) if pulsar else None,
+        registry=registry,
+        release=pulsar and _nearest_release(pulsar),
         pulsar=pulsar,
-        namespaces={
-            NamespaceName.parse(one): NamespaceName.parse(other)
-            for one, other in value.get("namespaces", {}).items()
-        },
-        credentials={
-            key: each
-            for key, each in value.items()
-            if key not in ("registry", "pulsar", "namespaces", "numbers")
-        },
-        numbers=resolve(folder, value["numbers"]) if "numbers" in value else None,
+        namespaces={NamespaceName.parse(one): NamespaceName.parse(to) for one, to in namespaces.items()},
+        credentials=others,
+        numbers=numbers and resolve(folder, numbers),
     )
 
 
-def _nearest_release(text: str) -> Release | None:
-    """Return the newest known release that is not newer than `text`; None: all are newer."""
+def _nearest_release(text: str) -> Release:
+    """Return the newest known release that is not newer than `text`, or the oldest of all."""
     wanted = tuple(map(int, text.split(".")[:2]))
-    older = [release for release in Release if tuple(map(int, release.split("."))) <= wanted]
-    return older[-1] if older else None
+    older = (release for release in Release if tuple(map(int, release.split("."))) <= wanted)
+    return max(older, default=Release.R4_0)

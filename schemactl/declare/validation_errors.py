@@ -2,97 +2,126 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
 from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.files import MAX_PROBLEMS
-from schemactl.declare.yaml_text import YamlDocument
 from schemactl.errors import Problem, Source
 from schemactl.formats import SPECS
 from schemactl.model import Release, SchemaType
-from schemactl.source import key_node, node_at, node_place
+from schemactl.source import Tokens, key_node, node_at, node_place
 
 if TYPE_CHECKING:
     from schemactl.declare.shapes import Mismatch
 
+Message = tuple[str, str]
+"""What is wrong, and what to write ("" where nothing is known)."""
+
+
+class Misfit(NamedTuple):
+    """A part of a document that does not fit.
+
+    Attributes:
+        parts: the keys and indexes that lead to it.
+        message: makes its message.
+        of_key: it is the key that is wrong, not its value.
+    """
+
+    parts: Tokens
+    message: Callable[[], Message]
+    of_key: bool = False
+
+    @classmethod
+    def of(cls, parts: Tokens, what: str, fix: str = "", *, of_key: bool = False) -> Misfit:
+        """Return one whose message is known already."""
+        return cls(parts, lambda: (what, fix), of_key)
+
+
+def located(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> list[Problem]:
+    """Return what does not fit in a document as problems, by place.
+
+    From MAX_PROBLEMS on they are there to be counted, without messages of their own.
+    """
+    placed = sorted(((_place(root, each, path), each) for each in misfits), key=itemgetter(0))
+    # No more of one file are shown, and looking for near misses takes longer than all else.
+    shown = [Problem(place, *misfit.message()) for place, misfit in placed[:MAX_PROBLEMS]]
+    return shown + [Problem(place, "this does not belong here") for place, _ in placed[MAX_PROBLEMS:]]
+
+
+def _place(root: yaml.Node, misfit: Misfit, path: str) -> Source:
+    node = node_at(root, misfit.parts)
+    if misfit.of_key:
+        node = key_node(node_at(root, misfit.parts[:-1]), misfit.parts[-1]) or node
+    return node_place(path, node)
+
+
+def validation_errors(kind: str, value: object) -> Iterator[Misfit]:
+    """Yield everything in `value` that does not fit the shape of `kind` (topic, namespace or project)."""
+    # pydantic is imported when something is read.
+    from schemactl.declare.shapes import mismatches
+
+    for each in mismatches(kind, value):
+        of_type = ("type",) if each.kind.startswith("union_tag") else ()
+        yield Misfit((*each.parts, *of_type), partial(_message, each), each.kind == "extra_forbidden")
+
+
+def _message(mismatch: Mismatch) -> Message:
+    """Return the message, by pydantic's name of what is wrong."""
+    value = mismatch.value
+    match mismatch.kind:
+        case "own":
+            return mismatch.context["what"], mismatch.context["fix"]
+        case "extra_forbidden":
+            return _unknown_key(mismatch.parts[-1], mismatch)
+        case "missing":
+            return f"the key `{mismatch.parts[-1]}` is missing", ""
+        case "union_tag_not_found" | "union_tag_invalid":
+            return _type_message(value, is_half=len(mismatch.parts) > 1)
+        case "list_type":
+            fix = f"write [{value}]" if isinstance(value, str) and len(value) < 40 else ""
+            return f"expected a list, found {found(value)}", fix
+        case "too_long":
+            return f"at most {mismatch.context['max_length']:,} entries can stand here", ""
+        case "too_short":
+            return "expected at least one entry, found an empty list", ""
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return f"expected a mapping, found {found(value)}", ""
+    raise AssertionError(f"no message for {mismatch}")
+
+
 _HOMES: Final = {
-    "is_allow_auto_update_schema": "a namespace",
-    "schema_validation_enforced": "a namespace",
-    "partitions": "a topic",
-    "renamed_from": "a topic",
-    "reader": "a topic",
-    "lifecycle": "a topic",
-    "clients": "a topic",
-    "schema": "a topic",
-    "type": "`schema`",
-    "definition": "`schema`",
-    "references": "`schema`",
-    "properties": "`schema`",
-    "encoding": "`schema`, with the type KEY_VALUE",
-    "key": "`schema`, with the type KEY_VALUE",
-    "value": "`schema`, with the type KEY_VALUE",
+    **dict.fromkeys(("is_allow_auto_update_schema", "schema_validation_enforced"), "a namespace"),
+    **dict.fromkeys(("partitions", "renamed_from", "reader", "lifecycle", "clients", "schema"), "a topic"),
+    **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
+    **dict.fromkeys(("encoding", "key", "value"), "`schema`, with the type KEY_VALUE"),
     "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }
 """Where a key belongs that stands in the wrong mapping."""
 
 
-_OF_TYPE: Final = ("union_tag_not_found", "union_tag_invalid")
-"""pydantic's names of what is wrong where a schema has no type that it could have."""
-
-
-def validation_errors(kind: str, document: YamlDocument, path: str) -> list[Problem]:
-    """Return everything in `document` that does not fit the shape of `kind` (topic, namespace or project), by place.
-
-    From MAX_PROBLEMS on they are there to be counted, without messages of their own.
-    """
-    from schemactl.declare.shapes import mismatches
-
-    placed = [(_place(document.node, each, path), each) for each in mismatches(kind, document.value)]
-    placed.sort(key=itemgetter(0))
-    # No more of one file are shown, and looking for near misses takes longer than all else.
-    shown = [Problem(place, *_message(mismatch)) for place, mismatch in placed[:MAX_PROBLEMS]]
-    return shown + [Problem(place, "this does not belong here") for place, _ in placed[MAX_PROBLEMS:]]
-
-
-def _place(root: yaml.Node, mismatch: Mismatch, path: str) -> Source:
-    parts = tuple(map(str, mismatch.parts))
-    node = node_at(root, parts)
-    if mismatch.kind == "extra_forbidden":
-        node = key_node(node_at(root, parts[:-1]), parts[-1]) or node
-    elif mismatch.kind in _OF_TYPE:
-        node = node_at(root, (*parts, "type"))
-    return node_place(path, node)
-
-
-def _message(mismatch: Mismatch) -> tuple[str, str]:
-    """Return what is wrong, and what to do."""
-    if mismatch.kind == "extra_forbidden":
-        return _unknown_key(str(mismatch.parts[-1]), mismatch)
-    if mismatch.kind == "missing":
-        return f"the key `{mismatch.parts[-1]}` is missing", ""
-    if mismatch.kind in _OF_TYPE:
-        return _schema_type(mismatch.value, half=len(mismatch.parts) > 1)
-    return _MESSAGES.get(mismatch.kind, _unforeseen)(mismatch)
-
-
-def _unknown_key(key: str, mismatch: Mismatch) -> tuple[str, str]:
-    if mismatch.schema_type and key in _HOMES and "`schema`" in _HOMES[key]:
-        is_half = SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf"
+def _unknown_key(key: str, mismatch: Mismatch) -> Message:
+    home = _HOMES.get(key, "")
+    if mismatch.schema_type and "`schema`" in home:
+        is_half = (
+            SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf" and len(mismatch.parts) > 2
+        )
         where = " as a half of a KEY_VALUE schema" if is_half else ""
         return f"{mismatch.schema_type} has no {key}{where}", "remove it"
     near = nearest(key, mismatch.keys)
     if near:
         return f"unknown key `{shortened(key)}`", f"write `{near}`"
-    if key in _HOMES:
-        return f"`{key}` does not belong here", f"it belongs to {_HOMES[key]}"
+    if home:
+        return f"`{key}` does not belong here", f"it belongs to {home}"
     return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
 
 
-def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
+def _type_message(schema: Any, *, is_half: bool) -> Message:
     """Return what is wrong with the `type` of a schema that has no shape."""
     if not isinstance(schema, dict):
         return f"expected a mapping with a `type`, found {found(schema)}", "write {type: STRING}, for example"
@@ -101,50 +130,13 @@ def _schema_type(schema: Any, *, half: bool) -> tuple[str, str]:
     name = schema["type"]
     if not isinstance(name, str):
         return f"expected a schema type, found {found(name)}", "write AVRO, JSON, STRING, ..."
-    type_ = SchemaType.__members__.get(name)
-    if type_ is not None:
-        return (SPECS[type_].unfit_half, "") if half else SPECS[type_].undeclarable or ("", "")
+    if name in SchemaType.__members__:
+        spec = SPECS[SchemaType[name]]
+        return (spec.unfit_half, "") if is_half else spec.undeclarable or ("", "")
     allowed = [
-        each.name
-        for each, known in SPECS.items()
-        if not known.undeclarable and known.first_release is Release.R4_0
+        type_.name
+        for type_, spec in SPECS.items()
+        if not spec.undeclarable and spec.first_release is Release.R4_0
     ]
     near = nearest(name, allowed)
     return f"`{shortened(name)}` is not a schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
-
-
-def _own(mismatch: Mismatch) -> tuple[str, str]:
-    return mismatch.context["what"], mismatch.context["fix"]
-
-
-def _mapping(mismatch: Mismatch) -> tuple[str, str]:
-    return f"expected a mapping, found {found(mismatch.value)}", ""
-
-
-def _list(mismatch: Mismatch) -> tuple[str, str]:
-    fix = f"write [{mismatch.value}]" if isinstance(mismatch.value, str) and len(mismatch.value) < 40 else ""
-    return f"expected a list, found {found(mismatch.value)}", fix
-
-
-def _too_long(mismatch: Mismatch) -> tuple[str, str]:
-    return f"at most {mismatch.context['max_length']:,} entries can stand here", ""
-
-
-def _too_short(_mismatch: Mismatch) -> tuple[str, str]:
-    return "expected at least one entry, found an empty list", ""
-
-
-def _unforeseen(mismatch: Mismatch) -> tuple[str, str]:
-    raise AssertionError(f"no message for {mismatch}")
-
-
-_MESSAGES: Final = {
-    "own": _own,
-    "dict_type": _mapping,
-    "model_type": _mapping,
-    "model_attributes_type": _mapping,
-    "list_type": _list,
-    "too_long": _too_long,
-    "too_short": _too_short,
-}
-"""By pydantic's name of what is wrong."""

@@ -15,6 +15,7 @@ from pydantic.json_schema import models_json_schema
 from schemactl.declare.shapes.documents import BRANCHES, NamespaceShape, TopicShape
 from schemactl.declare.shapes.leaf import MappingShape
 from schemactl.declare.shapes.project import SEVERITY_TAGS, ProjectShape
+from schemactl.source import Tokens
 
 KINDS: Final[dict[str, type[MappingShape]]] = {
     "topic": TopicShape,
@@ -36,7 +37,7 @@ class Mismatch:
         schema_type: of a schema, the name of its type; else "".
     """
 
-    parts: tuple[str | int, ...]
+    parts: Tokens
     kind: str
     value: Any
     context: dict[str, Any]
@@ -52,7 +53,9 @@ def mismatches(kind: str, value: object) -> list[Mismatch]:
     except ValidationError as error:
         return [
             Mismatch(
-                tuple(part for part in each["loc"] if part not in BRANCHES and part not in SEVERITY_TAGS),
+                tuple(
+                    str(part) for part in each["loc"] if part not in BRANCHES and part not in SEVERITY_TAGS
+                ),
                 each["type"],
                 each["input"],
                 each.get("ctx", {}),

@@ -168,15 +168,28 @@ MessageName = Annotated[
     ),
 ]
 PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
-ReleaseText = Annotated[
-    Any,
-    text(
+
+
+def _release_of(product: str) -> ValueShape:
+    shape = text(
         'a release such as "4.0"',
         r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$",
         fix='write "4.0", for example',
         unquoted='write "4.0" with quotes, for example',
-    ),
-]
+    )
+
+    def check(value: Any) -> None:
+        shape.check(value)
+        if int(value.partition(".")[0]) < 4:
+            what = f"{product} {value} is older than the supported releases"
+            raise ValueError(what, 'write "4.0" or newer')
+
+    return ValueShape(check, shape.schema)
+
+
+PulsarRelease = Annotated[Any, _release_of("Pulsar")]
+SparkRelease = Annotated[Any, _release_of("Spark")]
+Variable = Annotated[Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")]
 SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]
 
 Properties = Annotated[dict[str, PropertyText], Field(max_length=MAX_ITEMS)]

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag
 
 from schemactl import registry_url
-from schemactl.declare.describe import found
+from schemactl.declare.describe import found, shortened
+from schemactl.declare.package_names import advised, owner
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
     BrokerStrategy,
@@ -17,9 +18,11 @@ from schemactl.declare.shapes.leaf import (
     FolderPath,
     MappingShape,
     NamespaceText,
-    ReleaseText,
+    PulsarRelease,
     SeverityText,
+    SparkRelease,
     ValueShape,
+    Variable,
     choice,
     named,
     optional,
@@ -40,6 +43,9 @@ def check_module(name: str) -> None:
         raise ValueError(
             f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first"
         )
+    if whose := owner(name):
+        what = f"`{shortened(name)}` is {whose}: a generated package of that name would take its place"
+        raise ValueError(what, f"write another name, such as {shortened(advised(name))}")
 
 
 _MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
@@ -103,9 +109,7 @@ class OAuth2Shape(MappingShape):
     issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")]
     audience: Annotated[Any, text("an audience")]
     client_id: Annotated[Any, text("a client's id")]
-    client_secret_env: Annotated[
-        Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")
-    ] = Field(description="The environment variable that holds the secret.")
+    client_secret_env: Variable = Field(description="The environment variable that holds the secret.")
 
 
 class TargetShape(MappingShape):
@@ -114,10 +118,8 @@ class TargetShape(MappingShape):
     registry: Annotated[Any, named(registry_url.parse, "a registry's URL", _REGISTRY)] = Field(
         description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API."
     )
-    pulsar: ReleaseText = optional("Its release, where it is not the project's.")
-    token_env: Annotated[Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")] = (
-        optional("The environment variable that holds the bearer token.")
-    )
+    pulsar: PulsarRelease = optional("Its release, where it is not the project's.")
+    token_env: Variable = optional("The environment variable that holds the bearer token.")
     token_file: FilePath = optional("The file that holds the bearer token.")
     cert_file: FilePath = optional("The client certificate for mutual TLS.")
     key_file: FilePath = optional("The private key for mutual TLS.")
@@ -136,7 +138,7 @@ class GenerateShape(MappingShape):
 
     package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)]
     out: FolderPath = optional("The folder it goes to (default: generated).")
-    spark: ReleaseText = optional('The Spark it is for (default: "4.1").')
+    spark: SparkRelease = optional('The Spark it is for (default: "4.1").')
     json_defaults: Flag = optional(
         "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
     )
@@ -168,7 +170,7 @@ class ProjectShape(MappingShape):
     approved: Annotated[
         Any, text("a branch or tag such as origin/main", r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$")
     ] = optional("The ref whose first-parent history is the record of approved schemas.")
-    pulsar: ReleaseText = optional('Whose answers to predict (default: "4.0").')
+    pulsar: PulsarRelease = optional('Whose answers to predict (default: "4.0").')
     defaults: DefaultsShape = optional("What the brokers are configured with.")
     protobuf: ProtobufRulesShape = optional("What is asked of protobuf definitions beyond the data verdict.")
     severities: Annotated[
