@@ -234,13 +234,13 @@ def _twice(topic: Topic, first: Topic, source: Source) -> Problem:
 def _unused(
     topic: TopicName, declaration: SchemaDeclaration, definition: ResolvedDefinition
 ) -> Iterator[Finding]:
-    for way in definition.unused:
+    for at in definition.unused:
         yield Finding(
             "REFERENCE_UNUSED",
             "warning",
             "declaration",
             topic,
-            declaration.locate(*way),
+            declaration.locate(*at),
             f"{topic} lists a reference that its definition does not use.",
             "Remove it from `references`.",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import posixpath
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -52,7 +52,7 @@ class ResolvedDefinition:
     Attributes:
         info: None where there are problems.
         paths: every file that the definition is made of, read or missed.
-        unused: the ways, in the declaration, to the references from which nothing was taken.
+        unused: the places, in the declaration, of the references from which nothing was taken.
     """
 
     info: SchemaInfo | None
@@ -192,7 +192,7 @@ class _DefinitionReader:
     def _made(self, schema: bytes, source: Source, locator: Locator) -> SchemaInfo:
         if len(schema) > MAX_DEFINITION_BYTES:
             what = f"the definition has {len(schema):,} bytes"
-            self._tell(f"{what}; a broker takes at most {MAX_DEFINITION_BYTES:,}", "definition")
+            self._problem(f"{what}; a broker takes at most {MAX_DEFINITION_BYTES:,}", "definition")
         return SchemaInfo(self.declaration.type, schema, self.declaration.properties, source, locator)
 
     def _key_value(self) -> SchemaInfo | None:
@@ -202,7 +202,7 @@ class _DefinitionReader:
                 found = self.definitions.read(declaration)
                 self.problems += found.problems
                 self.paths |= found.paths
-                self.unused |= {(half, *way) for way in found.unused}
+                self.unused |= {(half, *at) for at in found.unused}
                 if found.info:
                     halves[half] = found.info
         if len(halves) < 2:
@@ -260,45 +260,29 @@ class _DefinitionReader:
 
     def _descriptor_set(self, written: str) -> SchemaInfo | None:
         path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX), "definition")
-        if path is None:
-            return None
-        try:
-            data = read_bytes(self.definitions.files, path)
-            info: SchemaInfo = load("compile").read_descriptor_set(
-                data, self.declaration.message, path=shown(path)
-            )
-        except DeclarationError as error:
-            self.problems += error.problems
-        except InvalidSchema as error:
-            self._invalid(error, "definition")
-        else:
-            return info
-        return None
+        info: SchemaInfo | None = None
+        with self._collecting("definition"):
+            if path is not None:
+                data = read_bytes(self.definitions.files, path)
+                message = self.declaration.message
+                info = load("compile").read_descriptor_set(data, message, path=shown(path))
+        return info
 
-    def _compiled(self, way: str) -> SchemaInfo | None:
-        """Return what the `.proto` that is named at `way` declares."""
+    def _compiled(self, key: str) -> SchemaInfo | None:
+        """Return what the `.proto` that `key` names declares."""
         proto = self.proto()
-        if proto is None:
-            return None
-        try:
-            return self.definitions.compiled(proto)
-        except InvalidSchema as error:
-            self._invalid(error, way)
+        with self._collecting(key):
+            return self.definitions.compiled(proto) if proto is not None else None
         return None
-
-    def _invalid(self, error: InvalidSchema, way: str) -> None:
-        at = tokens(error.pointer) or (way,)
-        self.problems.append(Problem(error.source or self.declaration.locate(*at), error.what, error.fix))
 
     def proto(self) -> Any:
         """Return the `.proto` of the declaration as protoc takes it; None where it has none, or it cannot be read."""
         native = self.declaration.is_proto
-        way, written = (
-            ("definition", self.declaration.definition) if native else ("proto", self.declaration.proto)
-        )
+        key = "definition" if native else "proto"
+        written = self.declaration.definition if native else self.declaration.proto
         if written is None or str(written).endswith(DESCRIPTOR_SUFFIX):
             return None
-        path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else (PROTO_SUFFIX,), way)
+        path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else (PROTO_SUFFIX,), key)
         references = {
             found: index
             for index, reference in enumerate(self.declaration.references)
@@ -307,44 +291,36 @@ class _DefinitionReader:
         }
         if path is None or self.problems:
             return None
-        try:
+        texts: dict[str, bytes] = {}
+        with self._collecting(key):
             texts = {each: self._proto_text(each) for each in (path, *references)}
-        except DeclarationError as error:
-            self.problems += error.problems
+        if self.problems:
             return None
         files = gather(path, texts.pop(path), texts)
         if files.ambiguous:
             name, one, other = files.ambiguous
-            self.problems.append(
-                Problem(
-                    Source(shown(path)),
-                    f'`import "{name}"` could mean `{one}` or `{other}`',
-                    "import it by a longer part of its path",
-                )
-            )
+            what = f'`import "{name}"` could mean `{one}` or `{other}`'
+            self.problems.append(Problem(Source(shown(path)), what, "import it by a longer part of its path"))
             return None
         self._not_used(index for each, index in references.items() if each not in files.used)
         return files.to_compile(self.declaration.message)
 
     def _main(self) -> tuple[AvroFile, str | None] | None:
         """Return the definition as it is written, and its text; None for the text where there is none."""
-        definition, yaml_text = self.declaration.definition, self.declaration.text
+        definition, path = self.declaration.definition, self.declaration.text.path
         if not isinstance(definition, str):
-            for way in _bare_nulls(definition):
-                self._tell(
-                    "`null` without quotes is not a type in YAML", "definition", *way, fix='write "null"'
-                )
+            for at in _bare_nulls(definition):
+                what = "`null` without quotes is not a type in YAML"
+                self._problem(what, "definition", *at, fix='write "null"')
             return AvroFile(
-                yaml_text.path, definition, lambda parts: self.declaration.locate("definition", *parts)
+                path, definition, lambda parts: self.declaration.locate("definition", *parts)
             ), None
-        try:
+        with self._collecting("definition"):
             if _is_json(definition):
                 json_text = JsonText(definition, self._inside)
-                return AvroFile(yaml_text.path, read_json(json_text), json_text.locate), definition
-            path = self._path(definition, AVRO_SUFFIXES, "definition")
-            return self.definitions.avro_file(path) if path else None
-        except DeclarationError as error:
-            self.problems += error.problems
+                return AvroFile(path, read_json(json_text), json_text.locate), definition
+            found = self._path(definition, AVRO_SUFFIXES, "definition")
+            return self.definitions.avro_file(found) if found else None
         return None
 
     def _inside(self, offset: int) -> Source:
@@ -362,23 +338,32 @@ class _DefinitionReader:
         for index, written in enumerate(self.declaration.references):
             if self.declaration.proto and written.endswith(PROTO_SUFFIX):
                 continue
-            path = self._path(written, AVRO_SUFFIXES, "references", str(index))
-            if path is None:
-                continue
-            try:
-                yield index, self.definitions.avro_file(path)[0]
-            except DeclarationError as error:
-                self.problems += error.problems
+            at = ("references", str(index))
+            path = self._path(written, AVRO_SUFFIXES, *at)
+            with self._collecting(*at):
+                if path is not None:
+                    yield index, self.definitions.avro_file(path)[0]
 
-    def _path(self, written: str, suffixes: tuple[str, ...], *way: str) -> str | None:
-        """Return the path that is `written` at `way` of the schema; None, and a problem, where it cannot be read."""
+    @contextmanager
+    def _collecting(self, *at: str) -> Iterator[None]:
+        """Keep what is raised as problems; one of a definition that says no place is at `at` of the schema."""
+        try:
+            yield
+        except DeclarationError as error:
+            self.problems += error.problems
+        except InvalidSchema as error:
+            place = error.source or self.declaration.locate(*(tokens(error.pointer) or at))
+            self.problems.append(Problem(place, error.what, error.fix))
+
+    def _path(self, written: str, suffixes: tuple[str, ...], *at: str) -> str | None:
+        """Return the path that is `written` at `at` of the schema; None, and a problem, where it cannot be read."""
         try:
             path = resolve(posixpath.dirname(self.declaration.text.path), written)
         except ValueError as error:
-            self._tell(str(error), *way)
+            self._problem(str(error), *at)
             return None
         if path in self.paths:
-            self._tell(f"`{written}` is named twice", *way, fix="remove one of the two")
+            self._problem(f"`{written}` is named twice", *at, fix="remove one of the two")
         self.paths.add(path)
         files = self.definitions.files
         why = obstacle(files, path)
@@ -390,23 +375,23 @@ class _DefinitionReader:
         # Each time all files are looked through, of which there may be as many.
         near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
         here = posixpath.relpath(near, posixpath.dirname(self.declaration.text.path) or ".") if near else ""
-        self._tell(why, *way, fix=f"write {here}" if near else "")
+        self._problem(why, *at, fix=f"write {here}" if near else "")
         return None
 
     def _rendered(self, value: Any) -> str:
         try:
             return json_text(value)
         except ValueError:
-            for way in _not_finite(value):
+            for at in _not_finite(value):
                 fix = "write a text instead"
-                self._tell("infinite numbers and .nan are not JSON", "definition", *way, fix=fix)
+                self._problem("infinite numbers and .nan are not JSON", "definition", *at, fix=fix)
         return ""
 
     def _not_used(self, indexes: Iterable[int]) -> None:
         self.unused |= {("references", str(index)) for index in indexes}
 
-    def _tell(self, what: str, *way: str, fix: str = "") -> None:
-        self.problems.append(Problem(self.declaration.locate(*way), what, fix))
+    def _problem(self, what: str, *at: str, fix: str = "") -> None:
+        self.problems.append(Problem(self.declaration.locate(*at), what, fix))
 
 
 def _is_json(definition: str) -> bool:
@@ -414,30 +399,30 @@ def _is_json(definition: str) -> bool:
     return definition.lstrip().startswith(("{", "[", '"'))
 
 
-def _not_finite(value: Any, way: Tokens = ()) -> Iterator[Tokens]:
-    """Yield the ways to the numbers in `value` that JSON does not have."""
+def _not_finite(value: Any, at: Tokens = ()) -> Iterator[Tokens]:
+    """Yield the places of the numbers in `value` that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield way
+        yield at
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from _not_finite(each, (*way, key))
+            yield from _not_finite(each, (*at, key))
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _not_finite(each, (*way, str(index)))
+            yield from _not_finite(each, (*at, str(index)))
 
 
-def _bare_nulls(schema: Any, way: Tokens = ()) -> Iterator[Tokens]:
-    """Yield the ways to every null in an Avro schema that stands where a type should: in YAML, `null` without quotes."""
+def _bare_nulls(schema: Any, at: Tokens = ()) -> Iterator[Tokens]:
+    """Yield the places of every null in an Avro schema that stands where a type should: in YAML, `null` without quotes."""
     if schema is None:
-        yield way
+        yield at
     elif isinstance(schema, list):
         for index, branch in enumerate(schema):
-            yield from _bare_nulls(branch, (*way, str(index)))
+            yield from _bare_nulls(branch, (*at, str(index)))
     elif isinstance(schema, dict):
         for key in ("type", "items", "values"):
             if key in schema:
-                yield from _bare_nulls(schema[key], (*way, key))
+                yield from _bare_nulls(schema[key], (*at, key))
         fields = schema.get("fields")
         for index, each in enumerate(fields if isinstance(fields, list) else ()):
             if isinstance(each, dict) and "type" in each:
-                yield from _bare_nulls(each["type"], (*way, "fields", str(index), "type"))
+                yield from _bare_nulls(each["type"], (*at, "fields", str(index), "type"))

@@ -39,7 +39,7 @@ class SchemaDeclaration:
 
     Attributes:
         source: where it stands.
-        text, document, parts: the file, the number of the document, and the way to the schema in it.
+        text, document, parts: the file, the number of the document, and the place of the schema in it.
         definition: the path of a file as written, or the definition itself (text, or the value of YAML).
         definition_source: where that stands.
         encoding, key, value: of a KEY_VALUE schema.
@@ -196,8 +196,8 @@ def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocum
     keys = frozenset(value)
 
     def locate(pointer: str) -> Source:
-        way = tokens(pointer)
-        return text.locate(number, way) if keys.intersection(way[:1]) else source
+        parts = tokens(pointer)
+        return text.locate(number, parts) if keys.intersection(parts[:1]) else source
 
     if named_by == "namespace":
         name = NamespaceName.parse(value["namespace"])

@@ -101,11 +101,11 @@ def _read(files: Files, name: str, top: Path) -> tuple[Project, str]:
     data = read_bytes(files, name)
     project = read_project(name, data)
     if not all((top / root).is_dir() for root in project.roots):
-        refuse_misspelled_roots(files, project, data)
+        check_roots(files, project, data)
     return project, str(top)
 
 
-def refuse_misspelled_roots(files: Files, project: Project, data: bytes) -> None:
+def check_roots(files: Files, project: Project, data: bytes) -> None:
     """Raise DeclarationError where a root is missing, and a folder of nearly that name has YAML files.
 
     It is asked before the history, which would take the declarations for removed.

@@ -113,7 +113,7 @@ class _Inliner:
     def _schema(self, value: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
         """`value`, which stands at `at` in the result and at `origin` in the innermost file, with what it needs."""
         if len(at) > MAX_DEPTH:
-            self._tell(
+            self._add_problem(
                 origin, f"with its references, the definition is nested more than {MAX_DEPTH} levels deep", ""
             )
         elif isinstance(value, str):
@@ -151,8 +151,8 @@ class _Inliner:
     def _field(self, value: Any, namespace: str | None, index: int, at: Tokens, origin: Tokens) -> Any:
         if not isinstance(value, dict) or "type" not in value:
             return value
-        way = ("fields", str(index), "type")
-        return {**value, "type": self._schema(value["type"], namespace, at + way, origin + way)}
+        inside = ("fields", str(index), "type")
+        return {**value, "type": self._schema(value["type"], namespace, at + inside, origin + inside)}
 
     def _reference(self, name: str, written: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
         """`written`, which refers to `name`, or the definition of that type at its first use."""
@@ -168,7 +168,7 @@ class _Inliner:
         if named is None or named.file is here is self.files[0]:
             return written
         if named.file is not here and named.file in self.files:
-            self._tell_cycle(origin, named)
+            self._add_cycle(origin, named)
             return written
         if named.full_name in self.defined:
             return written
@@ -181,7 +181,7 @@ class _Inliner:
         self.entries.pop()
         return value if named.around == namespace else _qualified(value, named.around)
 
-    def _tell_cycle(self, origin: Tokens, named: _NamedType) -> None:
+    def _add_cycle(self, origin: Tokens, named: _NamedType) -> None:
         """Add the problem of files that need each other: the same one, wherever the cycle was entered."""
         start = self.files.index(named.file)
         files, entries = self.files[start:], [*self.entries[start + 1 :], (origin, named.full_name)]
@@ -199,7 +199,7 @@ class _Inliner:
             )
         )
 
-    def _tell(self, origin: Tokens, what: str, fix: str) -> None:
+    def _add_problem(self, origin: Tokens, what: str, fix: str) -> None:
         self.result.problems.append(Problem(self.files[-1].locate(origin), what, fix))
 
 

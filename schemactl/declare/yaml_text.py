@@ -110,7 +110,7 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         DeclarationError: one problem: the file is no UTF-8 text, or not YAML.
     """
     text = decode(path, data)
-    _refuse_directives(path, text)
+    _check_directives(path, text)
     nodes = []
     try:
         composer = COMPOSER(text)
@@ -136,7 +136,7 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
 _composed = lru_cache(maxsize=1)(compose)
 
 
-def _refuse_directives(path: str, text: str) -> None:
+def _check_directives(path: str, text: str) -> None:
     """There is none but `%YAML`: both parsers compare each `%TAG` with all before it, and nothing here has a tag.
 
     Raises:
@@ -237,7 +237,7 @@ class _ValueBuilder:
 
     def _make(self, node: yaml.Node) -> Any:
         if node.tag is not None:
-            self._tell(
+            self._problem(
                 node,
                 "tags (`!...`) are not used here",
                 "write the value alone; put it in quotes if it is text",
@@ -251,12 +251,12 @@ class _ValueBuilder:
         for key_node, value_node in node.value:
             key = key_node.value
             if key_node.__class__ is not yaml.ScalarNode:
-                self._tell(
+                self._problem(
                     key_node, "a key is text, not a list or a mapping", "write one word before the colon"
                 )
                 continue
             if key in built:
-                self._tell(key_node, f"the key `{key[:60]}` is repeated", "keep one of the two")
+                self._problem(key_node, f"the key `{key[:60]}` is repeated", "keep one of the two")
                 continue
             if not key_node.style and (key in _CONSTANTS or key[0] in _UNUSUAL or key_node.tag is not None):
                 self._key(key_node)
@@ -268,13 +268,13 @@ class _ValueBuilder:
         if node.tag is not None:
             self._make(node)
         elif node.value == "<<":
-            self._tell(
+            self._problem(
                 node, "merge keys (`<<`) are not part of YAML 1.2", "repeat the keys, or alias a whole value"
             )
         elif self.number_keys and _INT.fullmatch(node.value):
             return
         elif not isinstance(self._plain(node), str):
-            self._tell(
+            self._problem(
                 node,
                 f"a key is text, but `{node.value[:60]}` is not",
                 f'put it in quotes: "{node.value[:60]}"',
@@ -284,7 +284,7 @@ class _ValueBuilder:
         try:
             return plain(node.value)
         except ValueError:
-            self._tell(
+            self._problem(
                 node, f"the number `{node.value[:20]}...` is too large", "put it in quotes if it is text"
             )
             return 0
@@ -315,7 +315,7 @@ class _ValueBuilder:
     def _hopeless(self, node: yaml.Node, what: str, fix: str) -> DeclarationError:
         return DeclarationError([*self.problems, Problem(node_place(self.path, node), what, fix)])
 
-    def _tell(self, node: yaml.Node, what: str, fix: str) -> None:
+    def _problem(self, node: yaml.Node, what: str, fix: str) -> None:
         self.problems.append(Problem(node_place(self.path, node), what, fix))
 
 

@@ -10,7 +10,7 @@ import pytest
 from memory_files import MemoryFiles
 
 from schemactl.declare import PROJECT_FILE, load, read_project
-from schemactl.declare.project import refuse_misspelled_roots
+from schemactl.declare.project import check_roots
 from schemactl.errors import DeclarationError
 from schemactl.model import Project
 
@@ -47,7 +47,7 @@ def screen(files: dict[str, str]) -> str:
         if PROJECT_FILE in files:
             data = files[PROJECT_FILE].encode()
             project = read_project(PROJECT_FILE, data)
-            refuse_misspelled_roots(MemoryFiles(files), project, data)
+            check_roots(MemoryFiles(files), project, data)
         load(MemoryFiles(files), project)
     except DeclarationError as error:
         return str(error)

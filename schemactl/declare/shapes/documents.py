@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Union
 
 from pydantic import Discriminator, Field, Tag
 
@@ -35,19 +35,13 @@ _STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as
 
 
 def _types(declared_as: str, *, half: bool = False) -> Any:
-    """Return the annotation of a `type` that has that shape; `_tag` has chosen the shape by it, so nothing is left to check."""
-    return Annotated[
-        Any, ValueShape(lambda _value: None, lambda: {"enum": allowed_types(declared_as, half=half)})
-    ]
-
-
-def allowed_types(declared_as: str = "", *, half: bool = False) -> list[str]:
-    """Return the names of the types that a topic (or a half of a KEY_VALUE) can have; of one shape, or of all."""
-    return sorted(
+    """Return the annotation of a `type` that has that shape; the shape was picked by it, so nothing is left to check."""
+    types = sorted(
         type_.name
-        for type_, each in SPECS.items()
-        if declared_as in ("", each.declared_as) and not (each.unfit_half if half else each.undeclarable)
+        for type_, spec in SPECS.items()
+        if spec.declared_as == declared_as and not (spec.unfit_half if half else spec.undeclarable)
     )
+    return Annotated[Any, ValueShape(lambda _value: None, {"enum": types})]
 
 
 class AvroShape(MappingShape):
@@ -96,17 +90,19 @@ class PlainHalfShape(PlainShape):
     type: _types("plain", half=True)  # type: ignore[valid-type]
 
 
-def _tagged(shapes: dict[str, type[MappingShape]], *, half: bool) -> Discriminator:
-    """Pick the shape by the mapping's `type`; None, where there is no such, becomes an error of the union itself."""
+def _one_of(shapes: dict[str, type[MappingShape]], *, half: bool) -> Any:
+    """Return the annotation of a schema: one of `shapes`, which are by `TypeSpec.declared_as`, picked by its type."""
 
     def tag(value: object) -> str | None:
         name = value.get("type") if isinstance(value, dict) else None
         type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
+        # None, where there is no such type, becomes an error of the union itself.
         if type_ is None or (SPECS[type_].unfit_half if half else SPECS[type_].undeclarable):
             return None
         return tag_of(shapes[SPECS[type_].declared_as])
 
-    return Discriminator(tag)
+    tagged = tuple(Annotated[shape, Tag(tag_of(shape))] for shape in shapes.values())
+    return Annotated[Union[tagged], Discriminator(tag)]  # noqa: UP007  of as many as there are
 
 
 _HALVES: Final[dict[str, type[MappingShape]]] = {
@@ -115,15 +111,6 @@ _HALVES: Final[dict[str, type[MappingShape]]] = {
     "proto": ProtobufNativeShape,
     "plain": PlainHalfShape,
 }
-"""The shape of a half by `TypeSpec.declared_as`."""
-
-HalfShape = Annotated[
-    Annotated[AvroShape, Tag("<AvroShape>")]
-    | Annotated[ProtobufHalfShape, Tag("<ProtobufHalfShape>")]
-    | Annotated[ProtobufNativeShape, Tag("<ProtobufNativeShape>")]
-    | Annotated[PlainHalfShape, Tag("<PlainHalfShape>")],
-    _tagged(_HALVES, half=True),
-]
 
 
 class KeyValueShape(MappingShape):
@@ -134,8 +121,8 @@ class KeyValueShape(MappingShape):
         default=None,
         description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload.",
     )
-    key: HalfShape
-    value: HalfShape
+    key: _one_of(_HALVES, half=True)  # type: ignore[valid-type]
+    value: _one_of(_HALVES, half=True)  # type: ignore[valid-type]
     properties: Properties = optional(_PROPERTIES)
 
 
@@ -143,20 +130,9 @@ _WHOLE: Final[dict[str, type[MappingShape]]] = {
     "avro": AvroShape,
     "protobuf": ProtobufShape,
     "proto": ProtobufNativeShape,
-    "plain": PlainShape,
     "pair": KeyValueShape,
+    "plain": PlainShape,
 }
-"""The shape of a topic's schema by `TypeSpec.declared_as`."""
-
-SchemaShape = Annotated[
-    Annotated[AvroShape, Tag("<AvroShape>")]
-    | Annotated[ProtobufShape, Tag("<ProtobufShape>")]
-    | Annotated[ProtobufNativeShape, Tag("<ProtobufNativeShape>")]
-    | Annotated[KeyValueShape, Tag("<KeyValueShape>")]
-    | Annotated[PlainShape, Tag("<PlainShape>")],
-    _tagged(_WHOLE, half=False),
-]
-
 
 BRANCHES: Final = {tag_of(shape): shape for shape in (*_WHOLE.values(), *_HALVES.values())}
 """The shapes of schemas by the names they have in pydantic's locations."""
@@ -191,7 +167,9 @@ class TopicShape(MappingShape):
         "Known producers and consumers, for `admit` and `rollout`."
     )
     # pydantic's own BaseModel has a deprecated method of that name.
-    schema_: SchemaShape = optional("Absent: a topic without schema.", alias="schema")
+    schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]
+        "Absent: a topic without schema.", alias="schema"
+    )
 
 
 class NamespaceShape(MappingShape):

@@ -46,7 +46,7 @@ class ValueShape:
     """A value judged as a whole: `check` raises ValueError (what is wrong, and perhaps a fix) where it does not fit."""
 
     check: Callable[[Any], None]
-    schema: dict[str, Any] | Callable[[], dict[str, Any]]
+    schema: dict[str, Any]
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._validate)
@@ -54,7 +54,7 @@ class ValueShape:
     def __get_pydantic_json_schema__(
         self, _core: CoreSchema, _handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return self.schema() if callable(self.schema) else dict(self.schema)
+        return dict(self.schema)
 
     def _validate(self, value: object) -> object:
         try:
