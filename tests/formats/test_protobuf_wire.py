@@ -6,8 +6,6 @@ import random
 from typing import Any
 
 import pytest
-from google.protobuf.message import Message as Parsed
-from google.protobuf.message_factory import GetMessageClass
 from protobuf_corpus import definition, public
 
 from schemactl.errors import InvalidSchema
@@ -15,9 +13,9 @@ from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
 from schemactl.formats.protobuf_native.kinds import BYTES, ENUM, MAP, STRING
-from schemactl.formats.protobuf_native.sample import required
+from schemactl.formats.protobuf_native.sample import message_class, required
 from schemactl.formats.protobuf_native.wire import fields_of
-from schemactl.formats.protobuf_native.wrapper import ProtoDefinition, build_pool, parse
+from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage
 
@@ -59,27 +57,17 @@ PROTO3_CASES = [
     ("int32 x = 1; int32 y = 2;", "int32 x = 1;", [], []),
     ("int32 x = 1;", "int32 x = 2;", [], []),
     ("map<string, int32> x = 1;", "repeated E x = 1; message E { string k = 1; int32 v = 2; }", [], []),
-    (
-        "map<string, int32> x = 1;",
-        "repeated E x = 1; message E { string k = 1; bytes v = 2; }",
-        [TYPE],
-        [TYPE],
-    ),
+    ("map<string, int32> x = 1;", "repeated E x = 1; message E { string k = 1; bytes v = 2; }", [TYPE], [TYPE]),
     ("A x = 1; message A { int32 y = 1; }", "B x = 1; message B { int32 z = 1; }", [], []),
     ("A x = 1; message A { int32 y = 1; }", "B x = 1; message B { string y = 1; }", [TYPE], [TYPE]),
     ("int32 x = 1; int32 y = 2;", "oneof o { int32 x = 1; int32 y = 2; }", [ONEOF], []),
     ("int32 x = 1;", "oneof o { int32 x = 1; int32 y = 2; }", [], []),
     ("oneof o { int32 x = 1; int32 y = 2; }", "oneof p { int32 x = 1; int32 y = 2; }", [], []),
-    (
-        "oneof o { int32 x = 1; int32 y = 2; } int32 z = 3;",
-        "oneof o { int32 x = 1; int32 y = 2; int32 z = 3; }",
-        [ONEOF],
-        [],
-    ),
+    ("oneof o { int32 x = 1; int32 y = 2; } int32 z = 3;", "oneof o { int32 x = 1; int32 y = 2; int32 z = 3; }", [ONEOF], []),
     ("E x = 1; enum E { A = 0; B = 1; }", "E x = 1; enum E { A = 0; }", [], []),
     ("E x = 1; enum E { A = 0; B = 1; }", "F x = 1; enum F { C = 0; D = 1; }", [], []),
     ("E x = 1; enum E { A = 0; }", "int32 x = 1;", [TYPE], [TYPE]),
-]
+]  # fmt: skip
 PROTO2_CASES = [
     ("optional int32 x = 1;", "required int32 x = 1;", [REQUIRED], []),
     ("", "required int32 x = 1;", [REQUIRED], []),
@@ -87,27 +75,13 @@ PROTO2_CASES = [
     ("optional int32 x = 1;", "optional int32 x = 1 [default = 0];", [], []),
     ("required int32 x = 1 [default = 3];", "required int32 x = 1 [default = 4];", [], []),
     ("optional E x = 1; enum E { A = 1; B = 2; }", "optional E x = 1; enum E { A = 1; }", [VALUE], []),
-    (
-        "optional E x = 1; enum E { A = 1; B = 2; }",
-        "optional E x = 1; enum E { reserved 2; A = 1; }",
-        [VALUE],
-        [],
-    ),
-    (
-        "optional E x = 1; enum E { A = 1; B = 2; }",
-        "optional E x = 1; enum E { B = 2; A = 1; }",
-        [DEFAULT],
-        [DEFAULT],
-    ),
+    ("optional E x = 1; enum E { A = 1; B = 2; }", "optional E x = 1; enum E { reserved 2; A = 1; }", [VALUE], []),
+    ("optional E x = 1; enum E { A = 1; B = 2; }", "optional E x = 1; enum E { B = 2; A = 1; }", [DEFAULT], [DEFAULT]),
     ("optional group G = 1 { }", "optional G g = 1; message G { }", [TYPE], [TYPE]),
     ("extensions 4 to 9;", "extensions 4 to 9; extend M { optional int32 e = 4; }", [], []),
-    (
-        "extensions 4 to 9; extend M { optional string e = 4; }",
-        "extensions 4 to 9; extend M { optional int32 e = 4; }",
-        [TYPE],
-        [TYPE],
-    ),
-]
+    ("extensions 4 to 9; extend M { optional string e = 4; }",
+     "extensions 4 to 9; extend M { optional int32 e = 4; }", [TYPE], [TYPE]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -183,11 +157,12 @@ def test_what_is_compatible_reads_random_messages_as_they_were_meant() -> None:
             if any(FORMAT.resolve(reader=reader, writer=writer)):
                 continue
             readers, writers = parse(reader.schema), parse(writer.schema)
+            read_class, written_class = message_class(readers), message_class(writers)
             for _ in range(3):
-                written = parser_of(writers)()
+                written = written_class()
                 fill(written, rng, depth=0)
                 if written.IsInitialized():
-                    got = parser_of(readers)()
+                    got = read_class()
                     got.ParseFromString(written.SerializeToString())
                     assert got.IsInitialized(), row["id"]
                     same(written, got, writers.root, readers.root)
@@ -230,16 +205,6 @@ def test_a_bomb_of_required_messages_does_not_go_off() -> None:
     reader, writer = definition(old.replace("int32 x", "string x")), definition(old)
     [found] = FORMAT.resolve(reader=reader, writer=writer)
     assert FORMAT.counterexample(Breakage(found, "new_reads_old", 0), new=reader, old=writer) is None
-
-
-_parsers: dict[ProtoDefinition, type[Parsed]] = {}
-
-
-def parser_of(definition: ProtoDefinition) -> type[Parsed]:
-    if definition not in _parsers:
-        pool = build_pool(definition.image, definition.reachable)
-        _parsers[definition] = GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
-    return _parsers[definition]
 
 
 def fill(message: Any, rng: random.Random, *, depth: int) -> None:
