@@ -146,18 +146,18 @@ def _admit_consumer(
     if client is None or client.type is SchemaType.AUTO_CONSUME:
         return Decision(allowed=True)
     if live(topic.versions) or topic.producers or topic.consumers or topic.has_data:
-        said = check_consumer(
+        answered = check_consumer(
             topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
         )
-        if said.exception == NOT_EXIST:
+        if answered.exception == NOT_EXIST:
             message = f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
-            said = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
-        return _decision(said)
-    said = _add(client, topic, policies, release)
-    if said.outcome is Outcome.INVALID:
+            answered = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
+        return _decision(answered)
+    answered = _add(client, topic, policies, release)
+    if answered.outcome is Outcome.INVALID:
         # Taken for a ledger that is lost for ever (ignoreUnrecoverableBKException), it is let in, and nothing is stored.
         return Decision(allowed=True)
-    decided = _decision(said)
+    decided = _decision(answered)
     return Decision(decided.allowed, decided.error, decided.message, None, decided.registered)
 
 
@@ -176,9 +176,9 @@ def _add(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, relea
     return Answer(Outcome.UNCHANGED, number)
 
 
-def _decision(said: Answer) -> Decision:
-    if said.outcome in (Outcome.OK, Outcome.UNCHANGED):
-        registered = said.version if said.outcome is Outcome.OK else None
-        return Decision(allowed=True, version=said.version, registered=registered)
-    error = _ON_THE_WIRE.get(said.exception, "UnknownError")
-    return Decision(allowed=False, error=error, message=said.message)
+def _decision(answered: Answer) -> Decision:
+    if answered.outcome in (Outcome.OK, Outcome.UNCHANGED):
+        registered = answered.version if answered.outcome is Outcome.OK else None
+        return Decision(allowed=True, version=answered.version, registered=registered)
+    error = _ON_THE_WIRE.get(answered.exception, "UnknownError")
+    return Decision(allowed=False, error=error, message=answered.message)

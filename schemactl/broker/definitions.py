@@ -63,10 +63,10 @@ def require_readable(*, reader: Schema, writer: Schema, release: Release) -> Non
     Raises:
         JavaException: SchemaValidationException where it does not; what the check itself throws, where it fails.
     """
-    said = _can_read(reader, writer, release)
-    if said.outcome == "error":
-        raise JavaException(said.exception, said.message)
-    if said.outcome == "incompatible":
+    answer = _can_read(reader, writer, release)
+    if answer.outcome == "error":
+        raise JavaException(answer.exception, answer.message)
+    if answer.outcome == "incompatible":
         raise JavaException(VALIDATION, _unable_to_read(reader, writer))
 
 
@@ -212,22 +212,19 @@ def _invalid_definition(data: SchemaData) -> JavaException:
     return invalid(f"Invalid schema definition data for {data.type.name} schema")
 
 
-def _validate_native(data: SchemaData, release: Release) -> None:
-    del release
+def _validate_native(data: SchemaData, _release: Release) -> None:
     try:
         root_message(data)
     except JavaException as thrown:
         raise invalid("deserialize ProtobufNative Schema failed") from thrown
 
 
-def _validate_string(data: SchemaData, release: Release) -> None:
-    del release
+def _validate_string(data: SchemaData, _release: Release) -> None:
     if data.data and data.data != b"null":
         raise invalid(f"Invalid schema definition data for string schema : '{data.text}'")
 
 
-def _validate_primitive(data: SchemaData, release: Release) -> None:
-    del release
+def _validate_primitive(data: SchemaData, _release: Release) -> None:
     if data.data:
         raise invalid(
             "Invalid schema definition data for primitive schemas :length of schema data should be zero, "
@@ -244,8 +241,7 @@ def _accept(data: SchemaData, release: Release) -> None:
     """NONE, BYTES and EXTERNAL: anything."""
 
 
-def _refuse(data: SchemaData, release: Release) -> None:
-    del release
+def _reject(data: SchemaData, _release: Release) -> None:
     raise invalid(f"Schema {data.type.name} is a client-side schema type")
 
 
@@ -256,6 +252,6 @@ _VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
     "avro": _validate_avro,
     "proto": _validate_native,
     "pair": _validate_halves,
-    "client": _refuse,
+    "client": _reject,
 }
 """By `TypeSpec.validation`."""

@@ -36,8 +36,8 @@ def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
         json = trailing.value
     except InvalidSchema:
         return _not_json(text) or problem.what
-    said = _MESSAGES.get(problem.exception)
-    return (said(json, steps, problem.what) if said else "") or problem.what
+    message = _MESSAGES.get(problem.exception)
+    return (message(json, steps, problem.what) if message else "") or problem.what
 
 
 def _invalid_default(text: str, steps: list[str], release: Release) -> str:

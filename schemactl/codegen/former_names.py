@@ -116,7 +116,7 @@ class _Names:
         then = [each for each in then if each.is_message and each.cardinality == field.cardinality]
         if not field.is_message:
             return
-        messages = [each.file.image.message(each.type_name) for each in (field, *then)]
+        messages = [each.message_type for each in (field, *then)]
         if field.cardinality == kinds.MAP:
             values = [each.fields()[2] for each in messages]
             yield from self._in_field(values[0], values[1:], (*place, "value"), inside)

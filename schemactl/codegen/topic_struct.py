@@ -151,7 +151,7 @@ class _ProtoConverter:
 
     def _field(self, field: Any, depths: dict[str, int]) -> SparkField | None:
         if field.cardinality == self._kinds.MAP:
-            entry = field.file.image.message(field.type_name).fields()
+            entry = field.message_type.fields()
             key, value = self._value(entry[1], depths), self._value(entry[2], depths)
             if key is None or value is None:
                 return None
@@ -172,6 +172,4 @@ class _ProtoConverter:
         if not field.is_message:
             return _SCALARS[self._kinds.KIND_NAMES[field.kind]]
         moment = _MOMENTS.get(field.type_name)
-        return (
-            moment if moment is not None else self.message(field.file.image.message(field.type_name), depths)
-        )
+        return moment if moment is not None else self.message(field.message_type, depths)

@@ -64,11 +64,11 @@ def upload(call: AdminCall) -> Response:
         raise Unexpected("")
     try:
         number = call.registry.put_schema(topic, info)
-    except SchemaRejected as refused:
-        outcome = Outcome(refused.outcome)
+    except SchemaRejected as rejected:
+        outcome = Outcome(rejected.outcome)
         if outcome in _REFUSALS:
-            raise ErrorPage(_REFUSALS[outcome], refused.what) from None
-        raise Unexpected(refused.what) from None
+            raise ErrorPage(_REFUSALS[outcome], rejected.what) from None
+        raise Unexpected(rejected.what) from None
     return ok({"version": {"version": number}})
 
 

@@ -81,7 +81,7 @@ def partitions(call: AdminCall) -> Response:
 def grow_partitions(call: AdminCall) -> Response:
     """POST {topic}/partitions."""
     name, count = call.topic, integer(read_needed(call.body))
-    _refuse_partition(call)
+    _require_no_partition(call)
     with call.registry.exclusive():
         found = call.registry.topic(name)
         if found is None or found.partitions is None:
@@ -120,7 +120,7 @@ def delete(call: AdminCall) -> Response:
 
 def delete_partitioned(call: AdminCall) -> Response:
     """DELETE {topic}/partitions."""
-    _refuse_partition(call)
+    _require_no_partition(call)
     name = call.topic
     with call.registry.exclusive():
         found = call.registry.topic(name)
@@ -219,7 +219,7 @@ def _create(call: AdminCall, count: int | None) -> Response:
     with call.registry.exclusive():
         _need_namespace(call, name)
         if count is not None:
-            _refuse_partition(call)
+            _require_no_partition(call)
             _need_sensible(count)
         found = call.registry.topic(name)
         if index is not None and not _has_partition(found, index):
@@ -255,7 +255,7 @@ def _need_sensible(count: int) -> None:
         raise RestError(406, f"Number of partitions should be less than or equal to {MOST_PARTITIONS}")
 
 
-def _refuse_partition(call: AdminCall) -> None:
+def _require_no_partition(call: AdminCall) -> None:
     if call.partition[1] is not None:
         raise RestError(412, "Partitioned Topic Name should not contain '-partition-'")
 

@@ -252,7 +252,7 @@ def same(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) ->
     for number in there.keys() & here.keys():
         before, after = value(written, there[number]), value(read, here[number])
         if there[number].is_message:
-            inner = [field.file.image.message(field.type_name) for field in (there[number], here[number])]
+            inner = [field.message_type for field in (there[number], here[number])]
             if MAP in (there[number].cardinality, here[number].cardinality):
                 before, after = by_key(before, inner[0]), by_key(after, inner[1])
             if isinstance(read, Entry) and not before:

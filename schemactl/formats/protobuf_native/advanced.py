@@ -115,7 +115,7 @@ def _compare(reader: ProtoMessage, writer: ProtoMessage, work: Work) -> Iterator
             elif after.is_message and types not in seen:
                 seen.add(types)
                 work.charge(1, here, after)
-                queue.append((writer.file.image.message(types[0]), reader.file.image.message(types[1]), here))
+                queue.append((before[number].message_type, after.message_type, here))
 
 
 def _compare_messages(
@@ -213,7 +213,7 @@ class _SupportWalk:
                 self._types.add(field.type_name)
                 yield from self._field(field, below(path, field), is_new=is_new)
                 if field.is_message and is_new:
-                    queue.append(message.file.image.message(field.type_name))
+                    queue.append(field.message_type)
             yield from self._oneofs(message)
 
     def _field(self, field: ProtoField, path: str, *, is_new: bool) -> Iterator[AdvancedViolation]:

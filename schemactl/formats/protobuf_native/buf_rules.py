@@ -182,8 +182,8 @@ def same_oneof(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     if old.oneof and new.oneof:
         words = f'{described(new)} moved from oneof "{old.oneof}" to oneof "{new.oneof}".'
     else:
-        way = "from inside to outside" if old.oneof else "from outside to inside"
-        words = f"{described(new)} moved {way} a oneof."
+        direction = "from inside to outside" if old.oneof else "from outside to inside"
+        words = f"{described(new)} moved {direction} a oneof."
     yield violation("FIELD_SAME_ONEOF", words, (new, ""))
 
 

@@ -158,8 +158,8 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
     site, include = _protoc()
     with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
         jobs = [Path(folder, str(number)) for number in range(len(protos))]
-        refused = [_write_files(job, proto) for job, proto in zip(jobs, protos, strict=True)]
-        todo = [number for number, problem in enumerate(refused) if problem is None]
+        invalid = [_write_files(job, proto) for job, proto in zip(jobs, protos, strict=True)]
+        todo = [number for number, problem in enumerate(invalid) if problem is None]
         codes: dict[int, str] = {}
         while todo:
             answered = _answers(site, include, [(jobs[number], protos[number].entry) for number in todo])
@@ -169,7 +169,7 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
                 # The next one has stopped the process, or time was up: by itself it has all the time there is.
                 first, *todo = todo
                 codes[first] = "".join(_answers(site, include, [(jobs[first], protos[first].entry)]))
-        for number, (job, problem) in enumerate(zip(jobs, refused, strict=True)):
+        for number, (job, problem) in enumerate(zip(jobs, invalid, strict=True)):
             yield problem or _outcome(job, codes[number])
 
 

@@ -36,7 +36,7 @@ def counterexample(
     """
     readers, writers = message_class(reader), message_class(writer)
     for attempt in _attempts(incompatibility, reader.root, writer.root):
-        data = around(writer.root, attempt.way, attempt.body)
+        data = around(writer.root, attempt.path, attempt.body)
         if data is None:
             continue
         written = writers.FromString(data)
@@ -48,9 +48,9 @@ def counterexample(
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A message to try: `body` at the end of `way` (field numbers), to be looked at under `numbers`."""
+    """A message to try: `body` at the end of `path` (field numbers), to be looked at under `numbers`."""
 
-    way: tuple[int, ...]
+    path: tuple[int, ...]
     body: bytes
     reader: tuple[ProtoField, ...]
     writer: tuple[ProtoField, ...]
@@ -69,7 +69,7 @@ def _attempts(found: Incompatibility, reader: ProtoMessage, writer: ProtoMessage
             continue
         read, written = tuple(one for one, _ in fields), tuple(one for _, one in fields if one is not None)
         for body in _bodies(found.rule, pair.writer, written, read):
-            yield _Attempt(pair.way, body, read, written)
+            yield _Attempt(pair.path, body, read, written)
 
 
 def is_provable(found: Incompatibility, *, reader: ProtoMessage, writer: ProtoMessage) -> bool:
@@ -123,7 +123,7 @@ def _difference(attempt: _Attempt, written: Message, readers: type[Message], dat
         read = parsed(data, readers)
     except ValueError as error:
         return f"the message is rejected: {error}"
-    before, after = _at(_view(written), attempt.way), _at(_view(read), attempt.way)
+    before, after = _at(_view(written), attempt.path), _at(_view(read), attempt.path)
     for field, other in zip(attempt.writer, attempt.reader, strict=False):
         number = field.proto.number
         there, here = before.get(number), after.get(number)
@@ -172,9 +172,9 @@ def _value_view(field: Any, value: Any) -> Any:
     return value
 
 
-def _at(view: View, way: Sequence[int]) -> View:
-    """Return the message at the end of `way`, of a list the last; {} where the way ends early."""
-    for number in way:
+def _at(view: View, path: Sequence[int]) -> View:
+    """Return the message at the end of `path`, of a list the last; {} where it ends early."""
+    for number in path:
         inner = view.get(number)
         inner = inner[-1] if isinstance(inner, list) and inner else inner
         view = inner if isinstance(inner, dict) else {}

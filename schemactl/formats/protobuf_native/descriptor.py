@@ -171,6 +171,11 @@ class ProtoField(Element):
         return self.file.image.enum(self.type_name)
 
     @property
+    def message_type(self) -> ProtoMessage:
+        """The type of a field that holds messages."""
+        return self.file.image.message(self.type_name)
+
+    @property
     def is_closed_enum(self) -> bool:
         """Readers take only the listed numbers; Java and C++ read every enum field of a proto2 file so."""
         return self.kind == ENUM and (self.enum.is_closed or bool(self.features.java_legacy_closed_enum))

@@ -75,13 +75,13 @@ def span_of(place: Place) -> Span | None:
 
 
 def _nearest(file: File, prefix: Path, rest: Path) -> Span | None:
-    """Return the first piece of text inside what is sought, or else the longest known part of the way below `prefix`."""
+    """Return the first piece of text inside what is sought, or else the longest known part of the path below `prefix`."""
     sought = (*prefix, *rest)
     inside = file.places.first_below(sought)
     if inside is not None:
         return file.places.span(inside)
-    ways = (sought[:length] for length in range(len(sought), len(prefix) - 1, -1))
-    return next(filter(None, map(file.places.span, ways)), None)
+    longer = (sought[:length] for length in range(len(sought), len(prefix) - 1, -1))
+    return next(filter(None, map(file.places.span, longer)), None)
 
 
 def find(image: Image, pointer: str) -> Place | None:
@@ -154,35 +154,35 @@ def field_path(pointer: str, *roots: ProtoMessage) -> str:
     """
     places = [(root, find(root.file.image, pointer)) for root in roots]
     found = [(root, place[0]) for root, place in places if place and pointer.startswith(place[0].pointer)]
-    ways = (way for root, element in found if (way := _way(root, element)))
-    return next(ways, found[0][1].nested_name if found else roots[0].nested_name)
+    named = (path for root, element in found if (path := _path_to(root, element)))
+    return next(named, found[0][1].nested_name if found else roots[0].nested_name)
 
 
-def _way(root: ProtoMessage, element: Element) -> str:
-    ways = _ways(root)
+def _path_to(root: ProtoMessage, element: Element) -> str:
+    paths = _paths(root)
     match element:
         case ProtoMessage() | ProtoEnum():
-            return ways.get(element.full_name, "")
+            return paths.get(element.full_name, "")
         case EnumValue():
-            return ways.get(element.enum.full_name, "")
-        case ProtoField() | Oneof() if element.message and element.message.full_name in ways:
+            return paths.get(element.enum.full_name, "")
+        case ProtoField() | Oneof() if element.message and element.message.full_name in paths:
             step = _step(element) if isinstance(element, ProtoField) else f".{element.name}"
-            return ways[element.message.full_name] + step
+            return paths[element.message.full_name] + step
     return ""
 
 
-def _ways(root: ProtoMessage) -> dict[str, str]:
-    """Return the shortest way from the root to each message and enum it reaches."""
-    ways = {root.full_name: root.proto.name}
+def _paths(root: ProtoMessage) -> dict[str, str]:
+    """Return the shortest path from the root to each message and enum it reaches."""
+    paths = {root.full_name: root.proto.name}
     queue = deque([root])
     while queue:
         message = queue.popleft()
         for field in message.fields().values():
-            if field.type_name and field.type_name not in ways:
-                ways[field.type_name] = ways[message.full_name] + _step(field)
+            if field.type_name and field.type_name not in paths:
+                paths[field.type_name] = paths[message.full_name] + _step(field)
                 if field.is_message:
-                    queue.append(root.file.image.message(field.type_name))
-    return ways
+                    queue.append(field.message_type)
+    return paths
 
 
 def _step(field: ProtoField) -> str:

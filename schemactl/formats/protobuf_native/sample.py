@@ -83,7 +83,7 @@ def values(field: ProtoField) -> Iterator[Value]:
         numbers = field.enum.numbers().values()
         yield from sorted(numbers, key=lambda number: (number == 0, abs(number)))
     elif field.is_message:
-        if required(field.file.image.message(field.type_name), leave_out=set()) is not None:
+        if required(field.message_type, leave_out=set()) is not None:
             yield None
     elif field.kind == kinds.BOOL:
         yield 1
@@ -109,7 +109,7 @@ def _required(
                 # As long as it is open: there is no end to a message that must contain itself.
                 known[name] = None
                 if depth < _MAX_DEPTH:
-                    known[name] = _required(field.file.image.message(name), set(), known, depth + 1)
+                    known[name] = _required(field.message_type, set(), known, depth + 1)
             body = known[name]
             if body is None:
                 return None
@@ -121,12 +121,12 @@ def _required(
     return out
 
 
-def around(root: ProtoMessage, way: Sequence[int], body: bytes) -> bytes | None:
-    """Return a message of `root` with `body` at the end of `way`."""
+def around(root: ProtoMessage, path: Sequence[int], body: bytes) -> bytes | None:
+    """Return a message of `root` with `body` at the end of `path`."""
     messages, fields = [root], []
-    for number in way:
+    for number in path:
         fields.append(fields_of(messages[-1])[number])
-        messages.append(root.file.image.message(fields[-1].type_name))
+        messages.append(fields[-1].message_type)
     for field, message in zip(reversed(fields), reversed(messages[:-1]), strict=True):
         needed = required(message, leave_out={field.proto.number})
         if needed is None:
@@ -139,7 +139,7 @@ def encoded(field: ProtoField, value: Value) -> bytes:
     """`value` in protobuf's binary form, with its tag."""
     number, name = field.proto.number, kinds.KIND_NAMES[field.kind]
     if value is None:
-        body = required(field.file.image.message(field.type_name), leave_out=set())
+        body = required(field.message_type, leave_out=set())
         return _wrapped(field, body or b"")
     if isinstance(value, (str, bytes)):
         return _wrapped(field, value.encode() if isinstance(value, str) else value)

@@ -46,11 +46,11 @@ WIRE_GROUPS: Final[Mapping[kinds.Kind, int]] = grouped(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessagePair:
-    """Two messages that meet at one place: `way` are the numbers of the fields that lead there from the roots."""
+    """Two messages that meet at one place: `path` holds the numbers of the fields that lead there from the roots."""
 
     reader: ProtoMessage
     writer: ProtoMessage
-    way: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()
 
     def fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
         """Yield the reader's fields in the order of its file, each with the writer's of that number; extensions last."""
@@ -80,8 +80,8 @@ def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair
                     raise InvalidSchema(
                         f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways"
                     )
-                messages = read.file.image.message(types[0]), written.file.image.message(types[1])
-                queue.append(MessagePair(*messages, (*pair.way, read.proto.number)))
+                path = (*pair.path, read.proto.number)
+                queue.append(MessagePair(read.message_type, written.message_type, path))
 
 
 def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
