@@ -53,19 +53,21 @@ class AdminCall:
         domain = self.names.get("domain", "persistent")
         namespace = f"{self.names['tenant']}/{self.names['namespace']}"
         try:
-            return TopicName.parse(f"{domain}://{namespace}/{self.partition[0]}")
+            return TopicName.parse(f"{domain}://{namespace}/{self.local_name}")
         except ValueError:
             raise RestError(412, "Topic name is not valid") from None
 
     @property
-    def partition(self) -> tuple[str, int | None]:
-        """The topic's local name in the path without the partition, and the partition's number.
+    def local_name(self) -> str:
+        """The topic's local name in the path, without the partition."""
+        found = _PARTITION.fullmatch(self.names["topic"])
+        return found["topic"] if found else self.names["topic"]
 
-        What Java does not write as a number, say 01, names no partition (TopicName.getPartitionIndex).
-        """
-        name = self.names["topic"]
-        found = _PARTITION.fullmatch(name)
-        return (found["topic"], int(found["index"])) if found else (name, None)
+    @property
+    def partition(self) -> int | None:
+        """The partition's number; what Java does not write as a number, say 01, is none (TopicName.getPartitionIndex)."""
+        found = _PARTITION.fullmatch(self.names["topic"])
+        return int(found["index"]) if found else None
 
 
 Endpoint = Callable[[AdminCall], Response]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from schemactl.model import NamespaceName, Policies, TopicName
+from schemactl.model import Policies, TopicName
 from schemactl.registry.metadata import StoredNamespace, StoredTopic
 from schemactl.serve.answers import ErrorPage, RestError, nothing, ok
 from schemactl.serve.call import AdminCall
@@ -31,8 +31,7 @@ def of_tenant(call: AdminCall) -> Response:
 
 def policies(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}: all policies; those that do not concern schemas as Pulsar sets them."""
-    name = call.namespace
-    found = _need(call, name)
+    found = _need(call)
     mapped = found.auto_update_strategy
     return ok(
         {
@@ -58,7 +57,7 @@ def policies(call: AdminCall) -> Response:
             "offload_threshold_in_seconds": -1,
             **({"schema_auto_update_compatibility_strategy": AUTO_UPDATE_NAMES[mapped]} if mapped else {}),
             "schema_compatibility_strategy": found.policies.schema_compatibility_strategy,
-            "is_allow_auto_update_schema": call.registry.is_allow_auto_update_schema(name),
+            "is_allow_auto_update_schema": call.registry.is_allow_auto_update_schema(call.namespace),
             "schema_validation_enforced": bool(found.policies.schema_validation_enforced),
             "subscription_types_enabled": [],
             "properties": {},
@@ -110,17 +109,17 @@ def _counts(name: TopicName, topic: StoredTopic | None) -> bool:
 
 def delete_bundle(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}/{bundle}: where Pulsar routes the deletion of a policy."""
-    _need(call, call.namespace)
+    _need(call)
     raise RestError(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
 
 
 def topics(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}/topics?mode=."""
-    name, mode = call.namespace, call.query.get("mode", "PERSISTENT").upper()
-    _need(call, name)
+    mode = call.query.get("mode", "PERSISTENT").upper()
+    _need(call)
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise ErrorPage(404)
-    found = call.registry.topics(name)
+    found = call.registry.topics(call.namespace)
     domains = [
         domain
         for domain in ("persistent", "non-persistent")
@@ -131,7 +130,7 @@ def topics(call: AdminCall) -> Response:
 
 def get_strategy(call: AdminCall) -> Response:
     """GET schemaCompatibilityStrategy: the namespace's own, "UNDEFINED" when it has none."""
-    return ok(_need(call, call.namespace).policies.schema_compatibility_strategy)
+    return ok(_need(call).policies.schema_compatibility_strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
@@ -141,7 +140,7 @@ def set_strategy(call: AdminCall) -> Response:
 
 def get_auto_update_strategy(call: AdminCall) -> Response:
     """GET schemaAutoUpdateCompatibilityStrategy."""
-    mapped = _need(call, call.namespace).auto_update_strategy
+    mapped = _need(call).auto_update_strategy
     return ok(AUTO_UPDATE_NAMES[mapped]) if mapped else nothing()
 
 
@@ -149,16 +148,15 @@ def set_auto_update_strategy(call: AdminCall) -> Response:
     """PUT schemaAutoUpdateCompatibilityStrategy. What is not the name of one unsets it."""
     name, mapped = call.namespace, read_auto_update(read(call.body))
     with call.registry.exclusive():
-        _need(call, name)
+        _need(call)
         call.registry.set_auto_update_strategy(name, mapped)
     return nothing()
 
 
 def get_allow_auto_update(call: AdminCall) -> Response:
     """GET isAllowAutoUpdateSchema: the broker's setting where the namespace has none."""
-    name = call.namespace
-    _need(call, name)
-    return ok(call.registry.is_allow_auto_update_schema(name))
+    _need(call)
+    return ok(call.registry.is_allow_auto_update_schema(call.namespace))
 
 
 def set_allow_auto_update(call: AdminCall) -> Response:
@@ -168,7 +166,7 @@ def set_allow_auto_update(call: AdminCall) -> Response:
 
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET schemaValidationEnforced."""
-    return ok(bool(_need(call, call.namespace).policies.schema_validation_enforced))
+    return ok(bool(_need(call).policies.schema_validation_enforced))
 
 
 def set_validation_enforced(call: AdminCall) -> Response:
@@ -177,15 +175,14 @@ def set_validation_enforced(call: AdminCall) -> Response:
 
 
 def _set(call: AdminCall, asked: Policies) -> Response:
-    name = call.namespace
     with call.registry.exclusive():
-        _need(call, name)
-        call.registry.set_namespace_policies(name, asked)
+        _need(call)
+        call.registry.set_namespace_policies(call.namespace, asked)
     return nothing()
 
 
-def _need(call: AdminCall, name: NamespaceName) -> StoredNamespace:
-    found = call.registry.namespace(name)
+def _need(call: AdminCall) -> StoredNamespace:
+    found = call.registry.namespace(call.namespace)
     if found is None:
         raise RestError(404, "Namespace does not exist")
     return found

@@ -60,7 +60,7 @@ def create(call: AdminCall) -> Response:
     properties = _properties(call)
     with call.registry.exclusive():
         answer = _create(call, None)
-        if properties and call.partition[1] is None:
+        if properties and call.partition is None:
             call.registry.set_topic_properties(call.topic, properties)
     return answer
 
@@ -72,9 +72,8 @@ def create_partitioned(call: AdminCall) -> Response:
 
 def partitions(call: AdminCall) -> Response:
     """GET {topic}/partitions: 0 for a topic without, and for a partition."""
-    name = call.topic
-    found = _need(call, name)
-    count = 0 if call.partition[1] is not None else found.partitions or 0
+    found = _need(call)
+    count = 0 if call.partition is not None else found.partitions or 0
     return ok({"partitions": count, "deleted": False})
 
 
@@ -98,7 +97,7 @@ def grow_partitions(call: AdminCall) -> Response:
 
 def delete(call: AdminCall) -> Response:
     """DELETE {topic}. Its schemas go with it, and those of a topic that does not exist, too; a partition's stay."""
-    name, index = call.topic, call.partition[1]
+    name, index = call.topic, call.partition
     with call.registry.exclusive():
         found = call.registry.topic(name)
         if index is not None:
@@ -137,10 +136,9 @@ def delete_partitioned(call: AdminCall) -> Response:
 
 def get_strategy(call: AdminCall) -> Response:
     """GET {topic}/schemaCompatibilityStrategy: nothing when it has none; with `applied`, the one in force."""
-    name = call.topic
-    strategy = _need_whole(call, name).policies.schema_compatibility_strategy
+    strategy = _need_whole(call).policies.schema_compatibility_strategy
     if call.flag("applied"):
-        return ok(call.registry.strategy(name))
+        return ok(call.registry.strategy(call.topic))
     return nothing(200) if strategy in (None, UNDEFINED) else ok(strategy)
 
 
@@ -156,10 +154,9 @@ def delete_strategy(call: AdminCall) -> Response:
 
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET {topic}/schemaValidationEnforced; with `applied`, the namespace's where the topic has none."""
-    name = call.topic
-    enforced = _need_whole(call, name).policies.schema_validation_enforced
+    enforced = _need_whole(call).policies.schema_validation_enforced
     if enforced is None and call.flag("applied"):
-        namespace = call.registry.namespace(name.namespace_name)
+        namespace = call.registry.namespace(call.topic.namespace_name)
         enforced = namespace.policies.schema_validation_enforced if namespace else None
     return ok(bool(enforced))
 
@@ -172,9 +169,9 @@ def set_validation_enforced(call: AdminCall) -> Response:
 def properties(call: AdminCall) -> Response:
     """GET {topic}/properties: nothing for a partitioned topic that has none; a partition has none of its own."""
     found = _need_persistent(call)
-    if found.partitions is not None and call.partition[1] is None and not found.properties:
+    if found.partitions is not None and call.partition is None and not found.properties:
         return nothing(200)
-    return ok({} if call.partition[1] is not None else dict(found.properties))
+    return ok({} if call.partition is not None else dict(found.properties))
 
 
 def set_properties(call: AdminCall) -> Response:
@@ -204,7 +201,7 @@ def _properties(call: AdminCall) -> dict[str, str]:
 def _need_persistent(call: AdminCall) -> StoredTopic:
     if call.names["domain"] != "persistent":
         raise RestError(406, "Need to provide a persistent topic name")
-    return _need(call, call.topic)
+    return _need(call)
 
 
 def _names(call: AdminCall) -> Iterable[TopicName]:
@@ -215,9 +212,9 @@ def _names(call: AdminCall) -> Iterable[TopicName]:
 
 
 def _create(call: AdminCall, count: int | None) -> Response:
-    name, (local_name, index) = call.topic, call.partition
+    name, local_name, index = call.topic, call.local_name, call.partition
     with call.registry.exclusive():
-        _need_namespace(call, name)
+        _need_namespace(call)
         if count is not None:
             _require_no_partition(call)
             _need_sensible(count)
@@ -240,7 +237,7 @@ def _create(call: AdminCall, count: int | None) -> Response:
 
 def _addressed(call: AdminCall) -> str:
     """Return the full name of the topic or partition in the path."""
-    index = call.partition[1]
+    index = call.partition
     return str(call.topic) if index is None else f"{call.topic}-partition-{index}"
 
 
@@ -256,36 +253,36 @@ def _need_sensible(count: int) -> None:
 
 
 def _require_no_partition(call: AdminCall) -> None:
-    if call.partition[1] is not None:
+    if call.partition is not None:
         raise RestError(412, "Partitioned Topic Name should not contain '-partition-'")
 
 
-def _need_namespace(call: AdminCall, name: TopicName) -> None:
-    if call.registry.namespace(name.namespace_name) is None:
+def _need_namespace(call: AdminCall) -> None:
+    if call.registry.namespace(call.topic.namespace_name) is None:
         raise RestError(404, "Namespace not found")
 
 
-def _need_whole(call: AdminCall, name: TopicName) -> StoredTopic:
+def _need_whole(call: AdminCall) -> StoredTopic:
     """Return the topic whose policies are asked for."""
-    if call.partition[1] is not None:
+    name = call.topic
+    if call.partition is not None:
         raise RestError(412, "Not allowed to set/get topic policy for a partition")
-    found = _need(call, name)
+    found = _need(call)
     if name.domain == "non-persistent" and found.partitions is None:
         raise RestError(404, f"Topic {name} not found")
     return found
 
 
-def _need(call: AdminCall, name: TopicName) -> StoredTopic:
-    _need_namespace(call, name)
-    found, index = call.registry.topic(name), call.partition[1]
+def _need(call: AdminCall) -> StoredTopic:
+    _need_namespace(call)
+    found, index = call.registry.topic(call.topic), call.partition
     if found is None or (index is not None and not _has_partition(found, index)):
         raise RestError(404, f"Topic {_addressed(call)} not found")
     return found
 
 
 def _set(call: AdminCall, asked: Policies) -> Response:
-    name = call.topic
     with call.registry.exclusive():
-        _need_whole(call, name)
-        call.registry.set_topic_policies(name, asked)
+        _need_whole(call)
+        call.registry.set_topic_policies(call.topic, asked)
     return nothing()
