@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import command
 import pytest
+from command import Printed
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.__main__ import main as start
-from schemactl.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -45,27 +46,25 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scratch:
     return made
 
 
+def check(*arguments: str, code: int | tuple[int, ...] = FINE) -> Printed:
+    """What the check here prints."""
+    return command.schemactl(Path(), "check", *arguments, code=code)
+
+
 def commit(scratch: Scratch) -> None:
     scratch.git("add", "--all")
     scratch.git("commit", "-q", "-m", "work")
 
 
-def test_with_base_the_commit_is_judged_and_what_differs_is_said(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_base_the_commit_is_judged_and_what_differs_is_said(scratch: Scratch) -> None:
     scratch.write({"topics/refunds.avsc": record("number", name="Refund")})
-    assert main(["check"]) == BAD
-    capsys.readouterr()
-    assert main(["check", "--base", "main"]) == FINE
-    assert (
-        "not judged: 1 file that differs from HEAD (topics/refunds.avsc); commit" in capsys.readouterr().out
-    )
+    check(code=BAD)
+    out = check("--base", "main").out
+    assert "not judged: 1 file that differs from HEAD (topics/refunds.avsc); commit" in out
     commit(scratch)
     scratch.write({"topics/refunds.avsc": record("id", name="Refund"), "topics/more.yaml": "topic: a/b/c\n"})
-    assert main(["check"]) == FINE
-    capsys.readouterr()
-    assert main(["check", "--base", "main"]) == BAD
-    out = capsys.readouterr().out
+    check()
+    out = check("--base", "main", code=BAD).out
     assert "not judged: 2 files that differ from HEAD (topics/more.yaml, topics/refunds.avsc); commit" in out
     assert "a/b/c" not in out
 
@@ -73,17 +72,15 @@ def test_with_base_the_commit_is_judged_and_what_differs_is_said(
 def test_with_base_the_project_file_is_that_of_the_commit(scratch: Scratch) -> None:
     scratch.write({"topics/refunds.avsc": record("number", name="Refund")})
     commit(scratch)
-    assert main(["check", "--base", "main"]) == BAD
+    check("--base", "main", code=BAD)
     lax = PROJECT_FILE + "severities: {BROKER_INCOMPATIBLE: off}\nroots: [common]\n"
     scratch.write({"schemactl.yaml": lax})
-    assert main(["check", "--base", "main"]) == BAD
+    check("--base", "main", code=BAD)
     scratch.write({"schemactl.yaml": None})
-    assert main(["check", "--base", "main"]) == BAD
+    check("--base", "main", code=BAD)
 
 
-def test_line_ends_that_git_converts_are_no_difference(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_line_ends_that_git_converts_are_no_difference(scratch: Scratch) -> None:
     scratch.write({".gitattributes": "*.avsc text eol=crlf\n*.png filter=lfs diff=lfs\n"})
     commit(scratch)
     scratch.write({"common/money.avsc": MONEY.replace(", ", ",\r\n"), "topics/refunds.avsc": None})
@@ -91,24 +88,19 @@ def test_line_ends_that_git_converts_are_no_difference(
     scratch.git("commit", "-q", "-m", "money")
     scratch.git("checkout", "-q", "--", ".")
     assert b"\r\n" in (scratch.path / "common" / "money.avsc").read_bytes()
-    assert main(["check", "--base", "main"]) == FINE
-    assert "not judged" not in capsys.readouterr().out
-    assert main(["check"]) == FINE
-    assert main(["check", "--staged"]) == FINE
+    assert "not judged" not in check("--base", "main").out
+    check()
+    check("--staged")
 
 
-def test_with_base_where_nothing_is_committed_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_base_where_nothing_is_committed_is_an_error(tmp_path: Path) -> None:
     made = Scratch(tmp_path / "new")
     made.write({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": "topic: a/b/c\n"})
-    assert main(["-C", str(made.path), "check", "--base", "main"]) == ERROR
-    assert "there is no commit here yet" in capsys.readouterr().err
+    printed = command.schemactl(made.path, "check", "--base", "main", code=ERROR)
+    assert "there is no commit here yet" in printed.err
 
 
-def test_an_encoding_of_the_working_tree_hides_nothing(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_encoding_of_the_working_tree_hides_nothing(scratch: Scratch) -> None:
     shown, stored = record("id", name="Refund"), record("number", name="Refund")
     scratch.write({".gitattributes": "refunds.avsc working-tree-encoding=UTF-16\n"})
     scratch.git("add", ".gitattributes")
@@ -120,17 +112,15 @@ def test_an_encoding_of_the_working_tree_hides_nothing(
     scratch.git("commit", "-q", "-m", "break")
     scratch.write({"topics/refunds.avsc": shown})
     for arguments in ([], ["--staged"], ["--base", "main"]):
-        capsys.readouterr()
-        assert main(["check", *arguments]) == ERROR
-        said = capsys.readouterr().err
+        said = check(*arguments, code=ERROR).err
         assert (
             ".gitattributes:1:1: the attribute `working-tree-encoding=UTF-16` of topics/refunds.avsc" in said
         )
         assert "Fix: take it off that file: `topics/refunds.avsc !working-tree-encoding`" in said
     scratch.write({".gitattributes": "refunds.avsc -diff\n"})
     scratch.git("commit", "-q", "-m", "attributes", ".gitattributes")
-    assert main(["check", "--base", "main"]) == BAD
-    assert main(["check", "--staged"]) == BAD
+    check("--base", "main", code=BAD)
+    check("--staged", code=BAD)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +138,9 @@ def test_an_encoding_of_the_working_tree_hides_nothing(
 def test_what_converts_a_judged_file_is_an_error_at_its_line(
     scratch: Scratch, capsys: pytest.CaptureFixture[str], attributes: dict[str, str], place: str
 ) -> None:
-    assert main(["check", "--staged"]) == FINE
-    capsys.readouterr()
+    check("--staged")
     scratch.write(attributes)
-    assert main(["check"]) == ERROR
-    assert f"{place}: the attribute `" in capsys.readouterr().err
+    assert f"{place}: the attribute `" in check(code=ERROR).err
     is_committed = ".git/info/attributes" not in attributes
     if is_committed:
         scratch.git("add", "--all")
@@ -163,8 +151,7 @@ def test_what_converts_a_judged_file_is_an_error_at_its_line(
     assert place in capsys.readouterr().err
     if is_committed:
         scratch.git("commit", "-q", "-m", "attributes")
-    assert main(["check", "--base", "main"]) == ERROR
-    assert place in capsys.readouterr().err
+    assert place in check("--base", "main", code=ERROR).err
 
 
 def test_attributes_of_other_files_do_not_matter(scratch: Scratch, tmp_path: Path) -> None:
@@ -182,7 +169,7 @@ def test_attributes_of_other_files_do_not_matter(scratch: Scratch, tmp_path: Pat
     scratch.write({"README.md": "more", "topics/notes.txt": "x"})
     os.utime(scratch.path / "topics" / "orders.avsc")
     for arguments in ([], ["--staged"], ["--base", "main"]):
-        assert main(["check", *arguments]) == FINE
+        check(*arguments)
     assert not ran.exists()
 
 
@@ -193,30 +180,26 @@ def test_no_filter_of_a_judged_file_is_run(scratch: Scratch, tmp_path: Path) -> 
     scratch.write({".gitattributes": "*.avsc filter=x\n"})
     os.utime(scratch.path / "topics" / "orders.avsc")
     for arguments in ([], ["--staged"], ["--base", "main"]):
-        main(["check", *arguments])
+        check(*arguments, code=(FINE, ERROR))
     assert not ran.exists()
 
 
 @pytest.mark.usefixtures("scratch")
-def test_attributes_of_the_user_count_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_attributes_of_the_user_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own"
     own.write_text("*.avsc ident\n")
     settings = tmp_path / "settings"
     settings.write_text(f"[core]\n\tattributesFile = {own}\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
-    assert main(["check"]) == ERROR
-    assert "topics/orders.avsc:1:1: the attribute `ident` of topics/orders.avsc" in capsys.readouterr().err
+    assert "topics/orders.avsc:1:1: the attribute `ident` of topics/orders.avsc" in check(code=ERROR).err
 
 
 def test_in_a_folder_below_the_top_attributes_are_found(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch.write({".gitattributes": "/common/*.avsc ident\n"})
     monkeypatch.chdir(scratch.path / "topics")
-    assert main(["check"]) == ERROR
-    assert ".gitattributes:1:1: the attribute `ident` of common/money.avsc" in capsys.readouterr().err
+    assert ".gitattributes:1:1: the attribute `ident` of common/money.avsc" in check(code=ERROR).err
 
 
 def descriptor_set(default: str, *, comment: str = "") -> bytes:
@@ -244,15 +227,13 @@ CLICKS = "topic: shop/web/clicks\nschema:\n  type: PROTOBUF_NATIVE\n  definition
     ],
 )
 def test_line_ends_that_git_converts_in_a_descriptor_set_are_an_error(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], line: str, said: str
+    scratch: Scratch, line: str, said: str
 ) -> None:
     scratch.write({"topics/clicks.yaml": CLICKS, "topics/clicks.binpb": descriptor_set("a\r\nb")})
-    assert main(["check"]) == FINE
+    check()
     scratch.write({".gitattributes": f"# ours\n{line}\n"})
     for arguments in ([], ["--staged"], ["--base", "main"]):
-        capsys.readouterr()
-        assert main(["check", *arguments]) == ERROR
-        err = capsys.readouterr().err
+        err = check(*arguments, code=ERROR).err
         assert f".gitattributes:2:1: the attribute `{said}` of topics/clicks.binpb" in err
         assert "`topics/clicks.binpb -text` in a later line" in err
         # One that Git records as it is, so that all that is wrong is the attribute.
@@ -277,22 +258,18 @@ def test_a_descriptor_set_that_git_leaves_alone_is_fine(scratch: Scratch) -> Non
         scratch.write({".gitattributes": attributes})
         scratch.git("commit", "-q", "--allow-empty", "-m", "attributes", ".gitattributes")
         for arguments in ([], ["--staged"], ["--base", "main"]):
-            assert main(["check", *arguments]) == FINE
+            check(*arguments)
 
 
-def test_a_descriptor_set_that_git_finds_to_be_text_is_an_error_with_auto(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_descriptor_set_that_git_finds_to_be_text_is_an_error_with_auto(scratch: Scratch) -> None:
     data = descriptor_set("a\r\nb", comment="plain words " * 1000)
     scratch.write({"topics/clicks.yaml": CLICKS, "topics/clicks.binpb": data})
-    assert main(["check"]) == FINE
+    check()
     scratch.write({".gitattributes": "* text=auto\n"})
     scratch.git("add", ".gitattributes", "topics/clicks.binpb")
     # git does convert it.
     assert int(scratch.git("cat-file", "-s", ":topics/clicks.binpb")) < len(data)
-    capsys.readouterr()
-    assert main(["check"]) == ERROR
-    assert ".gitattributes:1:1: the attribute `text=auto` of topics/clicks.binpb" in capsys.readouterr().err
+    assert ".gitattributes:1:1: the attribute `text=auto` of topics/clicks.binpb" in check(code=ERROR).err
 
 
 def unlink(scratch: Scratch) -> None:
@@ -306,20 +283,18 @@ def sparse(scratch: Scratch) -> None:
 
 @pytest.mark.parametrize("remove", [unlink, sparse])
 def test_attributes_that_only_the_index_has_count(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], remove: Callable[[Scratch], None]
+    scratch: Scratch, remove: Callable[[Scratch], None]
 ) -> None:
     scratch.write({".gitattributes": "\nrefunds.avsc working-tree-encoding=UTF-16\n"})
     scratch.git("add", ".gitattributes")
     scratch.git("commit", "-q", "-m", "attributes")
     remove(scratch)
-    capsys.readouterr()
-    assert main(["check"]) == ERROR
-    assert ".gitattributes:2:1: the attribute `working-tree-encoding=UTF-16`" in capsys.readouterr().err
+    assert ".gitattributes:2:1: the attribute `working-tree-encoding=UTF-16`" in check(code=ERROR).err
 
 
 @pytest.mark.parametrize("folder", ["", "topics/"])
 def test_with_base_the_attributes_are_those_of_the_commit(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: str
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     path = f"{folder}.gitattributes"
     scratch.write({path: "refunds.avsc ident\n"})
@@ -329,13 +304,13 @@ def test_with_base_the_attributes_are_those_of_the_commit(
     (scratch.path / path).unlink()
     before = scratch.git("ls-files", "--stage"), sorted((scratch.path / ".git").glob("*index*"))
     monkeypatch.chdir(scratch.path / "topics")
-    capsys.readouterr()
-    assert main(["check", "--base", "main"]) == ERROR
-    assert f"{path}:1:1: the attribute `ident` of topics/refunds.avsc" in capsys.readouterr().err
+    assert (
+        f"{path}:1:1: the attribute `ident` of topics/refunds.avsc" in check("--base", "main", code=ERROR).err
+    )
     assert (scratch.git("ls-files", "--stage"), sorted((scratch.path / ".git").glob("*index*"))) == before
-    assert main(["check"]) == FINE
+    check()
     # And the index's do not.
     scratch.git("commit", "-q", "-m", "none")
     scratch.write({path: "refunds.avsc ident\n"})
     scratch.git("add", path)
-    assert main(["check", "--base", "main"]) == FINE
+    check("--base", "main")

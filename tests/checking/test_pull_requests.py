@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import schemactl
 from scratch import Scratch, declared, record
-
-from schemactl.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -40,14 +39,12 @@ def repository(tmp_path: Path) -> Scratch:
     return made
 
 
-def check(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+def check(repository: Scratch) -> dict[str, Any]:
     """The report of `check --base main` as JSON."""
     repository.flush()
-    code = main(["-C", str(repository.path), "check", "--base", "main", "--format", "json", *arguments])
-    out = capsys.readouterr()
-    assert code in (0, 100), out.err
-    report: dict[str, Any] = json.loads(out.out)
-    assert code == (100 if report["errors"] else 0)
+    printed = schemactl(repository.path, "check", "--base", "main", "--format", "json", code=(0, 100))
+    report: dict[str, Any] = json.loads(printed.out)
+    assert printed.code == (100 if report["errors"] else 0)
     return report
 
 
@@ -59,13 +56,11 @@ def switch(repository: Scratch, ref: str) -> None:
     repository.git("checkout", "-q", "--detach", ref)
 
 
-def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(repository: Scratch) -> None:
     step = repository.commit(bare(note=0), "A note", branch="work", start=1)
     repository.commit(orders(note=0), "The note has a default", branch="work")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     (finding,) = report["findings"]
     assert (finding["rule"], finding["severity"]) == ("STEP_REFUSED", "warning")
     assert finding["commit"] == {"id": repository.id(step), "subject": "A note"}
@@ -75,7 +70,7 @@ def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(
     assert not finding["only_at_tip"]
     repository.commit(bare(note=0, more=0), "worse", branch="work")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     told = {
         (finding["rule"], finding["severity"], finding["commit"] is None) for finding in report["findings"]
     }
@@ -88,23 +83,21 @@ def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(
 
 @pytest.mark.parametrize(("severity", "errors", "found"), [("error", 1, 1), ("off", 0, 0), ("warning", 0, 1)])
 def test_a_team_that_rebases_makes_a_broken_commit_an_error_and_one_that_squashes_turns_it_off(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], severity: str, errors: int, found: int
+    repository: Scratch, severity: str, errors: int, found: int
 ) -> None:
     approved = repository.commit({"schemactl.yaml": f"{PROJECT}severities: {{STEP_REFUSED: {severity}}}\n"})
     repository.commit(bare(note=0), branch="work", start=approved)
     repository.commit(orders(note=0), branch="work")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     assert (report["errors"], len(report["findings"])) == (errors, found)
 
 
-def test_a_commit_is_judged_against_those_before_it_on_the_branch(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_commit_is_judged_against_those_before_it_on_the_branch(repository: Scratch) -> None:
     repository.commit(orders(note=0), "a number", branch="work", start=1)
     repository.commit(TEXT, "a text", branch="work")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     (finding,) = report["findings"]
     assert (finding["rule"], finding["commit"]["subject"], finding["against"]) == (
         "STEP_REFUSED",
@@ -122,7 +115,7 @@ def test_a_commit_is_judged_against_those_before_it_on_the_branch(
 
 
 def test_commits_that_a_rule_does_not_mind_or_that_make_no_version_are_no_findings(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    repository: Scratch,
 ) -> None:
     repository.commit(orders(note=0), branch="work", start=1)
     repository.commit({"topics/orders.avsc": "{"}, "unreadable", branch="work")
@@ -130,15 +123,13 @@ def test_commits_that_a_rule_does_not_mind_or_that_make_no_version_are_no_findin
     repository.commit({"topics/orders.yaml": None}, "gone", branch="work")
     repository.commit({"topics/orders.yaml": declared(), **orders(note=0, more=1)}, branch="work")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     assert rules(report) == []
     (topic,) = report["topics"]
     assert (topic["version"], topic["version_if_rebased"]) == (1, 2)
 
 
-def test_a_shared_definition_that_breaks_on_the_way_is_told_for_every_topic(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shared_definition_that_breaks_on_the_way_is_told_for_every_topic(repository: Scratch) -> None:
     topic = '{"type": "record", "name": "X", "fields": [{"name": "m", "type": "Money"}]}'
     files = {"money.avsc": record("amount", name="Money")}
     for name in ("one", "two"):
@@ -154,20 +145,18 @@ def test_a_shared_definition_that_breaks_on_the_way_is_told_for_every_topic(
     )
     repository.commit({"money.avsc": record("amount", unit=0, name="Money")}, branch="work")
     switch(repository, "work")
-    assert [(f["rule"], f["topic"]) for f in check(repository, capsys)["findings"]] == [
+    assert [(f["rule"], f["topic"]) for f in check(repository)["findings"]] == [
         ("STEP_REFUSED", "persistent://a/b/one"),
         ("STEP_REFUSED", "persistent://a/b/two"),
     ]
 
 
-def test_what_breaks_only_with_what_was_approved_meanwhile_is_told_apart(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_breaks_only_with_what_was_approved_meanwhile_is_told_apart(repository: Scratch) -> None:
     repository.commit(TEXT, branch="work", start=1)
     switch(repository, "work")
-    assert rules(check(repository, capsys)) == []
+    assert rules(check(repository)) == []
     theirs = repository.commit(orders(note=0), "A note in numbers")
-    report = check(repository, capsys)
+    report = check(repository)
     assert rules(report) == ["TYPE_MISMATCH", "BROKER_INCOMPATIBLE"]
     assert all(finding["only_at_tip"] for finding in report["findings"])
     assert report["merge_base"] == repository.id(1)
@@ -176,95 +165,81 @@ def test_what_breaks_only_with_what_was_approved_meanwhile_is_told_apart(
     assert report["findings"][0]["message"].endswith('"A note in numbers".')
 
 
-def test_what_breaks_at_both_is_the_branchs_own(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_breaks_at_both_is_the_branchs_own(repository: Scratch) -> None:
     repository.commit(bare(note=0), branch="work", start=1)
     repository.commit(orders(more=0))
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     assert rules(report) == ["READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"]
     assert not any(finding["only_at_tip"] for finding in report["findings"])
     assert "merge base" not in report["findings"][0]["message"]
 
 
-def test_what_was_approved_meanwhile_may_settle_what_broke(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_approved_meanwhile_may_settle_what_broke(repository: Scratch) -> None:
     repository.commit(bare(note=0), branch="work", start=1)
     theirs = repository.commit(bare(note=0), "the same, by others")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     assert (rules(report), report["topics"]) == ([], [])
     assert "READER_FIELD_MISSING_DEFAULT_VALUE was reported at" in report["notes"][0]
     assert repository.id(theirs)[:9] in report["notes"][0]
 
 
-def test_a_stricter_strategy_that_was_approved_meanwhile_counts(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stricter_strategy_that_was_approved_meanwhile_counts(repository: Scratch) -> None:
     repository.commit({"topics/orders.avsc": record()}, "the field goes", branch="work", start=1)
     switch(repository, "work")
-    assert rules(check(repository, capsys)) == []
+    assert rules(check(repository)) == []
     repository.commit({"topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
-    report = check(repository, capsys)
+    report = check(repository)
     assert rules(report) == ["READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"]
     assert "approved since: other policies" in report["findings"][0]["message"]
     assert report["findings"][0]["direction"] == "old_reads_new"
 
 
 def test_what_others_changed_in_the_same_topic_is_kept_and_what_both_did_is_judged_as_it_is_here(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    repository: Scratch,
 ) -> None:
     repository.commit({"topics/orders.yaml": declared(more="partitions: 3\n")}, branch="work", start=1)
     repository.commit(orders(more=0))
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     # The definition is the approved one: only the partitions were changed here, from none.
     assert rules(report) == ["PARTITIONS_SHRUNK"]
     assert [topic["change"] for topic in report["topics"]] == ["policies"]
 
 
-def test_a_topic_deleted_here_or_there_is_deleted(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_topic_deleted_here_or_there_is_deleted(repository: Scratch) -> None:
     other = {"topics/refunds.yaml": "topic: shop/sales/refunds\nschema: {type: STRING}\n"}
     start = repository.commit(other)
     repository.commit({"topics/orders.yaml": None}, branch="work", start=start)
     repository.commit({"topics/refunds.yaml": None})
     switch(repository, "work")
-    assert [(f["rule"], f["topic"]) for f in check(repository, capsys)["findings"]] == [
-        ("DELETED_TOPIC", ORDERS)
-    ]
+    assert [(f["rule"], f["topic"]) for f in check(repository)["findings"]] == [("DELETED_TOPIC", ORDERS)]
 
 
 def test_a_topic_whose_declaration_is_gone_meanwhile_does_not_come_back_by_its_definition(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    repository: Scratch,
 ) -> None:
     repository.commit(bare(note=0), branch="work", start=1)
     repository.commit({"topics/orders.yaml": None})
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     assert (rules(report), report["topics"]) == ([], [])
 
 
-def test_a_topic_that_is_new_in_two_pull_requests_would_be_declared_twice(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_topic_that_is_new_in_two_pull_requests_would_be_declared_twice(repository: Scratch) -> None:
     text = "topic: shop/sales/notes\nschema: {type: STRING}\n"
     repository.commit({"topics/notes.yaml": text}, branch="work", start=1)
     switch(repository, "work")
-    assert rules(check(repository, capsys)) == []
+    assert rules(check(repository)) == []
     repository.commit({"topics/sales/notes.yaml": text})
-    report = check(repository, capsys)
+    report = check(repository)
     assert rules(report) == ["INVALID_AFTER_MERGE"]
     assert "topics/sales/notes.yaml:1:8" in report["findings"][0]["message"]
     assert report["findings"][0]["only_at_tip"]
 
 
-def test_a_branch_that_merged_the_approved_history_is_judged_by_its_own_commits(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_branch_that_merged_the_approved_history_is_judged_by_its_own_commits(repository: Scratch) -> None:
     repository.commit(bare(note=0), "break", branch="work", start=1)
     mend = repository.commit(orders(note=0), "mend", branch="work")
     theirs = repository.commit({"topics/refunds.yaml": "topic: shop/sales/refunds\nschema: {type: STRING}\n"})
@@ -277,7 +252,7 @@ def test_a_branch_that_merged_the_approved_history_is_judged_by_its_own_commits(
     )
     repository.commit({"README.md": "more"}, branch="work")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     assert [(f["rule"], f["commit"]["subject"]) for f in report["findings"]] == [("STEP_REFUSED", "break")]
     assert "1 of 3 on this branch" in report["findings"][0]["message"]
     assert (report["merge_base"], [topic["topic"] for topic in report["topics"]]) == (None, [ORDERS])
@@ -286,7 +261,7 @@ def test_a_branch_that_merged_the_approved_history_is_judged_by_its_own_commits(
 
 @pytest.mark.parametrize("moved", [False, True], ids=["at the tip", "after main moved"])
 def test_cis_merge_of_a_pull_request_is_judged_by_the_pull_requests_commits(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], *, moved: bool
+    repository: Scratch, *, moved: bool
 ) -> None:
     repository.commit(bare(note=0), "break", branch="work", start=1)
     work = repository.commit(orders(note=0), "mend", branch="work")
@@ -296,102 +271,88 @@ def test_cis_merge_of_a_pull_request_is_judged_by_the_pull_requests_commits(
         repository.commit({"topics/refunds.yaml": "topic: shop/sales/refunds\nschema: {type: STRING}\n"})
     repository.git("update-ref", "refs/remotes/pull/7/merge", repository.id(merge))
     switch(repository, "refs/remotes/pull/7/merge")
-    report = check(repository, capsys)
+    report = check(repository)
     assert [(f["rule"], f["commit"]["subject"]) for f in report["findings"]] == [("STEP_REFUSED", "break")]
     assert [(topic["version"], topic["version_if_rebased"]) for topic in report["topics"]] == [(1, 2)]
     assert report["merge_base"] == (repository.id(base) if moved else None)
 
 
-def test_of_a_merge_queue_every_merge_is_judged(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_a_merge_queue_every_merge_is_judged(repository: Scratch) -> None:
     one = repository.commit(bare(note=0), "try", branch="one", start=1)
     two = repository.commit({"README.md": "two"}, "readme", branch="two", start=1)
     repository.commit(bare(note=0), "Merge one", branch="queue", start=1, merge=one)
     repository.commit(orders(note=0), "Merge two", branch="queue", merge=two)
     switch(repository, "queue")
-    report = check(repository, capsys)
+    report = check(repository)
     assert [(f["rule"], f["commit"]["subject"]) for f in report["findings"]] == [
         ("STEP_REFUSED", "Merge one")
     ]
 
 
-def test_a_branch_stacked_on_one_that_was_merged_is_judged_by_what_it_has_beyond(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_branch_stacked_on_one_that_was_merged_is_judged_by_what_it_has_beyond(repository: Scratch) -> None:
     first = repository.commit(orders(note=0), "first", branch="first", start=1)
     repository.commit(orders(note=0, more=0), "second", branch="second", start=first)
     repository.commit(orders(note=0), "Merge first", merge=first)
     switch(repository, "second")
-    report = check(repository, capsys)
+    report = check(repository)
     assert rules(report) == []
     assert [(t["version"], t["version_if_rebased"]) for t in report["topics"]] == [(2, 2)]
     assert report["merge_base"] == repository.id(first)
 
 
-def test_criss_cross_merges_have_a_merge_base(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_criss_cross_merges_have_a_merge_base(repository: Scratch) -> None:
     ours = repository.commit(orders(a=0), "ours", branch="work", start=1)
     theirs = repository.commit(orders(b=0), "theirs")
     repository.commit(orders(a=0, b=0), "theirs into ours", branch="work", start=ours, merge=theirs)
     repository.commit(orders(a=0, b=0), "ours into theirs", merge=ours)
     repository.commit(orders(a=0, b=0, c=0), "more", branch="work")
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     assert rules(report) == []
     assert [(topic["version"], topic["latest"]) for topic in report["topics"]] == [(3, 2)]
 
 
-def test_work_behind_or_at_the_tip_has_no_steps(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_work_behind_or_at_the_tip_has_no_steps(repository: Scratch) -> None:
     repository.commit(orders(a=0))
     for ref in ("main", "main~1"):
         switch(repository, ref)
-        report = check(repository, capsys)
+        report = check(repository)
         assert (report["topics"], report["findings"]) == ([], [])
 
 
-def test_the_hook_and_a_plain_check_do_not_look_at_the_commits_of_a_branch(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_hook_and_a_plain_check_do_not_look_at_the_commits_of_a_branch(repository: Scratch) -> None:
     repository.commit(bare(note=0), branch="work", start=1)
     repository.commit(orders(note=0), branch="work")
     repository.git("checkout", "-q", "work")
     for option in ([], ["--staged"]):
-        assert main(["-C", str(repository.path), "check", *option, "--format", "json"]) == 0
-        assert json.loads(capsys.readouterr().out)["findings"] == []
+        printed = schemactl(repository.path, "check", *option, "--format", "json")
+        assert json.loads(printed.out)["findings"] == []
 
 
-def test_numbers_to_come_are_shown_as_such(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_to_come_are_shown_as_such(repository: Scratch) -> None:
     text = "topic: shop/sales/notes\nschema: {type: STRING}\n"
     repository.commit({"topics/notes.yaml": text, **orders(note=0)}, branch="work", start=1)
     repository.commit(orders(more=0), branch="work")
     switch(repository, "work")
     for form in ("text", "markdown"):
-        assert main(["-C", str(repository.path), "check", "--base", "main", "--format", form]) == 0
-        out = capsys.readouterr().out
+        out = schemactl(repository.path, "check", "--base", "main", "--format", form).out
         assert "version 0, will be 1 (2 after a rebase merge)" in out
         assert "new topic, will be version 0" in out
-    pending = {topic["topic"]: topic["pending"] for topic in check(repository, capsys)["topics"]}
+    pending = {topic["topic"]: topic["pending"] for topic in check(repository)["topics"]}
     assert set(pending.values()) == {True}
 
 
-def test_every_format_says_which_commit_and_which_side(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_format_says_which_commit_and_which_side(repository: Scratch) -> None:
     repository.commit(bare(other=0), "A step", branch="work", start=1)
     repository.commit(TEXT, branch="work")
     repository.commit(orders(note=0), "theirs")
     switch(repository, "work")
     for form in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab"):
-        assert main(["-C", str(repository.path), "check", "--base", "main", "--format", form]) == 100
-        out = capsys.readouterr().out
+        out = schemactl(repository.path, "check", "--base", "main", "--format", form, code=100).out
         assert "A step" in out, form
         assert "Not reported at the merge base" in out, form
-    main(["-C", str(repository.path), "check", "--base", "main", "--format", "sarif"])
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    out = schemactl(repository.path, "check", "--base", "main", "--format", "sarif", code=100).out
+    (run,) = json.loads(out)["runs"]
     assert [result.get("properties") for result in run["results"]] == [
         {"onlyAtTip": True},
         {"onlyAtTip": True},
@@ -403,7 +364,7 @@ def test_every_format_says_which_commit_and_which_side(
 @pytest.mark.parametrize("topics", [1, 40])
 @pytest.mark.parametrize("strategy", ["BACKWARD", "FULL"], ids=["fine in the end", "refused"])
 def test_each_topic_gets_its_findings_however_many_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], topics: int, strategy: str
+    tmp_path: Path, topics: int, strategy: str
 ) -> None:
     repository = Scratch(tmp_path / "r")
     files = {"schemactl.yaml": PROJECT.replace("BACKWARD", strategy)}
@@ -419,7 +380,7 @@ def test_each_topic_gets_its_findings_however_many_there_are(
     )
     repository.commit({"README.md": "meanwhile"})
     switch(repository, "work")
-    report = check(repository, capsys)
+    report = check(repository)
     broken = ["READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"] if strategy == "FULL" else []
     assert rules(report) == [*broken, "STEP_REFUSED"] * topics
     if broken:
