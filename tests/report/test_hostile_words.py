@@ -10,18 +10,18 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import schemactl
 from consumers import markdown_faults, screen, workflow_commands
 from hypothesis import given
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.cli import main
 from schemactl.printing import CleanStream, clean, on_one_line
 
 pytestmark = pytest.mark.slow
@@ -29,57 +29,24 @@ pytestmark = pytest.mark.slow
 SEEDS = int(os.environ.get("SCHEMACTL_WORDS_SEEDS", "6"))
 
 OBEYED = [
-    "\x1b[2J",
-    "\x1b]0;title\x07",
-    "\x1b[31m",
-    "\x9b2J",
-    "\x9d0;title\x9c",
-    "\r",
-    "\x08\x08\x08",
-    "\x0b",
-    "\x0c",
-    "\x1c",
-    "\x85",
-    "\u2028",
-    "\u2029",
-    "\u202e",
-    "\u2066",
-    "\x00",
-    "\x7f",
+    *("\x1b[2J", "\x1b]0;title\x07", "\x1b[31m", "\x9b2J", "\x9d0;title\x9c", "\r", "\x08\x08\x08", "\x0b"),
+    *("\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\u202e", "\u2066", "\x00", "\x7f"),
 ]
 COMMANDS = [
-    "::stop-commands::tok",
-    "::add-mask::x",
-    "  ::error ::x",
-    "##[add-path]/x",
-    "##vso[task.complete]x",
+    *("::stop-commands::tok", "::add-mask::x", "  ::error ::x", "##[add-path]/x", "##vso[task.complete]x"),
     "##VSO[a]",
 ]
 MARKDOWN = [
-    "|",
-    " | ok | compatible |",
-    "`",
-    "**all fine**",
-    "![x](http://evil.example/x.png)",
-    "[x](javascript:1)",
-    "<img src=//evil.example>",
-    "</details>",
-    "<!--",
-    "@acme/team",
-    "#12",
-    "GH-12",
-    ":white_check_mark:",
-    "https://evil.example",
-    "www.evil.example",
-    "  www.evil.example",
-    "~~x~~",
-    "&lt;",
-    "\\",
+    *("|", " | ok | compatible |", "`", "**all fine**", "![x](http://evil.example/x.png)"),
+    *("[x](javascript:1)", "<img src=//evil.example>", "</details>", "<!--", "@acme/team", "#12", "GH-12"),
+    *(":white_check_mark:", "https://evil.example", "www.evil.example", "  www.evil.example", "~~x~~"),
+    *("&lt;", "\\"),
 ]
 CONTROLS = {chr(code) for code in range(0xA0) if unicodedata.category(chr(code)) == "Cc"} - {"\t", "\n"} | {
     *"\u2028\u2029\u202e\u2066"
 }
 FORGED = "FORGED: all fine."
+CODES = (0, 1, 3, 64, 100)
 
 
 def _word(chance: random.Random, *, lines: bool = True) -> str:
@@ -88,16 +55,6 @@ def _word(chance: random.Random, *, lines: bool = True) -> str:
         parts.insert(chance.randint(0, len(parts)), f"\n{FORGED}")
         parts.insert(chance.randint(0, len(parts)), f"\n{chance.choice(COMMANDS)}")
     return "a" + "".join(parts)
-
-
-def _run(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    out, error = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(error):
-        try:
-            code = main(["-C", str(folder), *arguments])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-    return code, out.getvalue(), error.getvalue()
 
 
 def _judge(text: str, allowed: frozenset[str] = frozenset()) -> None:
@@ -184,23 +141,20 @@ def test_reports_of_hostile_declarations_are_only_read(tmp_path: Path, seed: int
     chance = random.Random(seed)  # noqa: S311  seeded
     folder = _repository(tmp_path / "repository", chance).path
     for style in ("never", "always"):
-        code, text, error = _run(folder, "--color", style, "check")
-        assert code == 100, error
+        text, error, _ = schemactl(folder, "--color", style, "check", code=100)
         plain = re.sub(r"\x1b\[\d+m", "", text)
         assert style == "always" or plain == text
         _judge(plain)
         _judge(error)
     for form in ("github", "json", "sarif", "gitlab", "junit", "markdown"):
-        code, text, error = _run(folder, "check", "--format", form)
-        assert code == 100, error
+        text, error, _ = schemactl(folder, "check", "--format", form, code=100)
         _judge(error)
         _judge(text, frozenset({"error", "warning", "notice"}) if form == "github" else frozenset())
         if form in ("json", "sarif", "gitlab"):
             json.loads(text)
         if form == "markdown":
             assert markdown_faults(text) == []
-        wrote = _run(folder, "check", "--format", f"{form}=out/{form}")
-        assert wrote[0] == code, wrote
+        schemactl(folder, "check", "--format", f"{form}=out/{form}", code=100)
         written = (folder / "out" / form).read_bytes().decode()
         assert written == text
     for command in (
@@ -212,7 +166,7 @@ def test_reports_of_hostile_declarations_are_only_read(tmp_path: Path, seed: int
         "apply --auto-approve",
         "drift",
     ):
-        _, text, error = _run(folder, *command.split())
+        text, error, _ = schemactl(folder, *command.split(), code=CODES)
         _judge(text)
         _judge(error)
     for command in (
@@ -222,7 +176,7 @@ def test_reports_of_hostile_declarations_are_only_read(tmp_path: Path, seed: int
         "decode second --version 0 --base64 AAAA",
         "decode second --version 9 --base64 AAAA",
     ):
-        _, text, error = _run(folder, *command.split())
+        text, error, _ = schemactl(folder, *command.split(), code=CODES)
         _judge(error)
         if not command.startswith("show"):
             _judge(text)
@@ -262,7 +216,7 @@ def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> N
     repository = Scratch(tmp_path / "repository")
     repository.commit({"schemactl.yaml": project})
     repository.flush()
-    for name, text in mistakes.items():
+    for text in mistakes.values():
         is_project = text.startswith("version")
         repository.write(
             {
@@ -272,8 +226,7 @@ def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> N
             }
         )
         for command in ("check", "plan", "check --format github", "check --format markdown"):
-            code, out, error = _run(repository.path, *command.split())
-            assert code in (0, 1, 64, 100), (name, error)
+            out, error, _ = schemactl(repository.path, *command.split(), code=CODES)
             _judge(
                 out, frozenset({"error", "warning", "notice"}) if command.endswith("github") else frozenset()
             )
@@ -319,14 +272,15 @@ def test_what_a_hostile_registry_answers_is_only_read(tmp_path: Path, seed: int)
             }
         )
         repository.flush()
-        for command in (
+        commands = (
             "plan",
             "drift --unmanaged",
             "import",
             "registry list shop/sales/a",
             "log a --target local",
-        ):
-            _, out, error = _run(repository.path, *command.split())
+        )
+        for command in commands:
+            out, error, _ = schemactl(repository.path, *command.split(), code=CODES)
             _judge(out)
             _judge(error)
 
