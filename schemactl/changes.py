@@ -48,23 +48,8 @@ class NamespaceAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceRemoved:
-    """A namespace that only the base has."""
-
-    name: NamespaceName
-
-
-@dataclass(frozen=True, slots=True)
 class TopicAdded:
     """A topic that only the target has (or has again). Policies and schema follow as changes of their own."""
-
-    name: TopicName
-    topic: Topic
-
-
-@dataclass(frozen=True, slots=True)
-class TopicRemoved:
-    """A topic that only the base has (or the target no longer has); `topic` is the base's."""
 
     name: TopicName
     topic: Topic
@@ -117,10 +102,9 @@ class SchemaChanged:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRemoved:
-    """A definition in force that only the base has, though the topic itself was not removed just now."""
+    """A topic, or its definition in force, that only the base has."""
 
     name: TopicName
-    before: SchemaInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +133,7 @@ class NumbersDiffer:
 
 Change = (
     NamespaceAdded
-    | NamespaceRemoved
     | TopicAdded
-    | TopicRemoved
     | PoliciesChanged
     | PartitionsChanged
     | SchemaChanged
@@ -260,7 +242,6 @@ def _namespaces(base: Catalog, target: Catalog) -> Iterator[Change]:
     for name in sorted(base.namespaces.keys() | target.namespaces.keys()):
         before, after = base.namespaces.get(name), target.namespaces.get(name)
         if after is None:
-            yield NamespaceRemoved(name)
             continue
         if before is None:
             yield NamespaceAdded(name)
@@ -279,11 +260,11 @@ def _topics(base: Catalog, target: Catalog) -> Iterator[Change]:
                 yield PartitionsChanged(name, before.partitions, after.partitions)
             yield from _policies(name, before.policies if before else Policies(), after.policies)
         elif before is not None and there_before:
-            yield TopicRemoved(name, before)
+            yield SchemaRemoved(name)
         if after is not None and after.schema is not None:
             yield from _schemas(name, before or Topic(name), after, after.schema)
         elif before is not None and before.schema is not None and (there_after or not there_before):
-            yield SchemaRemoved(name, before.schema)
+            yield SchemaRemoved(name)
 
 
 def _policies(

@@ -11,7 +11,6 @@ from schemactl.changes import (
     PoliciesChanged,
     SchemaRemoved,
     TopicAdded,
-    TopicRemoved,
     find_changes,
 )
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
@@ -62,7 +61,7 @@ class TopicAndPolicyDrift:
                     yield self._topic_missing(name, topic)
                 case PartitionsChanged(name, before, after):
                     yield self._partitions(name, before, after)
-                case TopicRemoved(name) | SchemaRemoved(name) if self._kept(name):
+                case SchemaRemoved(name) if self._kept(name):
                     yield self._no_longer_declared(name)
 
     def _policies(

@@ -18,7 +18,6 @@ from schemactl.changes import (
     SchemaChanged,
     SchemaRemoved,
     TopicAdded,
-    TopicRemoved,
     VersionsMissing,
     VersionsUnknown,
     find_changes,
@@ -167,7 +166,7 @@ class Planner:
                     self.register(name, missing)
                 case VersionsUnknown(name, unknown):
                     self.refusals += _unexplained(name, self._unknown(name, unknown))
-                case TopicRemoved(name) | SchemaRemoved(name):
+                case SchemaRemoved(name):
                     deletions += self._delete(name)
         self.steps += deletions
 
@@ -193,7 +192,7 @@ class Planner:
                         PlanNoteKind.NUMBERS_DIFFER,
                         f"in the registry {texts}{is_recorded.get(name, '')}",
                     )
-                case TopicRemoved(name) | SchemaRemoved(name):
+                case SchemaRemoved(name):
                     yield from self._kept(name)
 
     def plan(self, scope: Scope, git: Catalog, numbers: TargetNumbers | None) -> Plan:

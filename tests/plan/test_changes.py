@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from schemactl.changes import (
     COMMIT_PROPERTY,
     NamespaceAdded,
-    NamespaceRemoved,
     NumbersDiffer,
     PartitionsChanged,
     PoliciesChanged,
@@ -19,7 +18,6 @@ from schemactl.changes import (
     SchemaChanged,
     SchemaRemoved,
     TopicAdded,
-    TopicRemoved,
     VersionsMissing,
     VersionsUnknown,
     find_changes,
@@ -50,7 +48,7 @@ def test_everything_is_added_to_nothing() -> None:
 
 def test_everything_is_removed_from_something() -> None:
     orders = topic(ORDERS, A, B)
-    assert find_changes(catalog(orders), Catalog()) == (NamespaceRemoved(SALES), TopicRemoved(ORDERS, orders))
+    assert find_changes(catalog(orders), Catalog()) == (SchemaRemoved(ORDERS),)
 
 
 def test_a_policy_that_is_not_managed_never_differs() -> None:
@@ -125,16 +123,16 @@ def test_a_topic_deleted_long_ago_is_no_change() -> None:
 
 
 def test_a_schema_left_out_of_a_file_is_removed() -> None:
-    assert find_changes(catalog(topic(ORDERS, A)), catalog(declared(None))) == (SchemaRemoved(ORDERS, A),)
+    assert find_changes(catalog(topic(ORDERS, A)), catalog(declared(None))) == (SchemaRemoved(ORDERS),)
 
 
 def test_schemas_without_topic_are_removed_where_the_target_deleted_theirs() -> None:
     ghost = topic(ORDERS, A, deleted=True)
     gone = topic(ORDERS, A, schema=None, deleted=True)
-    assert find_changes(catalog(ghost), catalog(gone)) == (SchemaRemoved(ORDERS, A),)
+    assert find_changes(catalog(ghost), catalog(gone)) == (SchemaRemoved(ORDERS),)
     added, removed = find_changes(catalog(ghost), catalog(topic(ORDERS)))
     assert isinstance(added, TopicAdded)
-    assert removed == SchemaRemoved(ORDERS, A)
+    assert removed == SchemaRemoved(ORDERS)
 
 
 def test_versions_are_matched_by_content_not_by_number() -> None:
