@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +58,10 @@ class Team(Scratch):
         )
 
 
-@pytest.fixture
-def team(tmp_path: Path) -> Team:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Team:
     """Orders and refunds that share a definition, approved; the hook as the manifest has it, with our interpreter."""
-    made = Team(tmp_path / "team")
+    made = Team(tmp_path_factory.mktemp("hook") / "team")
     hook = {key: value for key, value in manifest().items() if key != "additional_dependencies"}
     hook |= {
         "language": "system",
@@ -84,6 +86,14 @@ def team(tmp_path: Path) -> Team:
     )
     made.flush()
     made.passes(*PRE_COMMIT, "install")
+    return made
+
+
+@pytest.fixture
+def team(prepared: Team, tmp_path: Path) -> Team:
+    """A copy of that for one test."""
+    made = copy(prepared)
+    made.path = shutil.copytree(prepared.path, tmp_path / "team", symlinks=True)
     return made
 
 

@@ -12,7 +12,7 @@ from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
-from schemactl.cli.selection import VERSION_HELP, Chosen, add_target, choose, target_of
+from schemactl.cli.selection import VERSION_HELP, ChosenTopic, add_target, choose, target_of
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _question(args: argparse.Namespace, context: Context) -> _Question:
     return _Question(topic, client, what, policies, release)
 
 
-def _client(args: argparse.Namespace, context: Context, chosen: Chosen) -> tuple[SchemaInfo | None, str]:
+def _client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
     """Return the schema that the client brings, and what to call it."""
     from schemactl.model import SchemaInfo, SchemaType
 

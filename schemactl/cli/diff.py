@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format
-from schemactl.cli.selection import VERSION_HELP, Chosen, choose
+from schemactl.cli.selection import VERSION_HELP, ChosenTopic, choose
 from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.errors import UsageError
 from schemactl.messages import day
@@ -81,17 +81,17 @@ def _sides(history: History, old: str, new: str | None) -> tuple[Side, Side]:
     if new is not None:
         return _side(history, first), _side(history, choose(new, history.catalog))
     if first.version:
-        return _side(history, first), _side(history, Chosen(first.topic, None))
+        return _side(history, first), _side(history, ChosenTopic(first.topic, None))
     versions = first.topic.versions
     if len(versions) < 2:
         raise UsageError(f"{first.topic.name} has fewer than two versions: name two definitions")
     in_force = history.current(first.topic.name)
     # After a return to older content, that return was the last change.
     before = versions[-2] if in_force in (None, versions[-1].number) else versions[-1]
-    return _side(history, Chosen(first.topic, before)), _side(history, first)
+    return _side(history, ChosenTopic(first.topic, before)), _side(history, first)
 
 
-def _side(history: History, chosen: Chosen) -> Side:
+def _side(history: History, chosen: ChosenTopic) -> Side:
     topic = chosen.topic
     if chosen.info is None:
         raise UsageError(f"{topic.name} has never had a schema")

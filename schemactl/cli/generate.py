@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.reading import Reading, add_numbers_of, add_recursion_depth, check_recursion_depth, reading
+from schemactl.cli.reading import (
+    ReadingSetup,
+    add_numbers_of,
+    add_recursion_depth,
+    check_recursion_depth,
+    reading,
+)
 from schemactl.cli.selection import add_filters, output_file
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.topic_match import require_matches, select
@@ -128,7 +134,7 @@ def _judge_usage(args: argparse.Namespace) -> None:
     check_recursion_depth(args)
 
 
-def _chosen(args: argparse.Namespace, read: Reading) -> list[Approved]:
+def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:
     """Return the topics that are declared at the tip and have a schema, as far as --topic and --namespace leave them."""
     from schemactl.codegen.approved import Approved
 

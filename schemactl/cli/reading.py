@@ -41,7 +41,7 @@ def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingSetup:
     """What the messages of the project are read with.
 
     Attributes:
@@ -110,7 +110,7 @@ class Reading:
             number,
         )
 
-    def verified(self, topics: Iterable[Topic], context: Context) -> Reading:
+    def verified(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
         """Return the same, with what the target's registry says of the topics beyond the record; warn if it cannot be asked.
 
         Raises:
@@ -158,7 +158,9 @@ class Reading:
         return replace(self, seen=seen)
 
 
-def reading(context: Context, target: str | None, *, project: tuple[Project, str] | None = None) -> Reading:
+def reading(
+    context: Context, target: str | None, *, project: tuple[Project, str] | None = None
+) -> ReadingSetup:
     """Return what the messages of the project that the folder belongs to are read with.
 
     Args:
@@ -179,13 +181,13 @@ def reading(context: Context, target: str | None, *, project: tuple[Project, str
         if place is not None:
             approved = history.read(repository, place.project, progress=context.reading_history())
             numbers = numbers_of(place.target, place.project, repository, approved)
-            return Reading(found, top, approved, place, numbers, {})
+            return ReadingSetup(found, top, approved, place, numbers, {})
         approved = history.read(repository, found, progress=context.reading_history())
         # Whoever takes a target out of the file here has not made its messages Git's.
         judged = history.approved_project(context.directory, context.config, found, local=True)
         targets = judged.project if judged else found
         elsewhere = recorded_elsewhere(approved.catalog.topics, targets, repository, approved)
-    return Reading(found, top, approved, None, None, elsewhere)
+    return ReadingSetup(found, top, approved, None, None, elsewhere)
 
 
 STRICT_OPTION = "--strict: reject messages with bytes after the value, or with text that is not UTF-8"

@@ -67,7 +67,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class Chosen(NamedTuple):
+class ChosenTopic(NamedTuple):
     """A topic, and the version asked for; None: the definition in force."""
 
     topic: Topic
@@ -84,7 +84,7 @@ class Chosen(NamedTuple):
         return found.load() if found else None
 
 
-def choose(text: str, catalog: Catalog) -> Chosen:
+def choose(text: str, catalog: Catalog) -> ChosenTopic:
     """Return the topic of `catalog`, and its version, that `text` names as TOPIC or TOPIC@N.
 
     Raises:
@@ -92,13 +92,13 @@ def choose(text: str, catalog: Catalog) -> Chosen:
     """
     name, at, number = text.rpartition("@")
     if not at or matching(text, catalog.topics):
-        return Chosen(find(text, catalog), None)
+        return ChosenTopic(find(text, catalog), None)
     topic = find(name, catalog)
     if not number.isdecimal():
         raise UsageError(
             f"{text}: expected the number of a version after the @, found {number!r}: {_known_numbers(topic)}"
         )
-    return Chosen(topic, version_of(topic, int(number)))
+    return ChosenTopic(topic, version_of(topic, int(number)))
 
 
 def find(text: str, catalog: Catalog, *, globs: bool = True) -> Topic:

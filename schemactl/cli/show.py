@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format
-from schemactl.cli.selection import VERSION_HELP, Chosen, choose
+from schemactl.cli.selection import VERSION_HELP, ChosenTopic, choose
 from schemactl.errors import SchemactlError
 from schemactl.json_values import commit_value
 from schemactl.messages import format_version, versions
@@ -86,7 +86,7 @@ def definition_value(info: SchemaInfo) -> dict[str, Any]:
     }
 
 
-def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
+def headline(history: History, chosen: ChosenTopic, info: SchemaInfo) -> str:
     """Return what is shown, in one sentence, and whom it can read."""
     what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
     if not info.schema:
@@ -103,7 +103,7 @@ def headline(history: History, chosen: Chosen, info: SchemaInfo) -> str:
     return what
 
 
-def number(history: History, chosen: Chosen) -> int:
+def number(history: History, chosen: ChosenTopic) -> int:
     """Return the number of the version that is shown a text of."""
     if chosen.version:
         return chosen.version.number
@@ -111,7 +111,7 @@ def number(history: History, chosen: Chosen) -> int:
     return chosen.topic.versions[-1].number if in_force is None else in_force
 
 
-def title(history: History, chosen: Chosen) -> str:
+def title(history: History, chosen: ChosenTopic) -> str:
     """Return `version 3 (9f2c1abcd, 2026-03-02)`, or the definition in force."""
     if chosen.version:
         return format_version(chosen.version)
@@ -121,13 +121,13 @@ def title(history: History, chosen: Chosen) -> str:
     return f"in force, {format_version(chosen.topic.versions[number])}"
 
 
-def _others(chosen: Chosen, broken: Sequence[Gap]) -> list[int]:
+def _others(chosen: ChosenTopic, broken: Sequence[Gap]) -> list[int]:
     """Return the numbers of all versions that are in none of these gaps."""
     missing = {number for gap in broken for number in gap.numbers}
     return [each.number for each in chosen.topic.versions if each.info and each.number not in missing]
 
 
-def _facts(history: History, chosen: Chosen, info: SchemaInfo) -> dict[str, Any]:
+def _facts(history: History, chosen: ChosenTopic, info: SchemaInfo) -> dict[str, Any]:
     topic = chosen.topic
     unreadable = gaps(info, number(history, chosen), topic.versions, role="reader")
     unread_by = gaps(info, number(history, chosen), topic.versions, role="writer")

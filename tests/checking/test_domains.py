@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import schemactl
 from scratch import ENVIRONMENT, Scratch, declared, record
-
-from schemactl.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +30,7 @@ def name(domain: str) -> str:
 class Work:
     """A topic that was approved in one domain, registered, and redeclared in the other on a branch."""
 
-    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str], domain: str, more: str = "") -> None:
-        self.capsys = capsys
+    def __init__(self, path: Path, domain: str, more: str = "") -> None:
         self.domain = domain
         self.other = DOMAINS[1 - DOMAINS.index(domain)]
         self.scratch = Scratch(path / "r")
@@ -49,11 +47,9 @@ class Work:
         self.scratch.commit(files, "redeclared", branch="work", start=1)
         self.scratch.flush()
 
-    def run(self, *command: str) -> tuple[int, Any]:
-        """Exit code, and the report."""
-        self.capsys.readouterr()
-        code = main(["-C", str(self.path), *command, "--format", "json"])
-        return code, json.loads(self.capsys.readouterr().out or "null")
+    def report(self, *command: str, code: int = 0) -> Any:
+        """The report of a command that exits with `code`."""
+        return json.loads(schemactl(self.path, *command, "--format", "json", code=code).out)
 
     def hook(self) -> int:
         """The exit code of the hook, in a process of its own."""
@@ -68,62 +64,49 @@ def rules(report: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], domain: str
-) -> None:
-    work = Work(tmp_path, capsys, domain)
+def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Path, domain: str) -> None:
+    work = Work(tmp_path, domain)
     work.redeclare(BREAKING)
     for option in ([], ["--staged"], ["--base", "main"]):
-        code, report = work.run("check", *option)
-        assert code == 100
+        report = work.report("check", *option, code=100)
         assert rules(report) == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
         (seen,) = (each for each in report["topics"] if each["topic"] == name(work.other))
         assert (seen["change"], seen["version"]) == ("new version", 1)
     assert work.hook() == 100
     # Approved all the same, the plan says what the check had said.
-    assert main(["-C", str(work.path), "apply", "--auto-approve"]) == 0
+    schemactl(work.path, "apply", "--auto-approve")
     work.scratch.git("branch", "-f", "main", "work")
-    assert work.run("plan")[0] == 100
+    work.report("plan", code=100)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], domain: str
-) -> None:
-    work = Work(tmp_path, capsys, domain)
+def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(tmp_path: Path, domain: str) -> None:
+    work = Work(tmp_path, domain)
     work.redeclare(FINE)
-    assert main(["-C", str(work.path), "apply", "--auto-approve"]) == 0
-    code, report = work.run("check", "--base", "main")
-    assert code == 0
+    schemactl(work.path, "apply", "--auto-approve")
+    report = work.report("check", "--base", "main")
     (seen,) = (each for each in report["topics"] if each["topic"] == name(work.other))
     assert (seen["change"], seen["version"]) == ("new version", 1)
     assert [work.hook() for _ in range(2)] == [0, 0]
     work.scratch.git("branch", "-f", "main", "work")
-    code, told = work.run("log", name(work.other))
-    assert [each["version"] for each in told["topics"][0]["versions"]] == [0, 1]
-    assert main(["-C", str(work.path), "apply", "--auto-approve"]) == 0
-    assert main(["-C", str(work.path), "plan", "--detailed-exitcode"]) == 0
-    code, numbers = work.run("log", name(work.other), "--target", "local")
-    assert code == 0
+    log = work.report("log", name(work.other))
+    assert [each["version"] for each in log["topics"][0]["versions"]] == [0, 1]
+    schemactl(work.path, "apply", "--auto-approve")
+    schemactl(work.path, "plan", "--detailed-exitcode")
+    numbers = work.report("log", name(work.other), "--target", "local")
     assert [(each["git"], each["registry"]) for each in numbers["topics"][0]["versions"]] == [(0, 0), (1, 1)]
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_a_strategy_is_relaxed_in_the_other_domain_as_in_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], domain: str
-) -> None:
-    work = Work(tmp_path, capsys, domain, more=STRICT)
+def test_a_strategy_is_relaxed_in_the_other_domain_as_in_its_own(tmp_path: Path, domain: str) -> None:
+    work = Work(tmp_path, domain, more=STRICT)
     work.redeclare(BREAKING, more=STRICT.replace("FULL", "ALWAYS_COMPATIBLE"))
-    code, report = work.run("check", "--base", "main")
-    assert (code, rules(report)) == (100, {"STRATEGY_RELAXED"})
+    assert rules(work.report("check", "--base", "main", code=100)) == {"STRATEGY_RELAXED"}
 
 
-def test_the_same_definition_in_the_other_domain_is_the_version_it_was(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    work = Work(tmp_path, capsys, "persistent")
+def test_the_same_definition_in_the_other_domain_is_the_version_it_was(tmp_path: Path) -> None:
+    work = Work(tmp_path, "persistent")
     work.redeclare(record("id"))
-    code, report = work.run("check", "--base", "main")
-    assert code == 0
+    report = work.report("check", "--base", "main")
     (seen,) = (each for each in report["topics"] if each["topic"] == name("non-persistent"))
     assert (seen["version"], rules(report)) == (0, set())

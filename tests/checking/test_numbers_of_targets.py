@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command import Printed, schemactl
 from estate import NAMESPACE, ORDERS, Estate
 from scratch import declared, record
 
-from schemactl.cli import main
 from schemactl.early_exit import is_nothing_staged
 from schemactl.model import SchemaInfo, SchemaType
 from schemactl.target_numbers import NumberEntry, TargetNumbers, TopicNumbers
@@ -39,20 +39,15 @@ def write(estate: Estate, files: dict[str, str]) -> None:
         estate.scratch.git("add", path)
 
 
-def told(estate: Estate, capsys: pytest.CaptureFixture[str]) -> str:
+def problems(estate: Estate) -> str:
     """What all three ways to check say of the change, which ends each with 1."""
-    said = []
     estate.scratch.git("commit", "-q", "-m", "Record numbers")
-    for arguments in ([], ["--staged"], ["--base", "main"]):
-        capsys.readouterr()
-        assert main(["check", *arguments]) == 1
-        said.append(capsys.readouterr().err)
-    assert said[0] == said[1] == said[2]
-    return said[0]
+    [answer] = {check(*arguments, code=1).err for arguments in ([], ["--staged"], ["--base", "main"])}
+    return answer
 
 
-def accepts(*arguments: str) -> bool:
-    return main(["check", *arguments]) == 0
+def check(*arguments: str, code: int = 0) -> Printed:
+    return schemactl(Path(), "check", *arguments, code=code)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +81,7 @@ def accepts(*arguments: str) -> bool:
     ],
 )
 def test_what_is_wrong_in_a_numbers_file_is_told_with_its_place(
-    estate: Estate, capsys: pytest.CaptureFixture[str], text: str, place: str, what: str
+    estate: Estate, text: str, place: str, what: str
 ) -> None:
     write(
         estate,
@@ -96,44 +91,39 @@ def test_what_is_wrong_in_a_numbers_file_is_told_with_its_place(
             "numbers/foreign/garbage.avsc": "garbage",
         },
     )
-    said = told(estate, capsys)
-    assert f"{NUMBERS}:{place}: " in said
-    assert what in said
-    assert "Fix: " in said
+    found = problems(estate)
+    assert f"{NUMBERS}:{place}: " in found
+    assert what in found
+    assert "Fix: " in found
 
 
-def test_a_topic_that_was_never_declared_is_told_and_a_former_one_is_not(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_topic_that_was_never_declared_is_told_and_a_former_one_is_not(estate: Estate) -> None:
     for path in ("namespaces/orders.yaml", "namespaces/orders.avsc"):
         estate.scratch.git("rm", "-q", path)
     write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
-    main(["check"])
-    assert NUMBERS not in capsys.readouterr().err
+    assert NUMBERS not in check().err
     write(estate, {NUMBERS: f"{FINE}other/sales/orders:\n  0: {{deleted: true}}\n"})
-    said = told(estate, capsys)
-    assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in said
+    found = problems(estate)
+    assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in found
 
 
-def test_a_linked_definition_is_told(estate: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_linked_definition_is_told(estate: Estate) -> None:
     write(estate, {NUMBERS: FINE})
     link = estate.scratch.path / FOREIGN
     link.parent.mkdir(parents=True)
     link.symlink_to("../../namespaces/orders.avsc")
     estate.scratch.git("add", FOREIGN)
-    assert f"{NUMBERS}:2:16: " in told(estate, capsys)
+    assert f"{NUMBERS}:2:16: " in problems(estate)
 
 
-def test_problems_of_numbers_and_of_declarations_are_told_together(
-    estate: Estate, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_problems_of_numbers_and_of_declarations_are_told_together(estate: Estate) -> None:
     write(
         estate,
         {NUMBERS: f"{ORDERS}:\n  1: {{gti: 0}}\n", "namespaces/sales.yaml": f"{NAMESPACE}nothing: 1\n"},
     )
-    said = told(estate, capsys)
-    assert NUMBERS in said
-    assert "namespaces/sales.yaml" in said
+    found = problems(estate)
+    assert NUMBERS in found
+    assert "namespaces/sales.yaml" in found
 
 
 def test_a_version_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
@@ -144,10 +134,10 @@ def test_a_version_that_the_change_brings_can_be_recorded(estate: Estate) -> Non
             NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n",
         },
     )
-    assert accepts()
-    assert accepts("--staged")
+    check()
+    check("--staged")
     estate.scratch.git("commit", "-q", "-m", "Both")
-    assert accepts("--base", "main")
+    check("--base", "main")
 
 
 def test_a_topic_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
@@ -160,21 +150,21 @@ def test_a_topic_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
             NUMBERS: "shop/sales/refunds:\n  0: {deleted: true}\n  1: {git: 0}\n",
         },
     )
-    assert accepts()
+    check()
 
 
 @pytest.mark.parametrize("change", [NUMBERS, FOREIGN])
 def test_a_numbers_file_is_checked_completely(estate: Estate, change: str) -> None:
     write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
     estate.scratch.git("commit", "-q", "-m", "Record numbers")
-    assert accepts("--staged")
+    check("--staged")
     write(estate, {change: "garbage"})
     assert not is_nothing_staged()
-    assert main(["check", "--staged"]) == 1
+    check("--staged", code=1)
 
 
 def test_the_early_exit_sees_the_first_numbers_file(estate: Estate) -> None:
-    assert accepts("--staged")
+    check("--staged")
     assert is_nothing_staged()
     write(estate, {NUMBERS: "[]"})
     assert not is_nothing_staged()
@@ -188,9 +178,9 @@ def test_a_check_does_not_take_back_a_version_that_numbers_name(estate: Estate) 
             NUMBERS: f"{ORDERS}:\n  0: {{git: 1}}\n  1: {{git: 0}}\n",
         },
     )
-    assert accepts("--staged")
+    check("--staged")
     write(estate, {"namespaces/orders.avsc": record("id")})
-    assert main(["check", "--staged"]) == 1
+    check("--staged", code=1)
 
 
 @pytest.mark.parametrize(
@@ -205,11 +195,11 @@ def test_what_accept_writes_passes_whatever_a_registry_holds(estate: Estate, hel
     entries = {1: NumberEntry(1, foreign=held, reason="it is so")}
     numbers = TargetNumbers("local", NUMBERS, {ORDERS: TopicNumbers(entries)})
     written = write_numbers(numbers, estate.scratch.path)
-    assert accepts()
+    check()
     # The same definition under a name of somebody's own was not accepted from anywhere.
     own = estate.scratch.path / "numbers/foreign/own.avsc"
     own.write_bytes(held.schema)
     name = written[0].removeprefix("numbers/")
     path = estate.scratch.path / NUMBERS
     path.write_text(path.read_text().replace(name, "foreign/own.avsc"))
-    assert main(["check"]) == 1
+    check(code=1)
