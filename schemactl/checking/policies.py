@@ -34,14 +34,7 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
     (old, _), _ = run.strategies(name)
     if old == proposal.strategy:
         return
-    failing = [
-        version.number
-        for position, version in enumerate(proposal.versions)
-        if version.info
-        and is_rejected(
-            replace(proposal, schema=version.info, versions=proposal.versions[:position]).verdict(run.project)
-        )
-    ]
+    failing = _failing(run, proposal)
     if failing:
         yield from run.find(
             "STRATEGY_TIGHTENED",
@@ -51,6 +44,35 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
             source=run.strategy_place(proposal.topic),
             against=tuple(failing),
         )
+
+
+def left_draft(run: Run, proposal: Proposal, before: Topic | None) -> Iterator[Finding]:
+    """Yield a topic that is no draft any more, and has versions that were let pass because it was one."""
+    name = proposal.topic.name
+    if before is None or (before.lifecycle, proposal.topic.lifecycle) != ("draft", "stable"):
+        return
+    failing = _failing(run, proposal)
+    if failing:
+        yield from run.find(
+            "DRAFT_VERSIONS_BREAK",
+            proposal.topic,
+            f"{name} is no draft any more, and is {proposal.strategy} ({policy_origin(proposal.level)}). Approved while it was one, and "
+            f"not satisfying that: {versions_said(failing)}.",
+            source=proposal.topic.locate("/lifecycle"),
+            against=tuple(failing),
+        )
+
+
+def _failing(run: Run, proposal: Proposal) -> list[int]:
+    """Return the approved versions that the proposal's strategy would not have let follow those before them."""
+    return [
+        version.number
+        for position, version in enumerate(proposal.versions)
+        if version.info
+        and is_rejected(
+            replace(proposal, schema=version.info, versions=proposal.versions[:position]).verdict(run.project)
+        )
+    ]
 
 
 def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         and is_same_schema(before.schema, declared.schema)
         and (old, before.partitions) == (strategy, declared.partitions)
         and before.reader == declared.reader == "latest"
+        and not (before.lifecycle == "draft" and declared.lifecycle == "stable")
     ):
         return None, []
     seen = TopicCheck(name, "policies", strategy, level, source=declared.source)
@@ -34,6 +35,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
     if declared.schema is not None:
         proposal = Proposal.of(declared, declared.schema, run.versions(name), strategy, level)
         findings += policies.reader(run, proposal)
+        findings += policies.left_draft(run, proposal, before)
         seen, found = _schema(run, seen, proposal, before.schema if before else None)
         findings += found
         if before:

@@ -55,6 +55,7 @@ DEFINITION = """\
 """
 
 HOOK = """\
+default_install_hook_types: [pre-commit, pre-merge-commit]
 repos:
   - repo: local
     hooks:

@@ -122,6 +122,20 @@ schema_compatibility_strategy: BACKWARD_TRANSITIVE""",
         link=_STRATEGIES,
     ),
     _rule(
+        "DRAFT_VERSIONS_BREAK",
+        severity="error",
+        summary="A topic is no draft any more, and versions that were approved while it was one break each other.",
+        why="`apply` leaves a draft alone and registers all of its versions once it is stable, oldest first: the broker rejects those that "
+        "do not follow its strategy, and readers meet them in what was sent meanwhile.",
+        example="""
+# before
+lifecycle: draft
+
+# after: the line is gone""",
+        fix="Declare the schema under a new topic name, whose versions start at 0, or set a strategy that all versions satisfy.",
+        link=_STRATEGIES,
+    ),
+    _rule(
         "STEP_REFUSED",
         summary="A commit in the middle of a branch breaks, whether or not the end of the branch does.",
         why="Versions follow the first-parent history of the approved ref. A merge commit or a squash puts the end of a branch "

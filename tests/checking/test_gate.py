@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from property_runs import EXAMPLES
 from scratch import Files, Scratch, declared, record
 
+import schemactl
 from schemactl.cli import main
 
 pytestmark = pytest.mark.slow
@@ -19,6 +24,7 @@ PROJECT: dict[str, Any] = {
     "roots": ["topics"],
     "defaults": {"schema_compatibility_strategy": "BACKWARD"},
 }
+V0 = record("id")
 BREAK = {"topics/orders.avsc": record("id", "note")}
 HARMLESS = {"topics/orders.avsc": record("id", note=0)}
 
@@ -34,6 +40,11 @@ def project(**settings: Any) -> dict[str, str | None]:
 def topic(more: str) -> dict[str, str | None]:
     """The declaration of the topic with `more` lines."""
     return {"topics/orders.yaml": declared(more=more)}
+
+
+def space(strategy: str) -> dict[str, str | None]:
+    """The declaration of the namespace with this strategy."""
+    return {"topics/sales.yaml": f"namespace: shop/sales\nschema_compatibility_strategy: {strategy}\n"}
 
 
 OFF = {"READER_FIELD_MISSING_DEFAULT_VALUE": "off", "BROKER_INCOMPATIBLE": "off"}
@@ -63,16 +74,86 @@ EVASIONS: dict[str, dict[str, str | None]] = {
         defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}
     ),
     "the default strategy protects others": project(defaults={"schema_compatibility_strategy": "FORWARD"}),
+    "the default strategy protects others, for ever": project(
+        defaults={"schema_compatibility_strategy": "FORWARD_TRANSITIVE"}
+    ),
+    "the defaults are Pulsar's": project(defaults=None),
+    "clients may register, too": project(
+        defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE", "is_allow_auto_update_schema": True}
+    ),
+    "another release": project(pulsar="5.0"),
+    "an unknown release": project(pulsar="9.9"),
+    "another release, and the broker's rule is off": project(
+        pulsar="5.0", severities={"BROKER_INCOMPATIBLE": "off"}
+    ),
+    "one rule is off, and the broker protects nobody": project(
+        severities={"READER_FIELD_MISSING_DEFAULT_VALUE": "off"},
+        defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"},
+    ),
+    "the root is everything": project(roots=["."]),
+    "the roots are two": {
+        **project(roots=["topics", "more"]),
+        "more/about.md": "none",
+    },
+    "all at once": {
+        **project(
+            severities=OFF,
+            roots=["spaces"],
+            previous_roots=["topics"],
+            approved="work",
+            defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"},
+        ),
+        "spaces/about.md": "none",
+    },
     "the topic is a draft": topic("lifecycle: draft\n"),
     "draft, and the rules are off": {**topic("lifecycle: draft\n"), **project(severities=OFF)},
+    "draft, in the other domain": {
+        "topics/orders.yaml": declared("non-persistent://shop/sales/orders", more="lifecycle: draft\n")
+    },
+    "draft, in another file": {
+        "topics/orders.yaml": None,
+        "topics/o.yaml": declared(more="lifecycle: draft\n"),
+    },
     "the topic's own strategy protects nobody": topic("schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"),
-    "the namespace protects nobody": {
-        "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
+    "the topic's own strategy protects others": topic("schema_compatibility_strategy: FORWARD\n"),
+    "the namespace protects nobody": space("ALWAYS_COMPATIBLE"),
+    "the namespace protects others": space("FORWARD_TRANSITIVE"),
+    "the namespace leaves it to nobody": {
+        **space("UNDEFINED"),
+        **project(defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}),
+    },
+    "the namespace protects nobody, the topic is a draft": {
+        **space("ALWAYS_COMPATIBLE"),
+        **topic("lifecycle: draft\n"),
     },
     "the topic is in the other domain": {
         "topics/orders.yaml": declared("non-persistent://shop/sales/orders"),
     },
+    "the topic's name is written in full": {"topics/orders.yaml": declared("persistent://shop/sales/orders")},
     "the declaration is in another file": {"topics/orders.yaml": None, "topics/o.yaml": declared()},
+    "the definition is in another file": {
+        "topics/orders.yaml": declared(definition="deep/o.avsc"),
+        "topics/deep/o.avsc": record("id", "note"),
+        "topics/orders.avsc": None,
+    },
+    "the definition is beside the roots": {
+        "topics/orders.yaml": declared(definition="../definitions/o.avsc"),
+        "definitions/o.avsc": record("id", "note"),
+        "topics/orders.avsc": None,
+    },
+    "the definition is in the YAML": {
+        "topics/orders.yaml": f"topic: shop/sales/orders\nschema: {{type: AVRO, definition: {record('id', 'note')}}}\n",
+        "topics/orders.avsc": None,
+    },
+    "the definition is one of JSON": {"topics/orders.yaml": declared().replace("AVRO", "JSON")},
+    "the readers are pinned": topic("reader: 0\n"),
+    "the partitions grow": topic("partitions: 3\n"),
+    "the root moves, and the rules are off": {
+        **project(roots=["topic"], previous_roots=["topics"], severities=OFF),
+        **MOVED,
+        "topics/orders.yaml": None,
+        "topics/orders.avsc": None,
+    },
 }
 """What a change does beside the break, to get it past the check."""
 
@@ -132,7 +213,57 @@ def test_a_break_is_found_whatever_the_change_does_to_the_settings(
 ) -> None:
     code, report = check(repository, capsys, *mode(repository, {**BREAK, **evasion}))
     assert code == 100
-    assert rules(report) & {"READER_FIELD_MISSING_DEFAULT_VALUE", "STRATEGY_RELAXED"}
+    assert rules(report) & {"READER_FIELD_MISSING_DEFAULT_VALUE", "STRATEGY_RELAXED", "SCHEMA_TYPE_CHANGED"}
+
+
+STRATEGIES = [
+    *("ALWAYS_COMPATIBLE", "ALWAYS_INCOMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
+    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+]
+SEVERITIES = st.dictionaries(st.sampled_from(sorted(OFF)), st.sampled_from(["off", "warning", "error"]))
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "severities": SEVERITIES | SEVERITIES.map(lambda each: {"shop/sales": each} if each else {}),
+        "defaults": st.sampled_from(STRATEGIES).map(lambda name: {"schema_compatibility_strategy": name}),
+        "pulsar": st.sampled_from(["4.0", "4.2", "5.0"]),
+        "approved": st.sampled_from(["work", "HEAD", "main"]),
+    },
+)
+POLICIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "lifecycle": st.sampled_from(["draft", "stable"]),
+        "schema_compatibility_strategy": st.sampled_from(STRATEGIES),
+        "partitions": st.integers(1, 3),
+    },
+)
+EDITS = st.sampled_from(
+    [V0, record("id", "note"), record("id", note=0), record("no"), record("id", "note", more=0)]
+)
+
+
+@EXAMPLES
+@given(approved=SETTINGS, proposed=SETTINGS, policies=POLICIES, edit=EDITS)
+def test_what_fails_under_the_approved_settings_fails_whatever_is_proposed(
+    approved: dict[str, Any], proposed: dict[str, Any], policies: dict[str, Any], edit: str
+) -> None:
+    approved = {**approved, "approved": None}
+    with TemporaryDirectory() as folder:
+        repository = Scratch(Path(folder, "r"))
+        start = {**project(**approved), "topics/orders.yaml": declared(), "topics/orders.avsc": V0}
+        repository.commit(start, "v0")
+        as_index(repository, {"topics/orders.avsc": edit})
+        expected = failing(repository)
+        as_index(repository, {**project(**proposed), **topic(yaml.safe_dump(policies) if policies else "")})
+        found = failing(repository)
+    assert found >= expected or "STRATEGY_RELAXED" in found or not expected
+
+
+def failing(repository: Scratch) -> set[str]:
+    """The rules of the errors that the hook finds."""
+    report = schemactl.check(repository.path, staged=True)
+    return {finding.rule for finding in report.findings if finding.severity == "error"}
 
 
 @MODES
