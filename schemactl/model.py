@@ -323,6 +323,11 @@ class Catalog:
             return strategy, "namespace"
         return defaults.schema_compatibility_strategy, "default"
 
+    def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
+        """Return the topic's versions; none without the topic."""
+        found = self.topics.get(topic)
+        return found.versions if found else ()
+
     def load(self) -> Catalog:
         """Return the catalog itself, every definition read from Git now where it was not yet."""
         for topic in self.topics.values():

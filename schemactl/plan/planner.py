@@ -294,7 +294,8 @@ class Planner:
 
     def _deletable(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the live versions of a topic whose schema Git declared once and no longer does."""
-        twin = self._twin(name)
+        # The topic of the other domain shares the list of schemas.
+        twin = self.target.topics.get(twin_of(name))
         if not self.target.topics[name].versions or (twin and twin.schema):
             return ()
         return live(self.versions.get(name.schema_id, ()))
@@ -311,14 +312,9 @@ class Planner:
             message = f"the registry holds {_listed(current)}, but Git declares no schema for this topic"
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
-    def _twin(self, name: TopicName) -> Topic | None:
-        """Return the topic of the other domain, which shares the list of schemas, if Git declares it."""
-        return self.target.topics.get(twin_of(name))
-
     def _unknown(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
         """Return those of `versions` that the topic's twin does not know either."""
-        twin = self._twin(name)
-        known = Contents(twin.versions if twin else ())
+        known = Contents(self.target.versions(twin_of(name)))
         return tuple(version for version in versions if version.info and not known.find(version.info))
 
     def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:

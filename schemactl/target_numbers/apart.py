@@ -88,10 +88,9 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
     """
     found = []
     for name, topic in sorted(git.topics.items()):
-        there = registry.topics.get(name)
         apart = topic_apart(
             topic,
-            there.versions if there else (),
+            registry.versions(name),
             numbers.topics.get(name) if numbers else None,
             twin=git.topics.get(twin_of(name)),
         )
@@ -109,9 +108,9 @@ def lost_numbers(
     """
     found = {}
     for name, recorded in numbers.topics.items() if numbers else ():
-        topic, there = git.topics.get(name), registry.topics.get(name)
+        topic, there = git.topics.get(name), registry.versions(name)
         if topic and topic.schema and recorded.entries:
-            taken = there.versions[-1].number + 1 if there and there.versions else 0
+            taken = there[-1].number + 1 if there else 0
             found[name] = tuple(range(taken, max(recorded.entries) + 1))
     return {name: lost for name, lost in found.items() if lost}
 
@@ -135,10 +134,8 @@ def topic_apart(
     """
     if not topic.versions:
         return TopicApart(topic.name, ())
-    judge = _Judge(topic, entries, recorded, twin)
-    if spellings:
-        judge.spellings = set()
-    return TopicApart(topic.name, tuple(judge.apart()))
+    comparison = _ListAndRecord(topic, entries, recorded, twin)
+    return TopicApart(topic.name, tuple(comparison.apart(spellings=spellings)))
 
 
 def twin_of(name: TopicName) -> TopicName:
@@ -171,7 +168,7 @@ def other_spellings(
     )
 
 
-class _Judge:
+class _ListAndRecord:
     """The comparison of one topic's entries with its record."""
 
     def __init__(
@@ -187,29 +184,26 @@ class _Judge:
         self.by_record = {each.number: each for each in meanings(topic.versions, recorded, "")}
         self.git = Contents(topic.versions)
         self.twins = Contents(twin.versions if twin else ())
-        self.deleted_up_to = max(
-            (number for number, entry in self.recorded.items() if entry.deleted), default=-1
-        )
         self.live = {entry.number for entry in live(entries)}
-        self.spellings = {
-            each.number for each in other_spellings(topic, entries, tuple(self.by_record.values()))
-        }
 
-    def apart(self) -> Iterator[NumberApart]:
+    def apart(self, *, spellings: bool) -> Iterator[NumberApart]:
+        deleted = [number for number, entry in self.recorded.items() if entry.deleted]
+        not_recorded = (
+            () if spellings else other_spellings(self.topic, self.entries, [*self.by_record.values()])
+        )
+        spelled = {each.number for each in not_recorded}
         for entry in self.entries:
             if entry.info is None:
                 # What Git no longer declares was deleted as it should be.
                 if self.topic.schema is not None or entry.number in self.recorded:
-                    known = entry.number <= self.deleted_up_to
+                    known = entry.number <= max(deleted, default=-1)
                     yield NumberApart(entry.number, None, "tombstone", known)
                 continue
             git = self.git.find(entry.info)
             recorded = self._is_recorded(entry, entry.info)
-            if recorded and git and git.number == entry.number:
-                continue
-            if git is None and not recorded and self._is_the_twins(entry, entry.info):
-                continue
-            if entry.number in self.spellings:
+            is_own = recorded and git is not None and git.number == entry.number
+            is_the_twins = git is None and not recorded and self._is_the_twins(entry, entry.info)
+            if is_own or is_the_twins or entry.number in spelled:
                 continue
             state: ApartState = "readable" if entry.number in self.live else "deleted"
             if git is None and stamp(entry.info):

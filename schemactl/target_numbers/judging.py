@@ -58,7 +58,7 @@ def judge_files(files: Files, project: Project) -> Judged:
             continue
         if numbers:
             records.append(numbers)
-            paths |= {entry.path for _, entry in _entries(numbers) if entry.path}
+            paths |= {entry.path for entry in _entries(numbers) if entry.path}
             problems |= {*_useless(numbers)}
     return Judged(tuple(records), tuple(sorted(problems)), frozenset(paths), frozenset(paths | places))
 
@@ -105,8 +105,7 @@ def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) 
     schema = topic.schema if topic else None
     found: set[int] = set()
     for catalog in histories:
-        former = catalog.topics.get(name)
-        versions = former.versions if former else ()
+        versions = catalog.versions(name)
         found |= {version.number for version in versions}
         if schema and Contents(versions).find(schema.load()) is None:
             found.add(versions[-1].number + 1 if versions else 0)
@@ -115,7 +114,7 @@ def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) 
 
 def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
     """Yield a problem for each foreign definition that cannot read messages, unless `drift --accept` wrote it."""
-    for _, entry in _entries(numbers):
+    for entry in _entries(numbers):
         if entry.foreign is None or entry.source is None or _is_accepted(entry, entry.foreign):
             continue
         if spec(entry.foreign).undeclarable:
@@ -137,7 +136,6 @@ def _is_accepted(entry: NumberEntry, foreign: SchemaInfo) -> bool:
     return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")
 
 
-def _entries(numbers: TargetNumbers) -> Iterator[tuple[TopicName, NumberEntry]]:
-    for name, recorded in numbers.topics.items():
-        for entry in recorded.entries.values():
-            yield name, entry
+def _entries(numbers: TargetNumbers) -> Iterator[NumberEntry]:
+    for recorded in numbers.topics.values():
+        yield from recorded.entries.values()

@@ -13,7 +13,7 @@ from typing import Literal
 from schemactl.changes import Contents, stamp, upload
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, commit_value, read_document, read_schema, schema_value
-from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
+from schemactl.model import Catalog, SchemaVersion, TopicName, live
 
 PairState = Literal["readable", "deleted", "tombstone", "missing"]
 
@@ -69,7 +69,7 @@ FORMAT_VERSION = 1
 def topic_values(*, git: Catalog, registry: Catalog) -> list[Json]:
     """Return every topic of both catalogs that has a version in one of them, sorted by name."""
     names = sorted(git.topics.keys() | registry.topics.keys())
-    pairs = {name: _pairs(git.topics.get(name), registry.topics.get(name)) for name in names}
+    pairs = {name: pair_up(git=git.versions(name), registry=registry.versions(name)) for name in names}
     return [topic_value(name, each) for name, each in pairs.items() if each]
 
 
@@ -94,10 +94,6 @@ def pair_value(pair: NumberPair) -> Json:
     if entry and entry.info and not (version and upload(version) == entry.info):
         value["schema"] = schema_value(entry.info)
     return value
-
-
-def _pairs(git: Topic | None, registry: Topic | None) -> Sequence[NumberPair]:
-    return pair_up(git=git.versions if git else (), registry=registry.versions if registry else ())
 
 
 def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tuple[NumberPair, ...]]:
@@ -143,8 +139,7 @@ def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicN
 
 
 def _list(name: TopicName, value: Json, git: Catalog) -> tuple[NumberPair, ...]:
-    topic = git.topics.get(name)
-    known = {version.number: version for version in topic.versions} if topic else {}
+    known = {version.number: version for version in git.versions(name)}
     pairs = [_pair(name, each, known) for each in value["versions"] if each["registry"] is not None]
     taken = [pair.registry.number for pair in pairs if pair.registry]
     if taken != sorted(set(taken)):

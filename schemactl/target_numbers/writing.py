@@ -168,10 +168,15 @@ def accept(
     found: dict[int, NumberEntry] = {}
     for entry in entries:
         number = entry.number
-        new = NumberEntry(number, deleted=number not in readable, reason=reason, accepted=today)
-        if entry.info:
-            version = known.find(entry.info)
-            new = _saying(new, version.number if version else None, entry)
+        version = known.find(entry.info) if entry.info else None
+        new = NumberEntry(
+            number,
+            git=version.number if version else None,
+            foreign=unstamped(entry.info) if entry.info and not version else None,
+            deleted=number not in readable,
+            reason=reason,
+            accepted=today,
+        )
         still = number in old and old[number].deleted == new.deleted and _holds(old[number], entry, known)
         found[number] = old[number] if still else new
     listed = {number: each for number, each in found.items() if each.git != number or each.deleted}
@@ -179,19 +184,6 @@ def accept(
         return None
     last = max(found)
     return TopicNumbers(dict(sorted({**listed, last: found[last]}.items())))
-
-
-def _saying(entry: NumberEntry, git: int | None, held: SchemaVersion) -> NumberEntry:
-    """Return `entry` with what its number stands for: Git's version, else the definition that is held."""
-    foreign = unstamped(held.info) if git is None and held.info else None
-    return NumberEntry(
-        entry.number,
-        git=git,
-        foreign=foreign,
-        deleted=entry.deleted,
-        reason=entry.reason,
-        accepted=entry.accepted,
-    )
 
 
 def _holds(old: NumberEntry, entry: SchemaVersion, known: Contents) -> bool:
