@@ -53,7 +53,8 @@ def make_rebuild(
     others = without_versions(approved, lists)
     rebuilder = _Rebuilder(base, others, origin, permissions)
     rebuilder.compute()
-    for name in sorted(covered(approved, lists)):
+    declared = {name for name, topic in approved.topics.items() if topic.schema}
+    for name in sorted(declared | {name for name, pairs in lists.items() if pairs}):
         topic = approved.topics.get(name)
         versions_of_git = topic.versions if topic and topic.schema else ()
         rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
@@ -102,12 +103,6 @@ def without_versions(git: Catalog, lists: Lists) -> Catalog:
         name: Topic(name, deleted=True) for name, pairs in lists.items() if pairs and name not in topics
     }
     return Catalog(git.namespaces, topics | others)
-
-
-def covered(git: Catalog, lists: Lists) -> frozenset[TopicName]:
-    """Return the topics whose versions are rebuilt: those with a list, and those that Git declares a schema for."""
-    declared = {name for name, topic in git.topics.items() if topic.schema}
-    return frozenset(declared | {name for name, pairs in lists.items() if pairs})
 
 
 class _Rebuilder(Planner):
