@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import random
-import socketserver
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import scripted
+from scripted import Asked, Said
 
 AVRO = '{"type":"record","name":"Order","fields":[{"name":"id","type":"string"}]}'
 VERSION = {"version": 0, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": AVRO, "properties": {}}
@@ -143,49 +144,20 @@ Answering = Callable[[str, str], "bytes | Iterable[bytes]"]
 
 @dataclass
 class Hostile:
-    """The server's URL, how it answers now, and the paths it was asked for."""
+    """The server's URL, what it was asked for, and how it answers now."""
 
     url: str
+    asked: list[Asked]
     answering: Answering = lambda _method, _path: answer(b"{}")
-    asked: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def serving() -> Iterator[Hostile]:
     """The server."""
 
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            method, _, rest = self.rfile.readline().decode("latin-1").partition(" ")
-            path = rest.partition(" ")[0].removeprefix("/admin/v2/")
-            size = 0
-            while (line := self.rfile.readline()) not in (b"\r\n", b""):
-                if line.lower().startswith(b"content-length:"):
-                    size = int(line.partition(b":")[2])
-            self.rfile.read(size)
-            told.asked.append(path)
-            sent = told.answering(method, path)
-            try:
-                for part in [sent] if isinstance(sent, bytes) else sent:
-                    self.wfile.write(part)
-            except OSError:
-                """Clients that have had enough are part of the tests."""
+    def answering(asked: Asked) -> Said | bytes | Iterable[bytes]:
+        return found.answering(asked.method, asked.path.removeprefix("/"))
 
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        allow_reuse_address = True
-        request_queue_size = 64
-
-        def handle_error(self, *_: object) -> None:
-            """Likewise."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    told = Hostile(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield told
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with scripted.serving(answering) as server:
+        found = Hostile(server.url, server.asked)
+        yield found

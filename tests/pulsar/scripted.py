@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -52,8 +52,10 @@ class Server:
 
 
 @contextmanager
-def serving(answer: Callable[[Asked], Said], tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """A server on loopback that gives these answers."""
+def serving(
+    answer: Callable[[Asked], Said | bytes | Iterable[bytes]], tls: ssl.SSLContext | None = None
+) -> Iterator[Server]:
+    """A server on loopback that gives these answers; bytes are sent as they are, and end the connection."""
     asked: list[Asked] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -66,6 +68,13 @@ def serving(answer: Callable[[Asked], Said], tls: ssl.SSLContext | None = None) 
             request = Asked(self.command, self.path.removeprefix("/admin/v2"), dict(self.headers), body)
             asked.append(request)
             reply = answer(request)
+            if not isinstance(reply, Said):
+                self.close_connection = True
+                # Clients that have had enough are part of the tests.
+                with suppress(OSError):
+                    for part in [reply] if isinstance(reply, bytes) else reply:
+                        self.wfile.write(part)
+                return
             if not reply.status:
                 self.close_connection = True
                 return
@@ -83,6 +92,7 @@ def serving(answer: Callable[[Asked], Said], tls: ssl.SSLContext | None = None) 
 
     class Quiet(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 64
 
         def handle_error(self, *_: object) -> None:
             """Clients that go away are part of the tests."""
