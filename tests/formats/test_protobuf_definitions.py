@@ -34,6 +34,17 @@ def native(**changed: Any) -> SchemaInfo:
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())
 
 
+def files_of(info: SchemaInfo) -> FileDescriptorSet:
+    return FileDescriptorSet.FromString(base64.b64decode(wrapped(info.schema)["fileDescriptorSet"]))
+
+
+def with_files(info: SchemaInfo, files: FileDescriptorSet, indent: int | None = None) -> SchemaInfo:
+    """The definition with other descriptors."""
+    encoded = base64.b64encode(files.SerializeToString()).decode()
+    text = json.dumps(wrapped(info.schema) | {"fileDescriptorSet": encoded}, indent=indent)
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())
+
+
 def refusal(info: SchemaInfo) -> str:
     [problem] = FORMAT.problems(info, Release.R4_0)
     assert problem.what.startswith(REFUSAL)
@@ -94,21 +105,17 @@ def test_text_after_the_object_does_not_matter() -> None:
 
 
 def test_descriptors_that_do_not_fit_together_are_refused() -> None:
-    files = FileDescriptorSet.FromString(base64.b64decode(wrapped(native().schema)["fileDescriptorSet"]))
+    files = files_of(native())
     files.file[0].message_type[0].field[1].type_name = ".web.Gone"
-    assert "web.Gone" in refusal(native(fileDescriptorSet=encoded(files)))
+    assert "web.Gone" in refusal(with_files(native(), files))
 
 
 def test_missing_and_circular_imports_are_refused() -> None:
-    files = FileDescriptorSet.FromString(base64.b64decode(wrapped(native().schema)["fileDescriptorSet"]))
+    files = files_of(native())
     files.file[0].dependency.append("other.proto")
-    assert "does not have other.proto" in refusal(native(fileDescriptorSet=encoded(files)))
+    assert "does not have other.proto" in refusal(with_files(native(), files))
     files.file.add(name="other.proto", dependency=["schema.proto"])
-    assert "imports itself" in refusal(native(fileDescriptorSet=encoded(files)))
-
-
-def encoded(files: FileDescriptorSet) -> str:
-    return base64.b64encode(files.SerializeToString()).decode()
+    assert "imports itself" in refusal(with_files(native(), files))
 
 
 def test_every_public_definition_is_written_as_it_was_read() -> None:
@@ -139,8 +146,7 @@ def test_files_are_written_in_the_order_of_their_names_and_only_those_needed() -
         "unused.proto": COMMON.replace(b"common", b"other"),
     }
     info = compile_proto(Proto("M", "z.proto", sources))
-    files = FileDescriptorSet.FromString(base64.b64decode(wrapped(info.schema)["fileDescriptorSet"]))
-    assert [file.name for file in files.file] == ["common/money.proto", "z.proto"]
+    assert [file.name for file in files_of(info).file] == ["common/money.proto", "z.proto"]
 
 
 def identity(info: SchemaInfo) -> object:
@@ -149,8 +155,7 @@ def identity(info: SchemaInfo) -> object:
 
 def test_one_content_is_one_version_whoever_wrote_it() -> None:
     info = compile_proto(Proto("M", "z.proto", {"z.proto": ORDER, "common/money.proto": COMMON}))
-    values = wrapped(info.schema)
-    files = FileDescriptorSet.FromString(base64.b64decode(values["fileDescriptorSet"]))
+    files = files_of(info)
     for file in files.file:
         for message in file.message_type:
             for field in message.field:
@@ -158,8 +163,7 @@ def test_one_content_is_one_version_whoever_wrote_it() -> None:
                 field.ClearField("json_name")
         file.source_code_info.location.add(path=[4, 0], span=[0, 0, 1])
     reordered = FileDescriptorSet(file=reversed(files.file))
-    text = json.dumps(values | {"fileDescriptorSet": encoded(reordered)}, indent=2)
-    assert identity(SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())) == identity(info)
+    assert identity(with_files(info, reordered, indent=2)) == identity(info)
 
 
 def test_a_file_of_another_name_or_folder_is_the_same_version() -> None:
@@ -194,12 +198,10 @@ def test_another_root_is_another_version() -> None:
 def test_protocs_own_files_may_change_with_its_release() -> None:
     text = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
     info = definition(text)
-    values = wrapped(info.schema)
-    files = FileDescriptorSet.FromString(base64.b64decode(values["fileDescriptorSet"]))
+    files = files_of(info)
     [shipped] = [file for file in files.file if file.name.startswith("google/")]
     shipped.options.csharp_namespace = "Elsewhere"
-    changed = json.dumps(values | {"fileDescriptorSet": encoded(files)})
-    assert identity(SchemaInfo(SchemaType.PROTOBUF_NATIVE, changed.encode())) == identity(info)
+    assert identity(with_files(info, files)) == identity(info)
 
 
 @pytest.mark.parametrize(
@@ -214,8 +216,7 @@ def test_default_json_names_are_protocs(name: str, json_name: str) -> None:
 
 def test_a_descriptor_set_is_a_definition() -> None:
     info = definition(CLICK, "web.Click")
-    data = base64.b64decode(wrapped(info.schema)["fileDescriptorSet"])
-    read = read_descriptor_set(data, "web.Click.At", path="web/click.binpb")
+    read = read_descriptor_set(files_of(info).SerializeToString(), "web.Click.At", path="web/click.binpb")
     assert parse(read.schema).root.full_name == "web.Click.At"
     assert str(read.locate("/messages/web.Click")) == "web/click.binpb:1:1"
 

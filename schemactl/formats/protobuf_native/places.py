@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeAlias
 
 from schemactl.errors import Source
@@ -112,7 +113,7 @@ def locator(
     `paths` and `texts` are by import name. What is in no file of `paths` stands where the root message does, and what
     is nowhere, at `elsewhere`.
     """
-    roots: list[ProtoMessage] = []
+    read_once = cache(read_root)
 
     def located(place: Place) -> Source | None:
         span, name = span_of(place), place[0].file.name
@@ -123,9 +124,7 @@ def locator(
         return source_at(paths[name], (texts or {}).get(name, b""), span)
 
     def locate(pointer: str) -> Source:
-        if not roots:
-            roots.append(read_root())
-        root = roots[0]
+        root = read_once()
         found = find(root.file.image, pointer)
         places = [found, (found[0], ""), (root, "")] if found else [(root, "")]
         return next(filter(None, map(located, places)), elsewhere)
