@@ -374,8 +374,11 @@ class _DefinitionReader:
         self.definitions.missed += 1
         # Each time all files are looked through, of which there may be as many.
         near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
-        here = posixpath.relpath(near, posixpath.dirname(self.declaration.text.path) or ".") if near else ""
-        self._problem(why, *at, fix=f"write {here}" if near else "")
+        folder = posixpath.dirname(self.declaration.text.path)
+        fix = f"write {posixpath.relpath(near, folder or '.')}" if near else ""
+        if not near and files.kind(path) == "missing" and path:
+            fix = f"add the file, or correct its path, which starts in {f'`{folder}`' if folder else 'the top folder'}"
+        self._problem(why, *at, fix=fix)
         return None
 
     def _rendered(self, value: Any) -> str:

@@ -79,7 +79,9 @@ def _message(mismatch: Mismatch) -> Message:
         case "extra_forbidden":
             return _unknown_key(mismatch.parts[-1], mismatch)
         case "missing":
-            return f"the key `{mismatch.parts[-1]}` is missing", ""
+            key = mismatch.parts[-1]
+            purpose = mismatch.keys[key]
+            return f"the key `{key}` is missing", f"add `{key}`" + (f": {purpose}" if purpose else "")
         case "union_tag_not_found" | "union_tag_invalid":
             return _type_message(value, is_half=len(mismatch.parts) > 1)
         case "list_type":

@@ -6,6 +6,7 @@ alone, and only when something is read. The JSON Schema for editors comes from t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, get_args, get_origin
 
@@ -33,7 +34,7 @@ class Mismatch:
         kind: pydantic's name for what is wrong, `own` for ours.
         value: what was found there.
         context: what more is known, such as `what` and `fix` of our own.
-        keys: the keys that the mapping around it may have.
+        keys: the keys that the mapping around it may have, and what they are for.
         schema_type: of a schema, the name of its type; else "".
     """
 
@@ -41,7 +42,7 @@ class Mismatch:
     kind: str
     value: Any
     context: dict[str, Any]
-    keys: tuple[str, ...]
+    keys: Mapping[str, str]
     schema_type: str = ""
 
 
@@ -104,8 +105,8 @@ def _inner(annotation: object) -> type[MappingShape] | None:
     return None
 
 
-def _keys(shape: type[MappingShape]) -> tuple[str, ...]:
-    return tuple(each.alias or name for name, each in shape.model_fields.items())
+def _keys(shape: type[MappingShape]) -> dict[str, str]:
+    return {each.alias or name: each.description or "" for name, each in shape.model_fields.items()}
 
 
 def editor_schema() -> dict[str, Any]:

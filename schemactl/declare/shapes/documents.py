@@ -151,7 +151,7 @@ class ClientShape(MappingShape):
 class TopicShape(MappingShape):
     """A topic and its schema."""
 
-    topic: TopicText = Field(description="persistent://tenant/namespace/topic; the domain may be left away.")
+    topic: TopicText = Field(description="persistent://tenant/namespace/topic; the domain may be omitted.")
     partitions: Annotated[Any, whole("a number of partitions, 1 or more", 1)] = optional(
         "Absent: not partitioned. May only grow."
     )

@@ -136,7 +136,9 @@ class TargetShape(MappingShape):
 class GenerateShape(MappingShape):
     """What `schemactl generate` writes."""
 
-    package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)]
+    package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)] = Field(
+        description="The name to import it by."
+    )
     out: FolderPath = optional("The folder it goes to (default: generated).")
     spark: SparkRelease = optional('The Spark it is for (default: "4.1").')
     json_defaults: Flag = optional(
