@@ -33,38 +33,37 @@ def former_names(
     Raises:
         InvalidSchema: a definition does not parse.
     """
-    names = _Names(max(options.recursive_field_max_depth, 1))
+    names = _Names(max(options.recursive_field_max_depth, 1), release)
     older = [each for each in older if each.type is reader.type]
     now = pair_of(reader)
     if now is None:
         at: Path = () if is_record(reader, options, release) else ("value",)
-        return dict(names.of(reader, older, at, release))
-    then = [pair for each in older if (pair := pair_of(each))]
-    keys = [each.key for each in then if each.key.type is now.key.type]
-    values = [each.value for each in then if each.value.type is now.value.type]
-    return {
-        **dict(names.of(now.key, keys, ("key",), release)),
-        **dict(names.of(now.value, values, ("value",), release)),
-    }
+        return dict(names.of(reader, older, at))
+    then = [pair.halves for each in older if (pair := pair_of(each))]
+    found: dict[Path, tuple[str, ...]] = {}
+    for name, half in now.halves.items():
+        before = [each[name] for each in then if each[name].type is half.type]
+        found |= names.of(half, before, (name,))
+    return found
 
 
 class _Names:
     """One look; a record inside itself is followed as deep as the StructType does."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, release: Release) -> None:
         self._depth = depth
+        self._release = release
 
     def of(
-        self, reader: SchemaInfo, older: Sequence[SchemaInfo], at: Path, release: Release
+        self, reader: SchemaInfo, older: Sequence[SchemaInfo], at: Path
     ) -> Iterator[tuple[Path, tuple[str, ...]]]:
         if spec(reader).payload in ("avro", "json"):
-            schemas = [parse(each.schema, release) for each in older]
-            yield from self._in_avro(parse(reader.schema, release), schemas, at, ())
-            return
-        natives = [native for each in (reader, *older) if (native := protobuf_of(each))]
-        if protobuf_of(reader) is not None:
-            roots = [protobuf_native.load("wrapper").parse(native.schema).root for native in natives]
-            yield from self._in_message(roots[0], roots[1:], at, ())
+            now, *then = (parse(each.schema, self._release) for each in (reader, *older))
+            yield from self._in_avro(now, then, at, ())
+        elif protobuf_of(reader) is not None:
+            natives = filter(None, map(protobuf_of, (reader, *older)))
+            root, *roots = (protobuf_native.load("wrapper").parse(each.schema).root for each in natives)
+            yield from self._in_message(root, roots, at, ())
 
     def _in_avro(
         self, reader: avro.Schema, older: Sequence[avro.Schema], at: Path, inside: tuple[str, ...]

@@ -35,7 +35,8 @@ _MODULE: Final = '''\
 
 from __future__ import annotations
 
-{imports}
+{typing}from {runtime}.codec import Codec, Definition, KeyValue, Numbers, Options, Version
+from {runtime}.generated import Frames
 
 TOPIC = {topic!a}
 
@@ -115,7 +116,8 @@ def topic_module(
         topic=str(approved.topic.name),
         name=_docstring(str(approved.topic.name)),
         summary=_summary(approved, has_columns=struct is not None),
-        imports=_imports(runtime, approved, has_columns=struct is not None),
+        runtime=runtime,
+        typing="" if struct is None else "from typing import TYPE_CHECKING, Any\n\n",
         versions=_versions(approved),
         versions_are="Every approved schema of the topic: its number, its text, and the commit that brought it."
         if on_target is None
@@ -154,18 +156,6 @@ def _summary(approved: Approved, *, has_columns: bool) -> str:
 
 def _docstring(name: str) -> str:
     return name.replace("\\", "\\\\").replace('"', "'")
-
-
-def _imports(runtime: str, approved: Approved, *, has_columns: bool) -> str:
-    infos = [approved.reader[1], *(info_of(version) for version in approved.read)]
-    names = ["Codec", "Definition", "Options", "Version"]
-    names += ["KeyValue"] if any(spec(info).language == "pair" for info in infos) else []
-    names += ["Numbers"] if approved.on_target is not None else []
-    typing = "from typing import TYPE_CHECKING, Any\n\n" if has_columns else ""
-    return (
-        f"{typing}from {runtime}.codec import {', '.join(sorted(names))}\n"
-        f"from {runtime}.generated import Frames"
-    )
 
 
 def _versions(approved: Approved) -> str:

@@ -121,9 +121,8 @@ def read_documents(path: str, data: bytes) -> Documents:
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
             documents.append(_document(document, text, number))
-        elif isinstance(document.value, dict):
-            schema = _files_named(document.value.get("schema"), document.node, text, number, ("schema",))
-            unread += [schema] if schema else []
+        elif isinstance(document.value, dict) and (named := _files_named(document.value.get("schema"))):
+            unread.append(_schema(named, document.node, text, number, ("schema",)))
     return Documents(path, tuple(documents), capped(problems), tuple(unread))
 
 
@@ -255,26 +254,23 @@ def _schema(
     )
 
 
-def _files_named(
-    value: object, root: yaml.Node, text: YamlText, number: int, parts: Tokens
-) -> SchemaDeclaration | None:
-    """Return the files that a schema names, whatever else is wrong with it; of no use for anything else."""
-    if not isinstance(value, dict):
-        return None
-    kind = SchemaType.__members__.get(str(value.get("type")))
-    if kind is None or SPECS[kind].declared_as == "plain":
-        return None
-    if SPECS[kind].declared_as == "pair":
-        halves = {
-            half: _files_named(value.get(half), root, text, number, (*parts, half))
-            for half in ("key", "value")
-        }
-        named: dict[str, Any] = {half: found for half, found in halves.items() if found}
+def _files_named(schema: object) -> dict[str, Any]:
+    """Return of a schema its type and what names files, whatever else is wrong with it; {} where it names none."""
+    type_ = SchemaType.__members__.get(str(schema.get("type"))) if isinstance(schema, dict) else None
+    if type_ is None or not isinstance(schema, dict) or SPECS[type_].declared_as == "plain":
+        return {}
+    named: dict[str, Any]
+    if SPECS[type_].declared_as == "pair":
+        named = {half: found for half in ("key", "value") if (found := _files_named(schema.get(half)))}
     else:
-        paths = ("definition", "proto") if SPECS[kind].declared_as == "protobuf" else ("definition",)
-        named = {key: value[key] for key in paths if isinstance(value.get(key), str) and value[key].strip()}
-        references = value.get("references")
-        if isinstance(references, list):
-            named["references"] = tuple(each for each in references if isinstance(each, str) and each.strip())
-    source = node_place(shown(text.path), node_at(root, parts))
-    return SchemaDeclaration(kind, source, text, number, parts, source, **named)
+        keys = ("definition", "proto") if SPECS[type_].declared_as == "protobuf" else ("definition",)
+        named = {key: schema[key] for key in keys if _is_path(schema.get(key))}
+        references = schema.get("references")
+        named["references"] = (
+            [each for each in references if _is_path(each)] if isinstance(references, list) else []
+        )
+    return {"type": type_.name, **named}
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
