@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import doctest
-import gzip
 import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
+from corpora import array, enum, field, map_of, rows
+from corpora import record as record_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,14 +22,8 @@ from schemactl.formats.key_value import join
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.verdicts import Breakage, DataState, Direction, Outcome
 
-CORPUS = Path(__file__).parent / "corpus"
 S = CompatibilityStrategy
 LATEST = {S.BACKWARD: S.BACKWARD_TRANSITIVE, S.FORWARD: S.FORWARD_TRANSITIVE, S.FULL: S.FULL_TRANSITIVE}
-
-
-def rows(name: str) -> list[dict[str, Any]]:
-    with gzip.open(CORPUS / f"{name}.jsonl.gz") as file:
-        return [json.loads(line) for line in file]
 
 
 def avro(schema: object) -> SchemaInfo:
@@ -81,9 +74,7 @@ def test_importing_schemactl_loads_nothing_else() -> None:
 
 
 def test_the_broker_and_the_data_often_disagree() -> None:
-    old = avro({"type": "enum", "name": "Status", "symbols": ["PAID", "OPEN"]})
-    new = avro({"type": "enum", "name": "Status", "symbols": ["PAID"]})
-    verdict = compare([old], new, S.BACKWARD)
+    verdict = compare([avro(enum("Status", "PAID", "OPEN"))], avro(enum("Status", "PAID")), S.BACKWARD)
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 1)
     assert verdict.test.outcome is Outcome.OK
     assert found(verdict.data, "new_reads_old") == [("MISSING_ENUM_SYMBOLS", "/symbols")]
@@ -91,10 +82,8 @@ def test_the_broker_and_the_data_often_disagree() -> None:
 
 
 def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
-    with_default = avro({"type": "enum", "name": "E", "symbols": ["A"], "default": "A"})
-    without = avro({"type": "enum", "name": "E", "symbols": ["A"]})
-    older = avro({"type": "enum", "name": "E", "symbols": ["A", "B"]})
-    verdict = compare([older, with_default], without, S.BACKWARD_TRANSITIVE)
+    history = [avro(enum("E", "A", "B")), avro(enum("E", "A", default="A"))]
+    verdict = compare(history, avro(enum("E", "A")), S.BACKWARD_TRANSITIVE)
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.UNCHANGED, 1)
     assert [each.against for each in verdict.data] == [0]
 
@@ -146,13 +135,12 @@ def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
 
 
 def test_data_is_judged_under_the_newest_name_rule() -> None:
-    old = avro({"type": "record", "name": "A$B", "fields": []})
-    new = avro({"type": "record", "name": "A$B", "fields": [{"name": "x", "type": "int"}]})
+    old, new = avro(record_of("A$B")), avro(record_of("A$B", field("x", "int")))
     assert compare([old], new, S.BACKWARD).broker.outcome is Outcome.INVALID
     assert found(compare([old], new, S.BACKWARD).data, "new_reads_old") == [
         ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0")
     ]
-    hyphen = avro({"type": "record", "name": "a-b.C", "fields": []})
+    hyphen = avro(record_of("a-b.C"))
     assert compare([hyphen], hyphen, S.BACKWARD).state is DataState.UNPARSABLE
 
 
@@ -160,12 +148,9 @@ NAMES = ["Order", "Status"]
 fields = st.recursive(
     st.sampled_from(["null", "int", "long", "string", "bytes", ["null", "string"], ["string", "null"]]),
     lambda inner: (
-        st.builds(lambda items: {"type": "array", "items": items}, inner)
-        | st.builds(lambda values: {"type": "map", "values": values}, inner)
-        | st.builds(
-            lambda symbols: {"type": "enum", "name": "E", "symbols": sorted(symbols)},
-            st.sets(st.sampled_from("ABC"), min_size=1),
-        )
+        st.builds(array, inner)
+        | st.builds(map_of, inner)
+        | st.sets(st.sampled_from("ABC"), min_size=1).map(lambda symbols: enum("E", *sorted(symbols)))
     ),
     max_leaves=3,
 )
@@ -173,12 +158,11 @@ fields = st.recursive(
 
 def record(name: str, types: dict[str, object], defaults: bool) -> SchemaInfo:  # noqa: FBT001  Hypothesis calls it
     listed: list[dict[str, object]] = []
-    for field, type_ in types.items():
+    for label, type_ in types.items():
         # A named type may be defined once only.
         safe = "string" if "enum" in str(type_) and "enum" in str(listed) else type_
-        default = {"default": 1} if defaults and safe in ("int", "long") else {}
-        listed.append({"name": field, "type": safe, **default})
-    return avro({"type": "record", "name": name, "fields": listed})
+        listed.append(field(label, safe, **({"default": 1} if defaults and safe in ("int", "long") else {})))
+    return avro(record_of(name, *listed))
 
 
 schemas = st.builds(
