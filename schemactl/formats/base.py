@@ -69,7 +69,8 @@ class TypeSpec:
     """Everything that is asked about one of Pulsar's schema types. The defaults are those of a type nothing is known of.
 
     A layer above this one that does something of its own for a type (the broker's checks, the shapes of declarations,
-    Spark's types) finds the name of it here, and has one table by these names.
+    Spark's types) finds the name of it here, and has one table by these names. Where a definition does not parse, methods raise
+    InvalidSchema, or yield it (`problems`).
 
     Attributes:
         language: what a definition is written in; "" where there is none.
@@ -113,11 +114,7 @@ class TypeSpec:
             )
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Return a key that is equal for two definitions exactly when they are one version; the type is part of it.
-
-        Raises:
-            InvalidSchema: the definition does not parse.
-        """
+        """Return a key that is equal for two definitions exactly when they are one version; the type is part of it."""
         return info.type, info.schema
 
     def declared(self, info: SchemaInfo) -> SchemaInfo:
@@ -132,9 +129,6 @@ class TypeSpec:
         """Yield every reason `reader` may fail on a message written with `writer`, in document order.
 
         Both have this type. Nothing yielded means that every such message decodes.
-
-        Raises:
-            InvalidSchema: a definition does not parse.
         """
         del reader, writer
         return iter(())
@@ -145,11 +139,7 @@ class TypeSpec:
     def buf_violations(
         self, category: ProtoCategory, *, new: SchemaInfo, old: SchemaInfo
     ) -> Iterator[Incompatibility]:
-        """Yield what buf's `category` finds between `old` and `new`; nothing where either is not made of descriptors.
-
-        Raises:
-            InvalidSchema: a definition does not parse.
-        """
+        """Yield what buf's `category` finds between `old` and `new`; nothing where either is not made of descriptors."""
         del category, new, old
         return iter(())
 
@@ -168,20 +158,12 @@ class TypeSpec:
         return None
 
     def pair(self, info: SchemaInfo) -> Pair | None:
-        """Return the halves of a KEY_VALUE schema; None for every other type.
-
-        Raises:
-            InvalidSchema: the definition does not parse.
-        """
+        """Return the halves of a KEY_VALUE schema; None for every other type."""
         del info
         return None
 
     def text(self, info: SchemaInfo) -> str | None:
-        """Return the definition as the admin API shows it; "" without one, None for bytes that are no text.
-
-        Raises:
-            InvalidSchema: a KEY_VALUE definition does not parse.
-        """
+        """Return the definition as the admin API shows it; "" without one, None for bytes that are no text."""
         try:
             return info.schema.decode()
         except UnicodeDecodeError:
@@ -197,11 +179,7 @@ class TypeSpec:
         return SchemaInfo(type_, text.encode(errors="replace"), properties)
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
-        """Yield each part's name and what it is, in document order.
-
-        Raises:
-            InvalidSchema: the definition does not parse.
-        """
+        """Yield each part's name and what it is, in document order."""
         yield "", info.type.name
 
     def lines(self, info: SchemaInfo) -> list[str]:
@@ -219,7 +197,6 @@ class TypeSpec:
         """Yield small messages, the most telling first; none where nothing is known of the bytes.
 
         Raises:
-            InvalidSchema: the definition does not parse.
             SchemactlError: it needs protobuf, which is not installed.
         """
         del info
@@ -231,7 +208,6 @@ class TypeSpec:
         Raises:
             ReaderFailure: the reader throws.
             UnknownWire: nobody can say what it does.
-            InvalidSchema: the definition does not parse.
             SchemactlError: it needs protobuf, which is not installed.
         """
         del wire, info

@@ -15,7 +15,7 @@ from typing import Any, Final
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.defaults import check_default
 from schemactl.formats.avro.equality import children
-from schemactl.formats.avro.grammar import Branches, Likeness, leaf_mark
+from schemactl.formats.avro.grammar import Likeness, Resolution, leaf_mark
 from schemactl.formats.avro.grammar_symbols import Mark
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.schema import (
@@ -107,7 +107,7 @@ class DatumReader:
         self._reader = reader
         self._release = release
         self._likeness = Likeness()
-        self._branches = Branches(reader=reader, release=release)
+        self._branches = Resolution(release, reader)
         self._defaults: dict[Field, JavaException | None] = {}
         self._writer: Schema | JavaException
         try:

@@ -91,7 +91,7 @@ def can_read(*, reader: Schema, writer: Schema, release: Release) -> GrammarAnsw
     ValidateMutualRead.canRead, Resolver, ResolvingGrammarGenerator, Symbol; Avro 1.11.4 in Pulsar 4.0, 1.12 in 4.2 and 5.0.
     """
     try:
-        found = _Resolution(release, reader).marks(writer=writer, reader=reader)
+        found = Resolution(release, reader).marks(writer=writer, reader=reader)
     except JavaException as thrown:
         return GrammarAnswer("error", thrown.exception, thrown.message)
     return INCOMPATIBLE if Mark.ERROR in found else OK
@@ -106,32 +106,12 @@ def decodes_all(
     the steps do not suffice. Avro 1.12.2 (Pulsar 5.0) may refuse such messages all the same: it counts what the items of an
     array must need by the reader's schema.
     """
-    resolution = _Resolution(release, reader, steps)
+    resolution = Resolution(release, reader, steps)
     try:
         found = resolution.marks(writer=writer, reader=reader)
     except JavaException:
         return False, max(resolution.steps, 0)
     return not found, resolution.steps
-
-
-class Branches:
-    """The branches that Java settles on for the values of one pair of definitions."""
-
-    def __init__(self, *, reader: Schema, release: Release) -> None:
-        self._resolution = _Resolution(release, reader)
-        self._chosen: dict[tuple[Schema, Union], Schema | None] = {}
-
-    def choose(self, *, writer: Schema, reader: Union) -> Schema | None:
-        """Return the branch of `reader` for a value of `writer`, whatever it may hold; None: Java throws."""
-        pair = writer, reader
-        if pair not in self._chosen:
-            self._chosen[pair] = run(self._resolution.branch(writer, reader))
-        return self._chosen[pair]
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the last choice took more work than there is room for: what Java settles on is not known."""
-        return self._resolution.steps < 0
 
 
 def unable_to_read(*, reader: Schema, writer: Schema) -> str:
@@ -140,7 +120,7 @@ def unable_to_read(*, reader: Schema, writer: Schema) -> str:
     return f"Unable to read schema: \n{written}\nusing schema:\n{used}"
 
 
-class _Resolution:
+class Resolution:
     """One run of Resolver.resolve and ResolvingGrammarGenerator.generate, with the memos that Java keeps for it."""
 
     def __init__(self, release: Release, reader: Schema, steps: int = MAX_STEPS) -> None:
@@ -152,6 +132,19 @@ class _Resolution:
         self._plain: list[tuple[Record, Sequence]] = []  # records that only one side has, or both alike
         self._endless: dict[Record, bool] = {}  # whether a record leads to one that leads back to itself
         self._likeness = Likeness()
+        self._chosen: dict[tuple[Schema, Union], Schema | None] = {}
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether there was more work to do than there is room for: what Java settles on is not known."""
+        return self.steps < 0
+
+    def choose(self, *, writer: Schema, reader: Union) -> Schema | None:
+        """Return the branch of `reader` for a value of `writer`, whatever it may hold; None: Java throws."""
+        pair = writer, reader
+        if pair not in self._chosen:
+            self._chosen[pair] = run(self.branch(writer, reader))
+        return self._chosen[pair]
 
     def marks(self, *, writer: Schema, reader: Schema) -> frozenset[Mark]:
         """Return the marks that the grammar holds.

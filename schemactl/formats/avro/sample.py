@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from schemactl.formats.avro.datum import Datum, In
@@ -77,28 +77,21 @@ class Sample:
         self, schema: Schema, inside: frozenset[int] = frozenset(), depth: int = 0
     ) -> Iterator[Datum]:
         """Values that differ from the smallest in one choice: a symbol, a branch, an item; each record is entered once."""
-        match schema:
-            case Enum():
-                # The smallest has the first.
-                yield from sorted(schema.symbols[1:], key=lambda symbol: symbol not in self._uncommon)
-            case Union():
-                for index, branch in enumerate(schema.branches):
-                    if id(branch) not in inside:
-                        yield from (In(index, value) for value in self._each(branch, inside, depth + 1))
-                    elif self.is_small(branch, depth + 1):
-                        yield In(index, self.smallest(branch))
-            case Array():
-                yield from ([item] for item in self._each(schema.items, inside, depth + 1))
-            case Map():
-                yield from ({"k": value} for value in self._each(schema.values, inside, depth + 1))
-            case Record() if id(schema) not in inside and self.is_small(schema, depth):
-                within = inside | {id(schema)}
-                least = self.smallest(schema)
-                for field in schema.fields:
-                    yield from (
-                        least | {field.name: value}
-                        for value in self.variants(field.schema, within, depth + 1)
-                    )
+        if isinstance(schema, Enum):
+            # The smallest has the first.
+            yield from sorted(schema.symbols[1:], key=lambda symbol: symbol not in self._uncommon)
+        if isinstance(schema, Record):
+            if id(schema) in inside or not self.is_small(schema, depth):
+                return
+            inside |= {id(schema)}
+        for _, part, around in self._places(schema):
+            if isinstance(schema, Union) and id(part) in inside:
+                if self.is_small(part, depth + 1):
+                    yield around(self.smallest(part))
+            elif isinstance(schema, Record):
+                yield from map(around, self.variants(part, inside, depth + 1))
+            else:
+                yield from map(around, self._each(part, inside, depth + 1))
 
     def along(self, schema: Schema, trace: Sequence[str | int], depth: int = 0) -> Iterator[Datum]:
         """Values that come by `trace` (see `Tokens`), and differ from the smallest at its end, too."""
@@ -107,26 +100,27 @@ class Sample:
             return
         if depth > MAX_DEPTH:
             return
-        first, rest = trace[0], trace[1:]
+        # Where the reader has no union, each branch is tried.
+        is_only_here = isinstance(schema, Union) and not isinstance(trace[0], int)
+        for token, part, around in self._places(schema):
+            if is_only_here or token == trace[0]:
+                rest = trace if is_only_here else trace[1:]
+                yield from map(around, self.along(part, rest, depth + 1))
+
+    def _places(self, schema: Schema) -> Iterator[tuple[str | int, Schema, Callable[[Datum], Datum]]]:
+        """Yield the token to each part of a value of `schema`, the part's schema, and what makes the value of the part."""
         match schema:
-            case Union() if isinstance(first, int):
-                if first < len(schema.branches):
-                    yield from (
-                        In(first, value) for value in self.along(schema.branches[first], rest, depth + 1)
-                    )
-            case Union():  # the reader has no union there
+            case Union():
                 for index, branch in enumerate(schema.branches):
-                    yield from (In(index, value) for value in self.along(branch, trace, depth + 1))
-            case Array() if first == "items":
-                yield from ([item] for item in self.along(schema.items, rest, depth + 1))
-            case Map() if first == "values":
-                yield from ({"k": value} for value in self.along(schema.values, rest, depth + 1))
-            case Record() if first in schema.fields_by_name and self.is_small(schema):
-                field = schema.fields_by_name[str(first)]
+                    yield index, branch, partial(In, index)
+            case Array():
+                yield "items", schema.items, lambda item: [item]
+            case Map():
+                yield "values", schema.values, lambda item: {"k": item}
+            case Record() if self.is_small(schema):
                 least = self.smallest(schema)
-                yield from (
-                    least | {field.name: value} for value in self.along(field.schema, rest, depth + 1)
-                )
+                for field in schema.fields:
+                    yield field.name, field.schema, partial(_with, least, field.name)
 
     def _each(self, schema: Schema, inside: frozenset[int], depth: int) -> Iterator[Datum]:
         """Yield the smallest value, then its variants."""
@@ -135,6 +129,10 @@ class Sample:
         if self.is_small(schema):
             yield self.smallest(schema)
         yield from self.variants(schema, inside, depth)
+
+
+def _with(least: Mapping[str, Datum], name: str, value: Datum) -> Datum:
+    return {**least, name: value}
 
 
 def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Container, Iterator
 from decimal import Decimal
 from typing import Final
@@ -186,24 +185,13 @@ def _scalar(value: JsonValue) -> str:
             return str(value)
 
 
-_ESCAPED: Final = re.compile(r'[\x00-\x1f"\\]')
-_SHORT_ESCAPES: Final = {
-    "\b": r"\b",
-    "\t": r"\t",
-    "\n": r"\n",
-    "\f": r"\f",
-    "\r": r"\r",
-    '"': r"\"",
-    "\\": r"\\",
+_ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(32)} | {
+    ord(character): f"\\{short}" for character, short in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)
 }
 
 
 def _quoted(text: str) -> str:
-    return f'"{_ESCAPED.sub(_escape, text)}"'
-
-
-def _escape(found: re.Match[str]) -> str:
-    return _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 # Parsing canonical form (see the Avro specification). It keeps only what the bytes of data depend on: equal forms do not mean
