@@ -38,14 +38,11 @@ class ColumnsSpec(TypeSpec):
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         del new, old
         name = breakage.incompatibility.message
-        place = breakage.incompatibility.pointer if breakage.direction == "new_reads_old" else "/columns"
-        return Explanation(name, f"The column {name} is not in every message.", "Keep the columns.", place)
+        return Explanation(name, f"The column {name} is not in every message.", "Keep it.", "/columns")
 
-    def counterexample(
-        self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
-    ) -> Counterexample | None:
-        writer = old if breakage.direction == "new_reads_old" else new
-        [wire] = self.messages(writer)
+    def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample:
+        _, writer = breakage.sides(new=new, old=old)
+        (wire,) = self.messages(writer)
         line = self.read(wire, writer)
         return Counterexample(line, wire.payload or b"", f"no column {breakage.incompatibility.message}")
 

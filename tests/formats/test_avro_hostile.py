@@ -54,11 +54,8 @@ def test_messages_stay_small_in_a_chain_of_records() -> None:
 
 def test_compare_answers_a_line_of_hostile_definitions() -> None:
     new, old = PAIRS["recursive unions"]()
-    request = {
-        "strategy": "FULL",
-        "existing": [{"type": "AVRO", "schema": old}],
-        "new": {"type": "AVRO", "schema": new},
-    }
+    existing, proposed = [{"type": "AVRO", "schema": old}], {"type": "AVRO", "schema": new}
+    request = {"strategy": "FULL", "existing": existing, "new": proposed}
     answer = _verdicts(request, release=Release.R4_0)
     assert (answer["broker"], answer["data"]) == ("incompatible", "breaking")
 
