@@ -36,7 +36,7 @@ import avro.schema
 from schemactl import formats
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
+from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema
 from schemactl.model import Release, SchemaInfo, SchemaType
 
@@ -168,7 +168,7 @@ def judged(judge: Callable[[Any, Any], T], pairs: Iterable[Pair[Any]]) -> list[T
 
 def verdicts_of(versions: Sequence[Schema]) -> list[bool]:
     """Ours on every version of a history with every earlier one, both ways."""
-    history = History()
+    history = KnownVerdicts()
     return [history.can_read(reader=reader, writer=writer) for reader, writer in both_ways(versions)]
 
 

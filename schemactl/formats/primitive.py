@@ -13,6 +13,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from typing import Final, Literal, cast
 
@@ -309,15 +310,11 @@ def _nano_of_day(nano: int) -> int:
 
 def _date(epoch_day: int) -> str:
     """Return the date as java.time.LocalDate shows it, of any year: Python's own end with 9999."""
-    era, day_of_era = divmod(epoch_day + 719_468, 146_097)  # from 0000-03-01, in eras of 400 years
-    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted = (5 * day_of_year + 2) // 153  # months from March
-    day = day_of_year - (153 * shifted + 2) // 5 + 1
-    month = shifted + 3 if shifted < 10 else shifted - 9
-    year = era * 400 + year_of_era + (month <= 2)
+    era, day = divmod(epoch_day, 146_097)  # the calendar repeats after 400 years
+    in_era = date.fromordinal(date(1970, 1, 1).toordinal() + day)
+    year = in_era.year + era * 400
     sign = "-" if year < 0 else "+" if year > 9_999 else ""
-    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+    return f"{sign}{abs(year):04d}-{in_era:%m-%d}"
 
 
 def _clock(nanos: int) -> str:

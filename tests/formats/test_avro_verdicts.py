@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import evolutions, schemas
 
-from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
+from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def assert_alike(*definitions: Json) -> None:
     """Every definition as reader and as writer of every other one and of itself, in both orders."""
     parsed = [schema(definition) for definition in definitions]
     for order in (parsed, parsed[::-1]):
-        history = History()
+        history = KnownVerdicts()
         for reader, writer in product(order, order):
             found = history.can_read(reader=reader, writer=writer)
             assert found is in_full(reader=reader, writer=writer), (reader, writer)
@@ -109,7 +109,7 @@ def test_a_chain_of_types_as_long_as_the_text_has_a_verdict() -> None:
     definition = record("Chain", *(field(f"f{number}", each) for number, each in enumerate(chain)))
     other = json.loads(json.dumps(definition))
     other["fields"][-1]["type"]["fields"].append(field("new", "int"))
-    history = History()
+    history = KnownVerdicts()
     old, new = schema(definition), schema(other)
     assert history.can_read(reader=old, writer=new)
     assert not history.can_read(reader=new, writer=old)
@@ -122,6 +122,6 @@ def test_every_order_of_asking_has_the_same_answers() -> None:
     parsed = [schema(record("Around", field("part", ["null", part]))) for part in (narrow, wide)]
     asked = list(product(parsed, parsed))
     for order in permutations(asked):
-        history = History()
+        history = KnownVerdicts()
         for reader, writer in order:
             assert history.can_read(reader=reader, writer=writer) is in_full(reader=reader, writer=writer)

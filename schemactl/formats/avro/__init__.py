@@ -25,7 +25,7 @@ from typing import Final, Literal
 from schemactl.errors import InvalidSchema
 from schemactl.formats.avro.equality import identity_key
 from schemactl.formats.avro.parse import parse, problems
-from schemactl.formats.avro.resolution import AmbiguousAlias, History, incompatibilities
+from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, TypeSpec, UnknownWire, Wire
@@ -76,7 +76,7 @@ _NO_MESSAGE: Final = (
 )
 
 
-_history: Final = History()
+_known_verdicts: Final = KnownVerdicts()
 
 
 def _dumps(value: object) -> str:
@@ -136,7 +136,7 @@ class AvroSpec(TypeSpec):
         Versions of a topic have most of their parts in common: equal parts are compared once, for a yes or no.
         """
         used, written = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
-        if _history.can_read(reader=used, writer=written):
+        if _known_verdicts.can_read(reader=used, writer=written):
             return
         try:
             yield from incompatibilities(reader=used, writer=written)
@@ -188,10 +188,12 @@ class AvroSpec(TypeSpec):
         """Return the field's path, the reason, the fix."""
         from schemactl.formats.avro import explanation
 
-        told = explanation.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
+        explained = explanation.explain(
+            breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema)
+        )
         if self.payload == "protobuf":
-            return replace(told, reason=f"{told.reason} {_NO_MESSAGE}")
-        return told
+            return replace(explained, reason=f"{explained.reason} {_NO_MESSAGE}")
+        return explained
 
     def counterexample(
         self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo

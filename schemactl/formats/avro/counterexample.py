@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 
-from schemactl.formats.avro.datum import Datum, DatumReader, Failure, In, Reading, Unclear, encode, to_json
+from schemactl.formats.avro.datum import (
+    Datum,
+    DatumReader,
+    Failure,
+    In,
+    MessageReading,
+    Unclear,
+    encode,
+    to_json,
+)
 from schemactl.formats.avro.defaults import read_default
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, Sample, candidates
@@ -56,7 +65,7 @@ def _tried(
 
 def _readings(
     messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
-) -> Iterator[tuple[Datum, bytes, Reading]]:
+) -> Iterator[tuple[Datum, bytes, MessageReading]]:
     """Yield the first `messages` in binary, and what comes of them."""
     pair = DatumReader(writer=writer, reader=reader, release=release)
     room = MAX_TRIED_BYTES
@@ -109,8 +118,8 @@ def counterexample(
         return Counterexample(
             shown, shown.encode(), f"what the reader's schema does not allow: {failure.message}"
         )
-    said = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
-    return Counterexample(shown, best.data, said)
+    result = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
+    return Counterexample(shown, best.data, result)
 
 
 def _is_at(message: UnreadableMessage, found: Incompatibility, wanted: Sequence[Token]) -> bool:

@@ -72,7 +72,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MessageReading:
     """What comes of one message.
 
     Attributes:
@@ -115,7 +115,7 @@ class DatumReader:
         except JavaException as thrown:
             self._writer = thrown
 
-    def read(self, datum: Datum) -> Reading:
+    def read(self, datum: Datum) -> MessageReading:
         """Return what comes of a message of the writer.
 
         What Java throws while it lays out how to read stands alone, at no place.
@@ -123,7 +123,7 @@ class DatumReader:
         Raises:
             Unclear: to see what Java does takes too much work.
         """
-        reading = Reading([], [])
+        reading = MessageReading([], [])
         try:
             if isinstance(self._writer, JavaException):
                 raise self._writer
@@ -131,10 +131,12 @@ class DatumReader:
         except JavaException as thrown:
             if self._branches.is_exhausted:
                 raise Unclear from None
-            return Reading([Failure(thrown.exception, thrown.message, ())], [])
-        return Reading(reading.failures, []) if reading.failures else reading
+            return MessageReading([Failure(thrown.exception, thrown.message, ())], [])
+        return MessageReading(reading.failures, []) if reading.failures else reading
 
-    def _read(self, datum: Datum, writer: Schema, reader: Schema, reading: Reading, tokens: Tokens) -> None:
+    def _read(
+        self, datum: Datum, writer: Schema, reader: Schema, reading: MessageReading, tokens: Tokens
+    ) -> None:
         """Read one value, in the order and by the choices of Resolver and ResolvingDecoder."""
         if isinstance(writer, Union):
             match = reader
@@ -161,7 +163,7 @@ class DatumReader:
             reading.fail(f"No match for {datum}", tokens)
 
     def _read_record(
-        self, datum: Datum, writer: Record, reader: Record, reading: Reading, tokens: Tokens
+        self, datum: Datum, writer: Record, reader: Record, reading: MessageReading, tokens: Tokens
     ) -> None:
         for field in reader.fields:
             if field.name in writer.fields_by_name:

@@ -262,7 +262,7 @@ _MAX_LEVELS = 10
 """Of unions inside one another, to the bottom of which a reason is followed."""
 
 _SHOWN = 10
-"""Of many names, so many are told."""
+"""Of many names, so many are listed."""
 
 
 def _listed(names: Sequence[str]) -> str:

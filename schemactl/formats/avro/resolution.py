@@ -96,7 +96,7 @@ def incompatibilities(*, reader: Schema, writer: Schema, at: Location = ()) -> t
     Raises:
         AmbiguousAlias: Java gives no list, it throws.
     """
-    return described(_Comparison().run(reader, writer, at))
+    return described(_PairComparison().run(reader, writer, at))
 
 
 def writer_field(field: Field, writer: Record, location: Location) -> Field | None:
@@ -115,18 +115,18 @@ Pair = tuple[Any, ...]
 """A reader and a writer; for a primitive also what holds it, as one node stands for many places."""
 
 
-class _Comparison:
+class _PairComparison:
     """One run of Java's ReaderWriterCompatibilityChecker.
 
     What was found for a pair is remembered by the identity of reader and writer, and comes back with the location of
     the first visit, as in Java. A pair whose comparison is under way counts as compatible.
     """
 
-    __slots__ = ("_branches", "_history", "_known", "_listed", "_unions")
+    __slots__ = ("_branches", "_known", "_listed", "_unions", "_verdicts")
 
-    def __init__(self, history: History | None = None) -> None:
-        """Start a run. What `history` has seen of equal parts is not compared again, so locations may be another pair's."""
-        self._history = history
+    def __init__(self, known: KnownVerdicts | None = None) -> None:
+        """Start a run. What `known` has seen of equal parts is not compared again, so locations may be another pair's."""
+        self._verdicts = known
         self._known: dict[Pair, Reasons] = {}
         self._listed = self._branches = 0
         self._unions: dict[Union, dict[str, list[int]]] = {}
@@ -165,9 +165,9 @@ class _Comparison:
                 return found
             self._known[pair] = COMPATIBLE
             if kind is Record:
-                if self._history is None:
+                if self._verdicts is None:
                     return self._records(reader, writer, location)
-                return self._history.compare(reader, writer, self._records(reader, writer, location))
+                return self._verdicts.compare(reader, writer, self._records(reader, writer, location))
             if kind is Array:
                 return self._items(pair, reader.items, writer.items, (location, "items"))
             if kind is Map:
@@ -286,7 +286,7 @@ class _Comparison:
         return sorted({*like.get(f"{writer.type} {writer.name}", ()), *like.get(writer.full_name, ())})
 
 
-class History:
+class KnownVerdicts:
     """Yes or no for many pairs of definitions that have most of their parts in common: the versions of topics.
 
     Equal records are compared once, wherever they stand, unless one leads to a record inside itself: what is found for
@@ -310,7 +310,7 @@ class History:
             if type(number) is GeneratorType:
                 run(number)
         try:
-            return not _Comparison(self).run(reader, writer, ())
+            return not _PairComparison(self).run(reader, writer, ())
         except AmbiguousAlias:
             return False
 

@@ -42,7 +42,7 @@ def schema_text(
     Raises:
         JavaException: SchemaParseException, where such a name was met.
     """
-    printer = _Printer(unfinished, one_definition=one_definition)
+    printer = _SchemaPrinter(unfinished, one_definition=one_definition)
     return json_text(run(printer.tree(schema, None)), pretty=pretty)
 
 
@@ -73,7 +73,7 @@ def java_double(value: float) -> str:
     return f"{'-' * sign}{first}.{''.join(others) or 0}E{int(exponent) + len(others)}"
 
 
-class _Printer:
+class _SchemaPrinter:
     """Schemas as JSON values; `namespace` is the one in force where they stand."""
 
     def __init__(self, unfinished: Container[int], *, one_definition: bool) -> None:

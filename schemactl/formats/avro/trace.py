@@ -70,7 +70,7 @@ def walk(schema: Schema, trace: Tokens) -> Walk:
         pointer += f"/{token}"
         child = _child(parts[-1], token)
         if child is not None:
-            path += _said(parts[-1], child)
+            path += _step_text(parts[-1], child)
             parts.append(child)
     return Walk(tuple(parts), path.removeprefix("."), pointer)
 
@@ -164,8 +164,8 @@ def _child(part: Part, token: Token) -> Part | None:
     return None
 
 
-def _said(part: Part, child: Part) -> str:
-    """Return the step from `part` to `child` in people's words."""
+def _step_text(part: Part, child: Part) -> str:
+    """Return the step from `part` to `child` as people write it."""
     match part, child:
         case _, Field():
             return f".{child.name}"
