@@ -24,7 +24,7 @@ from schemactl.formats.avro.sample import candidates
 from schemactl.formats.base import Encoding, ReaderFailure, UnknownWire, Wire, spec
 from schemactl.formats.key_value import join, split
 from schemactl.formats.misreading import misreading
-from schemactl.model import CompatibilityStrategy, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.model import CompatibilityStrategy, SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 ORDER = b"""{"type": "record", "name": "Order", "fields": [
