@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import random
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from command import schemactl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
@@ -16,7 +18,6 @@ from random_avro import Maker
 from scratch import Scratch
 
 from schemactl.changes import content_identity
-from schemactl.cli import main
 from schemactl.formats.key_value import join
 from schemactl.model import (
     CompatibilityStrategy,
@@ -27,7 +28,6 @@ from schemactl.model import (
     TopicName,
     live,
 )
-from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow
@@ -89,48 +89,27 @@ class Cluster:
 @settings(EXAMPLES, max_examples=EXAMPLES.max_examples // 5)
 @given(st.integers(0, 2**32))
 def test_an_imported_registry_has_nothing_to_apply_and_every_content_once(seed: int) -> None:
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        for role in ("AUTHOR", "COMMITTER"):
-            patched.setenv(f"GIT_{role}_NAME", "Ada")
-            patched.setenv(f"GIT_{role}_EMAIL", "ada@shop.example")
+    with TemporaryDirectory() as folder:
         scratch = Scratch(Path(folder, "shop"))
         scratch.commit({"schemactl.yaml": PROJECT, ".gitignore": ".schemactl/\n"})
+        scratch.configure_author()
         scratch.flush()
         with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/registry.db"))) as registry:
             Cluster(registry, seed).fill()
             held = registry.read(registry.everything())
-        here = ["-C", str(scratch.path), "--quiet"]
-        assert main([*here, "import", "--commit-each-version"]) == 0
+        run = partial(schemactl, scratch.path)
+        run("import", "--commit-each-version")
         # A deletion before the import, or one content twice, took a number; once that is recorded, nothing is left.
-        assert main([*here, "plan", "--detailed-exitcode"]) in (0, 100)
-        assert main([*here, "drift", "--accept", "--reason", "imported"]) == 0
-        if (scratch.path / "numbers").exists():
-            scratch.git("add", "numbers")
-            scratch.git("commit", "-q", "-m", "Record numbers")
-        assert main([*here, "plan", "--detailed-exitcode"]) == 0
-        assert main([*here, "log", "--all", "--target", "local"]) == 0
-        numbers = _numbers(scratch)
+        run("plan", "--detailed-exitcode", code=(0, 100))
+        run("drift", "--accept", "--reason", "imported")
+        scratch.git("add", "-A")
+        scratch.git("commit", "-q", "--allow-empty", "-m", "Record numbers")
+        run("plan", "--detailed-exitcode")
+        logged = json.loads(run("log", "--all", "--target", "local", "--format", "json").out)["topics"]
+        numbers = {
+            topic["topic"]: [each["git"] for each in topic["versions"] if each["state"] == "readable"]
+            for topic in logged
+        }
         for name, topic in held.topics.items():
             known = [content_identity(version.info) for version in live(topic.versions) if version.info]
             assert numbers.get(str(name), []) == [known.index(key) for key in known]
-
-
-def _numbers(scratch: Scratch) -> dict[str, list[int | None]]:
-    """By topic, Git's number of each version that can be read in the registry."""
-    from schemactl import history
-    from schemactl.declare import load_project
-    from schemactl.target_numbers.pairs import pair_up
-
-    project, _ = load_project(str(scratch.path))
-    with history.Repository.open(scratch.path) as repository:
-        approved = history.read(repository, project).catalog.topics
-    with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/registry.db"))) as registry:
-        held = registry.read(Scope(frozenset(), frozenset(approved))).topics
-    return {
-        str(name): [
-            pair.git.number if pair.git else None
-            for pair in pair_up(git=topic.versions, registry=held[name].versions)
-            if pair.readable
-        ]
-        for name, topic in approved.items()
-    }

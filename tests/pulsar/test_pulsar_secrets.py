@@ -138,3 +138,9 @@ def test_a_text_is_cleared_of_secrets_without_a_request(tmp_path: Path) -> None:
         # The one before may still be quoted.
         assert credentials.redact("token-1, token-2") == "***, ***"
         assert len(issuer.asked) == 2 * asked
+
+
+def test_a_secret_that_begins_with_another_is_hidden_whole() -> None:
+    bearer = Bearer(lambda: ("abcdef", 60.0), {"abc"})
+    bearer.token()
+    assert Credentials(bearer).redact("abcdef abc") == "*** ***"
