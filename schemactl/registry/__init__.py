@@ -102,28 +102,9 @@ def open_embedded(
 def _embedded(
     url: str, parsed: RegistryUrl, *, release: Release, defaults: BrokerDefaults, folder: Path
 ) -> EmbeddedRegistry:
-    storage: SchemaStorage | None = None
-    if parsed.kind == "memory":
-        return EmbeddedRegistry(MEMORY, url=url, release=release, defaults=defaults)
-    if parsed.kind == "storage":
-        _require_allowed(parsed.storage)
-        if not parsed.path:
-            raise UsageError(
-                f"{url}: a storage keeps schemas only; the URL does not say where namespaces, topics and policies are kept",
-                fix=f"name a SQLite file for them: {parsed.storage}?metadata=.schemactl/metadata.db",
-            )
-        storage = _own_storage(parsed.storage, folder, parsed.options)
-    path = _path(parsed.path, folder)
+    storage = _own_storage(url, parsed, folder) if parsed.kind == "storage" else None
+    path = MEMORY if parsed.kind == "memory" else _path(parsed.path, folder)
     return EmbeddedRegistry(path, storage=storage, url=url, release=release, defaults=defaults)
-
-
-def _require_allowed(storage: str) -> None:
-    allowed = [each.strip() for each in os.environ.get(ALLOWED, "").split(",")]
-    if storage not in allowed:
-        raise RegistryError(
-            f"the schema storage {storage} is code that is not part of schemactl, and it is not allowed to run",
-            fix=f"if you trust it, set {ALLOWED}={storage} where schemactl runs",
-        )
 
 
 def _path(text: str, folder: Path) -> str:
@@ -136,7 +117,18 @@ def _path(text: str, folder: Path) -> str:
     return str(folder / text)
 
 
-def _own_storage(storage: str, folder: Path, options: dict[str, str]) -> SchemaStorage:
+def _own_storage(url: str, parsed: RegistryUrl, folder: Path) -> SchemaStorage:
+    storage = parsed.storage
+    if storage not in [each.strip() for each in os.environ.get(ALLOWED, "").split(",")]:
+        raise RegistryError(
+            f"the schema storage {storage} is code that is not part of schemactl, and it is not allowed to run",
+            fix=f"if you trust it, set {ALLOWED}={storage} where schemactl runs",
+        )
+    if not parsed.path:
+        raise UsageError(
+            f"{url}: a storage keeps schemas only; the URL does not say where namespaces, topics and policies are kept",
+            fix=f"name a SQLite file for them: {storage}?metadata=.schemactl/metadata.db",
+        )
     module, _, name = storage.partition(":")
     try:
         make = cast("Callable[..., SchemaStorage]", getattr(import_module(module), name))
@@ -146,6 +138,6 @@ def _own_storage(storage: str, folder: Path, options: dict[str, str]) -> SchemaS
             fix="install its package where schemactl is installed, or put its folder on PYTHONPATH",
         ) from error
     try:
-        return make(folder, **options)
+        return make(folder, **parsed.options)
     except TypeError as error:
         raise UsageError(f"the schema storage {storage} does not take these options: {error}") from error
