@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import yaml
 from yaml.reader import ReaderError
@@ -12,79 +12,52 @@ from yaml.reader import ReaderError
 from schemactl.errors import Problem, Source
 from schemactl.source import place
 
-
-class _Message(NamedTuple):
-    """The message for an error that libyaml or PyYAML describes with `words`.
-
-    `what` may hold {start}, the line where the thing in question starts, and {found}, the character found. `at_start`: the
-    place to look at is where the thing starts, not where the parser stopped.
-    """
-
-    words: str
-    what: str
-    fix: str
-    at_start: bool = False
-
-
 _NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
 NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
 
-_MESSAGES: Final = (
-    _Message("invalid Unicode", "this is no character", "write the character itself"),
-    _Message(
-        "unknown escape", "this is no YAML escape", "write `\\\\` for a backslash, or use single quotes"
-    ),
-    _Message(
-        "a quoted scalar",
-        "this quote is never closed",
-        "close it, or double it where it belongs to the text",
-        at_start=True,
-    ),
-    _Message(
-        "mapping values are not allowed",
-        "a `:` cannot stand here",
-        "put a value that holds `: ` in quotes",
-    ),
-    _Message(
-        "could not find expected ':'",
+_MESSAGES: Final = {
+    "invalid Unicode": ("this is no character", "write the character itself"),
+    "unknown escape": ("this is no YAML escape", "write `\\\\` for a backslash, or use single quotes"),
+    "a quoted scalar": ("this quote is never closed", "close it, or double it where it belongs to the text"),
+    "mapping values are not allowed": ("a `:` cannot stand here", "put a value that holds `: ` in quotes"),
+    "could not find expected ':'": (
         "this line is no `key: value`",
         "write `key: value`, or indent it if it continues the text above",
-        at_start=True,
     ),
-    _Message("',' or ']'", "expected `,` or `]` of the list that starts at {start}", "close the list"),
-    _Message("',' or '}'", "expected `,` or `}` of the mapping that starts at {start}", "close the mapping"),
-    _Message(
-        "while parsing a block mapping",
+    "',' or ']'": ("expected `,` or `]` of the list that starts at {start}", "close the list"),
+    "',' or '}'": ("expected `,` or `}` of the mapping that starts at {start}", "close the mapping"),
+    "while parsing a block mapping": (
         "this line fits neither the mapping that starts at {start} nor a level below it",
         "indent it like the keys it belongs to",
     ),
-    _Message(
-        "while parsing a block collection",
+    "while parsing a block collection": (
         "this line fits neither the list that starts at {start} nor a level below it",
         "indent it like the items it belongs to",
     ),
-    _Message(
-        "undefined alias",
+    "undefined alias": (
         "this alias has no anchor (`&name`) before it",
         "put text that starts with `*` in quotes",
     ),
-    _Message("second occurrence", "this anchor is defined for the second time", "give it another name"),
-    _Message(
-        "scanning an alias", "an alias needs a name", "put text that starts with `*` in quotes", at_start=True
-    ),
-    _Message(
-        "scanning an anchor",
-        "an anchor needs a name",
-        "put text that starts with `&` in quotes",
-        at_start=True,
-    ),
-    _Message("tag", *_NO_TAGS, at_start=True),
-    _Message("a block scalar", "this cannot follow `|` or `>`", "start the text on the next line"),
-    _Message("directive", *NO_DIRECTIVES),
-    _Message("YAML document", *NO_DIRECTIVES),
-    _Message("<document start>", "text follows the end of a document", "start the next document with `---`"),
-    _Message("cannot start any token", "`{found}` cannot start a value", "put the value in quotes"),
+    "second occurrence": ("this anchor is defined for the second time", "give it another name"),
+    "scanning an alias": ("an alias needs a name", "put text that starts with `*` in quotes"),
+    "scanning an anchor": ("an anchor needs a name", "put text that starts with `&` in quotes"),
+    "tag": _NO_TAGS,
+    "a block scalar": ("this cannot follow `|` or `>`", "start the text on the next line"),
+    "directive": NO_DIRECTIVES,
+    "YAML document": NO_DIRECTIVES,
+    "<document start>": ("text follows the end of a document", "start the next document with `---`"),
+    "cannot start any token": ("`{found}` cannot start a value", "put the value in quotes"),
+}
+"""By words of libyaml or PyYAML: what is wrong, and the fix. {start}: the line where the thing in question starts."""
+
+_AT_START: Final = (
+    "a quoted scalar",
+    "could not find expected ':'",
+    "scanning an alias",
+    "scanning an anchor",
+    "tag",
 )
+"""Of those, where the place to look at is where the thing starts, not where the parser stopped."""
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LAST_WORD: Final = re.compile(r"(?<=[\s\]}\"'])[\w.-]+$")
@@ -111,15 +84,13 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     if known := _missing_comma(text, error_text, mark, start) or _too_deep(text, error_text, mark):
         at, what, fix = known
         return Problem(Source(path, mark.line + 1, at + 1), what, fix)
-    for message in _MESSAGES:
-        if message.words in error_text:
-            if message.at_start and start:
-                mark = start
+    for words, (what, fix) in _MESSAGES.items():
+        if words in error_text:
             begins = f"line {start.line + 1}" if start else "the line above"
-            what = message.what.replace("{start}", begins).replace(
-                "{found}", line[mark.column : mark.column + 1]
-            )
-            return Problem(_source(path, text, mark), what, message.fix)
+            mark = start if start and words in _AT_START else mark
+            stopped_at = line[mark.column : mark.column + 1]
+            filled = what.replace("{start}", begins).replace("{found}", stopped_at)
+            return Problem(_source(path, text, mark), filled, fix)
     return Problem(_source(path, text, mark), f"this is not YAML: {error.problem}")
 
 
