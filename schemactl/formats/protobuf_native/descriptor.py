@@ -95,6 +95,11 @@ class Element:
         """With the package: `web.Click.Position`."""
         return self.file.qualified(self.nested_name)
 
+    def part(self, number: int, index: int, noun: str, name: str) -> tuple[File, Path, str, str]:
+        """Return the first arguments of the element `name` inside this one: the `index`-th of field `number`."""
+        path = (*self.path, number, index)
+        return self.file, path, f"{self.nested_name}.{name}", f"{self.pointer}/{noun}/{name}"
+
 
 @dataclass(eq=False, repr=False)
 class ProtoMessage(Element):
@@ -131,15 +136,7 @@ class ProtoMessage(Element):
             if proto.HasField("oneof_index") and not proto.proto3_optional:
                 numbers.setdefault(proto.oneof_index, []).append(proto.number)
         return [
-            Oneof(
-                self.file,
-                (*self.path, 8, index),
-                f"{self.nested_name}.{proto.name}",
-                f"{self.pointer}/oneofs/{proto.name}",
-                self,
-                proto.name,
-                sorted(numbers[index]),
-            )
+            Oneof(*self.part(8, index, "oneofs", proto.name), self, proto.name, sorted(numbers[index]))
             for index, proto in enumerate(self.proto.oneof_decl)
             if index in numbers
         ]
@@ -228,14 +225,7 @@ class ProtoEnum(Element):
     def values(self) -> list[EnumValue]:
         """In the order of the file."""
         return [
-            EnumValue(
-                self.file,
-                (*self.path, 2, index),
-                f"{self.nested_name}.{proto.name}",
-                f"{self.pointer}/values/{proto.name}",
-                self,
-                proto,
-            )
+            EnumValue(*self.part(2, index, "values", proto.name), self, proto)
             for index, proto in enumerate(self.proto.value)
         ]
 
@@ -269,14 +259,7 @@ class Service(Element):
     def methods(self) -> dict[str, Method]:
         """By name."""
         return {
-            proto.name: Method(
-                self.file,
-                (*self.path, 2, index),
-                f"{self.nested_name}.{proto.name}",
-                f"{self.pointer}/methods/{proto.name}",
-                self,
-                proto,
-            )
+            proto.name: Method(*self.part(2, index, "methods", proto.name), self, proto)
             for index, proto in enumerate(self.proto.method)
         }
 

@@ -138,15 +138,6 @@ def descriptor_set(schema: bytes) -> tuple[bytes, str]:
     return FileDescriptorSet(file=files).SerializeToString(deterministic=True), definition.root.full_name
 
 
-def root_message(schema: bytes) -> str:
-    """Return the full name of the root message in `schema`: all that a broker compares unless told otherwise.
-
-    Raises:
-        InvalidSchema: a broker refuses it.
-    """
-    return parse(schema).root.full_name
-
-
 def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
     """Return the message with this full name in a serialized FileDescriptorSet (`protoc --descriptor_set_out`, `buf build`).
 
