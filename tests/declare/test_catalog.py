@@ -12,6 +12,7 @@ from memory_files import MemoryFiles
 from property_runs import EXAMPLES
 
 from schemactl.declare import load, read, read_documents, read_project
+from schemactl.declare.files import Kind
 from schemactl.declare.shapes import KINDS
 from schemactl.errors import DeclarationError, Source
 from schemactl.model import (
@@ -90,18 +91,15 @@ def test_only_yaml_below_the_roots_is_read() -> None:
 
 
 def test_odd_names_and_links_below_a_root_are_problems() -> None:
-    files = MemoryFiles(
-        {"topics/a\nb.yaml": "topic: shop/sales/a\n", "topics/\udcff.yaml": "topic: shop/sales/b\n"},
-        apart={"topics/linked": "symlink", "topics/c.yaml": "symlink", "topics/module": "submodule"},
-    )
-    problems = read(files, PROJECT).problems
-    assert [str(problem.source) for problem in problems] == [
-        "topics/\\xff.yaml:1:1",
-        "topics/a\\nb.yaml:1:1",
-        "topics/c.yaml:1:1",
-        "topics/linked:1:1",
-        "topics/module:1:1",
-    ]
+    odd = {"topics/a\nb.yaml": "topic: shop/sales/a\n", "topics/\udcff.yaml": "topic: shop/sales/b\n"}
+    apart: dict[str, Kind] = {
+        "topics/linked": "symlink",
+        "topics/c.yaml": "symlink",
+        "topics/mod": "submodule",
+    }
+    places = [str(problem.source) for problem in read(MemoryFiles(odd, apart=apart), PROJECT).problems]
+    shown = ("\\xff.yaml", "a\\nb.yaml", "c.yaml", "linked", "mod")
+    assert places == [f"topics/{name}:1:1" for name in shown]
 
 
 def test_a_file_with_very_many_problems_is_cut_short() -> None:

@@ -127,41 +127,29 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
-@pytest.mark.parametrize(
-    ("data", "what"),
-    [
-        (
-            BOMB.encode(),
-            f"a.yaml:6:4: the aliases of this value make the file larger than {MAX_BYTES:,} bytes",
-        ),
-        (
-            b"- &a " + b"x" * 4_000_000 + b"\n- *a\n",
-            f"a.yaml:1:3: the aliases of this value make the file larger than {MAX_BYTES:,} bytes",
-        ),
-        (b"&a [*a]", "a.yaml:1:1: this value contains an alias of itself"),
-        (b"[" * 100_000, f"a.yaml:1:1: the file is nested more than {MAX_DEPTH} levels deep"),
-        (b"- " * 100_000, f"a.yaml:1:1: the file is nested more than {MAX_DEPTH} levels deep"),
-        (b"? " * 100_000, f"a.yaml:1:1: the file is nested more than {MAX_DEPTH} levels deep"),
-        (
-            b"#" * (10 << 20),
-            "a.yaml:1:1: the file has 10,485,760 bytes; a declaration or definition has at most 5,242,880",
-        ),
-        (b"\x00\x01\x02\xff\xfe", "a.yaml:1:4: byte 0xFF is not UTF-8 (the file is binary)"),
-        (b"PK\x03\x04\x00\x00", "a.yaml:1:5: the file is binary: it contains a zero byte"),
-        ("topic: é".encode("latin-1"), "a.yaml:1:8: byte 0xE9 is not UTF-8"),
-        ("a: 1\nb: ü\n".encode("utf-16"), "a.yaml:1:1: byte 0xFF is not UTF-8 (the file is binary)"),
-        ("\ufefftopic: a".encode(), "a.yaml:1:1: the file starts with a byte order mark"),
-        (b"a: 1\nb: \x07\n", "a.yaml:2:4: the character U+0007 is not allowed in YAML"),
-        ("a: é\x80".encode(), "a.yaml:1:5: the character U+0080 is not allowed in YAML"),
-        (
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-            "a.yaml:1:1: this is a Git LFS pointer",
-        ),
-    ],
-    ids=lambda value: value[:20] if isinstance(value, bytes) else None,
-)
-def test_hostile_files_are_one_problem(data: bytes, what: str) -> None:
-    assert only_problem(data).startswith(what)
+ALIASES = f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes"
+DEEP = f"1:1: the file is nested more than {MAX_DEPTH} levels deep"
+HOSTILE: dict[bytes, str] = {
+    BOMB.encode(): f"6:4: {ALIASES}",
+    b"- &a " + b"x" * 4_000_000 + b"\n- *a\n": f"1:3: {ALIASES}",
+    b"&a [*a]": "1:1: this value contains an alias of itself",
+    **{start * 100_000: DEEP for start in (b"[", b"- ", b"? ")},
+    b"#"
+    * (10 << 20): "1:1: the file has 10,485,760 bytes; a declaration or definition has at most 5,242,880",
+    b"\x00\x01\x02\xff\xfe": "1:4: byte 0xFF is not UTF-8 (the file is binary)",
+    b"PK\x03\x04\x00\x00": "1:5: the file is binary: it contains a zero byte",
+    "topic: é".encode("latin-1"): "1:8: byte 0xE9 is not UTF-8",
+    "a: 1\nb: ü\n".encode("utf-16"): "1:1: byte 0xFF is not UTF-8 (the file is binary)",
+    "\ufefftopic: a".encode(): "1:1: the file starts with a byte order mark",
+    b"a: 1\nb: \x07\n": "2:4: the character U+0007 is not allowed in YAML",
+    "a: é\x80".encode(): "1:5: the character U+0080 is not allowed in YAML",
+    b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n": "1:1: this is a Git LFS pointer",
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE, ids=lambda data: repr(data[:20]))
+def test_hostile_files_are_one_problem(data: bytes) -> None:
+    assert only_problem(data).startswith(f"a.yaml:{HOSTILE[data]}")
 
 
 def test_the_python_parser_survives_deep_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
