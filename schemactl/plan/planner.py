@@ -172,15 +172,15 @@ class Planner:
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield what still differs after all steps; `apart` are the numbers that are not Git's."""
-        refused = {refusal.name for refusal in self.refusals}
+        rejected = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
         for change in find_changes(self._catalog(), self.target) if self.steps else self.changes:
             match change:
-                case SchemaChanged() if change.name not in refused:
+                case SchemaChanged() if change.name not in rejected:
                     yield _unstored(change)
-                case VersionsMissing(name, versions) if name not in refused:
+                case VersionsMissing(name, versions) if name not in rejected:
                     yield self._indistinguishable(name, versions)
-                case VersionsUnknown(name, versions) if name not in refused:
+                case VersionsUnknown(name, versions) if name not in rejected:
                     if unknown := self._unknown(name, versions):
                         message = f"the registry holds {_listed(unknown)}, which Git does not know"
                         message += is_recorded.get(name, "")
@@ -273,7 +273,7 @@ class Planner:
                 self.versions[name.schema_id] = (*stored, SchemaVersion(answer.version, info, version.commit))
                 steps.append(RegisterVersion(name, version, answer))
             elif answer.outcome is not Outcome.UNCHANGED:
-                return steps, _refused(name, version, stored, answer, strategy)
+                return steps, _rejection(name, version, stored, answer, strategy)
         return steps, None
 
     def strategy(self, name: TopicName) -> CompatibilityStrategy:
@@ -354,7 +354,7 @@ def _listed(versions: tuple[SchemaVersion, ...]) -> str:
     return f"v{numbers(version.number for version in versions)}"
 
 
-def _refused(
+def _rejection(
     name: TopicName,
     version: SchemaVersion,
     stored: tuple[SchemaVersion, ...],

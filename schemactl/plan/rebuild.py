@@ -124,9 +124,9 @@ class _Rebuilder(Planner):
                 self.register(name, self._lacking(name, beyond))
         elif self._lacking(name, git):
             if interrupted:
-                self._refuse(name, *_UNKNOWN)
+                self._reject(name, *_UNKNOWN)
             elif why := self._obstacle(name, 0, entries := tuple(map(_only_apply_wrote, git))):
-                self._refuse(name, *why)
+                self._reject(name, *why)
             else:
                 self._upload_rest(name, entries)
 
@@ -134,18 +134,18 @@ class _Rebuilder(Planner):
         """Add the steps that restore the list; return whether the topic has it afterwards."""
         first, wanted = _wanted(kept)
         if why := self._obstacle(name, first, wanted):
-            self._refuse(name, *why)
+            self._reject(name, *why)
             return False
-        held, refused = self._held(name), len(self.refusals)
+        held, before = self._held(name), len(self.refusals)
         tombstones = [
             SchemaVersion(number, None) for number in range(held[-1].number + 1 if held else 0, first)
         ]
         self.steps += [TakeNumber(name, tombstone.number) for tombstone in tombstones]
         self.versions[name.schema_id] = (*held, *tombstones)
         self._upload_rest(name, wanted)
-        if len(self.refusals) == refused and not _agree(live(self._held(name)), wanted, all_of_it=True):
-            self._refuse(name, *_INDISTINGUISHABLE)
-        return len(self.refusals) == refused
+        if len(self.refusals) == before and not _agree(live(self._held(name)), wanted, all_of_it=True):
+            self._reject(name, *_INDISTINGUISHABLE)
+        return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         self.register(name, tuple(map(_uploaded, wanted[len(live(self._held(name))) :])))
@@ -159,7 +159,7 @@ class _Rebuilder(Planner):
     def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         return self.versions.get(name.schema_id, ())
 
-    def _refuse(self, name: TopicName, message: str, fix: str) -> None:
+    def _reject(self, name: TopicName, message: str, fix: str) -> None:
         self.refusals.append(PlanRefusal(name, None, None, message, fix))
 
     def _lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:

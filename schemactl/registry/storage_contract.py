@@ -51,11 +51,11 @@ class StorageContract:
             storage.put("t/n/a", _add(b"first"))
 
             def decide(_: Sequence[StoredSchema]) -> bytes:
-                raise _Refused
+                raise _DecisionError
 
             try:
                 storage.put("t/n/a", decide)
-            except _Refused:
+            except _DecisionError:
                 pass
             else:
                 raise AssertionError("what the decision raised was lost")
@@ -148,7 +148,7 @@ class StorageContract:
             storage.close()
 
 
-class _Refused(Exception):
+class _DecisionError(Exception):
     """An exception that no storage raises by itself."""
 
 

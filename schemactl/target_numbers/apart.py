@@ -15,7 +15,7 @@ from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, Topic
 ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
 
 
-_SAID = {
+_DESCRIPTIONS = {
     "readable": "is not known to Git",
     "deleted": "is not known to Git",
     "tombstone": "is deleted",
@@ -45,7 +45,7 @@ class NumberApart:
             return f"v{self.registry} is Git's v{self.git}, and recorded as something else"
         if self.git is not None:
             return f"v{self.registry} is Git's v{self.git}"
-        return f"v{self.registry} {_SAID[self.state]}"
+        return f"v{self.registry} {_DESCRIPTIONS[self.state]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class AdminConnection:
         self._cluster = {_host_port(base) for base in self._bases}
         self._credentials = credentials
         for base in self._bases:
-            self._refuse_open(base, f"{url}: ")
+            self._require_private(base, f"{url}: ")
         self._manager = http_limits.manager(
             num_pools=64, maxsize=CONNECTIONS, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
         )
@@ -228,7 +228,7 @@ class AdminConnection:
     def _deadline_s(self) -> float:
         return _RETRY_DEADLINE_S if self._answered else _FIRST_RETRY_DEADLINE_S
 
-    def _refuse_open(self, base: str, place: str) -> None:
+    def _require_private(self, base: str, place: str) -> None:
         """Raise RegistryError if a token would be sent to `base` without encryption."""
         if self._credentials.bearer is not None and not is_private(base):
             raise RegistryError(
@@ -335,7 +335,7 @@ class AdminConnection:
         if urlsplit(url).scheme == "https" and parts.scheme == "http":
             raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
         base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._refuse_open(base, f"{self.url}: redirected to {base[:_MAX_SHOWN]}, and ")
+        self._require_private(base, f"{self.url}: redirected to {base[:_MAX_SHOWN]}, and ")
         if self._credentials.has_secret and not self._is_of_cluster(_host_port(base)):
             raise RegistryError(
                 f"{self.url}: redirected to {base}, which is not known to be of the cluster, so the credentials were not "

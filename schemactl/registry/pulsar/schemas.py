@@ -31,7 +31,7 @@ from schemactl.registry.pulsar.replies import (
 from schemactl.verdicts import Answer, Outcome
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
-_REFUSED_BY = {
+_REJECTED_BY = {
     "IncompatibleSchemaException": Outcome.INCOMPATIBLE,
     "InvalidSchemaDataException": Outcome.INVALID,
 }
@@ -117,7 +117,7 @@ def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Ans
     if reply.status != _SERVER_ERROR:
         connection.expect(reply, f"compatibility test for {topic}", of=f"namespace {topic.namespace_name}")
     name = exception(reply)
-    return Answer(_REFUSED_BY.get(name, Outcome.ERROR), None, connection.error_message(reply), name)
+    return Answer(_REJECTED_BY.get(name, Outcome.ERROR), None, connection.error_message(reply), name)
 
 
 def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int | None:
@@ -198,8 +198,8 @@ def _outcome(reply: Reply) -> Outcome | None:
         return Outcome.INCOMPATIBLE
     if reply.status == _INVALID:
         return Outcome.INVALID
-    refused = reply.status == _SERVER_ERROR and exception(reply) and not can_succeed_later(reply)
-    return Outcome.ERROR if refused else None
+    is_rejected = reply.status == _SERVER_ERROR and exception(reply) and not can_succeed_later(reply)
+    return Outcome.ERROR if is_rejected else None
 
 
 def strategy_in_force(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
