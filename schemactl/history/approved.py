@@ -287,29 +287,24 @@ def load_project(directory: str, config: str | None = None) -> tuple[Project, st
     except DeclarationError:
         raise
     except SchemactlError:
-        found = _project_of_bare_head(directory, config)
-        if found is None:
+        try:
+            repository = Repository.open(directory)
+        except HistoryError:
+            repository = None
+        if repository is None:
             raise
+        with repository:
+            head = repository.commit("HEAD") if repository.top is None else None
+            if head is None:
+                raise
+            path = config or PROJECT_FILE
+            found = _bare_project(repository, head, path)
+        if found is None:
+            raise UsageError(
+                f"this repository is bare, and its HEAD ({head.short}) has no file {path}",
+                fix="name the project file, as a path in that commit, with --config",
+            ) from None
         return found, str(Path(directory).resolve())
-
-
-def _project_of_bare_head(directory: str, config: str | None) -> Project | None:
-    path = config or PROJECT_FILE
-    try:
-        repository = Repository.open(directory)
-    except HistoryError:
-        return None
-    with repository:
-        head = repository.commit("HEAD") if repository.top is None else None
-        if head is None:
-            return None
-        found = _bare_project(repository, head, path)
-    if found is None:
-        raise UsageError(
-            f"this repository is bare, and its HEAD ({head.short}) has no file {path}",
-            fix="name the project file, as a path in that commit, with --config",
-        )
-    return found
 
 
 def _bare_project(repository: Repository, commit: Commit, path: str) -> Project | None:

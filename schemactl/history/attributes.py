@@ -47,12 +47,12 @@ def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list
     judged = sorted(set(paths))
     has_binary = any(path.endswith(DESCRIPTOR_SUFFIX) for path in judged)
     names = _ALL if has_binary else CONVERTING
-    told = _told(repository, files, judged, names) if judged else {}
-    if all(value in _WITHOUT for values in told.values() for value in values.values()):
+    attributes = _values(repository, files, judged, names) if judged else {}
+    if all(value in _WITHOUT for values in attributes.values() for value in values.values()):
         return []
     written = [*_written(repository, files, judged)]
     found = []
-    for path, values in told.items():
+    for path, values in attributes.items():
         converting = [name for name in CONVERTING if values[name] not in _WITHOUT]
         if path.endswith(DESCRIPTOR_SUFFIX) and (name := _line_ends(values, files, path, written)):
             converting.append(name)
@@ -60,7 +60,7 @@ def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list
     return found
 
 
-def _told(
+def _values(
     repository: Repository, files: Files, paths: Sequence[str], names: Sequence[str]
 ) -> dict[str, dict[str, str]]:
     """Ask git: return for each of `paths` the attributes `names` and their values."""
@@ -68,9 +68,9 @@ def _told(
     asked = "".join(f"{posixpath.relpath(path, here)}\0" for path in paths).encode("utf-8", "surrogateescape")
     ask = ("check-attr", "-z", "--stdin")
     if not isinstance(files, GitFiles):
-        told = repository.run(*ask, *names, standard_input=asked)
+        answer = repository.run(*ask, *names, standard_input=asked)
     elif isinstance(files, IndexFiles):
-        told = repository.run(*ask, "--cached", *names, standard_input=asked)
+        answer = repository.run(*ask, "--cached", *names, standard_input=asked)
     else:
         # git has no way to ask for a commit's attributes before 2.40: they are put into an index of their own.
         with tempfile.TemporaryDirectory(prefix="schemactl-") as folder:
@@ -81,9 +81,9 @@ def _told(
             ).encode("utf-8", "surrogateescape")
             make = ("-c", "core.splitIndex=false", "update-index", "-z", "--index-info")
             repository.run(*make, standard_input=records, variables=index)
-            told = repository.run(*ask, "--cached", *names, standard_input=asked, variables=index)
+            answer = repository.run(*ask, "--cached", *names, standard_input=asked, variables=index)
     # Path, attribute, value; for each path all attributes.
-    values = iter(told.decode("utf-8", "surrogateescape").split("\0")[2::3])
+    values = iter(answer.decode("utf-8", "surrogateescape").split("\0")[2::3])
     return {path: {name: next(values) for name in names} for path in paths}
 
 
@@ -115,37 +115,24 @@ def _looks_like_text(data: bytes) -> bool:
 
 
 class _Line(NamedTuple):
-    """A line of attributes: its place, the folder it counts from, its pattern or macro, its words."""
+    """A line of attributes: its place, its words, and its macro or else about which paths, with "/" in front, it probably is."""
 
     source: Source
-    folder: str
-    pattern: str
     words: list[str]
-
-    def is_about(self, path: str) -> bool:
-        """Return whether it probably is what git goes by for `path`."""
-        if "/" in self.pattern.rstrip("/"):
-            within = posixpath.relpath(path, self.folder or ".")
-            return fnmatchcase(within, self.pattern.lstrip("/").replace("**/", "*"))
-        return fnmatchcase(posixpath.basename(path), self.pattern)
+    macro: str
+    glob: str
 
 
 def _problem(path: str, name: str, value: str, written: Sequence[_Line]) -> Problem:
     """Return the problem of an attribute of that file, at the line that sets it."""
-    macros = {
-        line.pattern.removeprefix(_MACRO): _names(line.words, {})
-        for line in written
-        if line.pattern.startswith(_MACRO)
-    }
-    setting = [
-        line for line in written if not line.pattern.startswith(_MACRO) and name in _names(line.words, macros)
-    ]
-    found = next((line for line in setting if line.is_about(path)), None) or next(iter(setting), None)
-    said = name if value == "set" else f"{name}={shown(value)}"
+    macros = {line.macro: _names(line.words, {}) for line in written if line.macro}
+    setting = [line for line in written if not line.macro and name in _names(line.words, macros)]
+    about = [line for line in setting if fnmatchcase(f"/{path}", line.glob)] or setting
+    written_as = name if value == "set" else f"{name}={shown(value)}"
     return Problem(
-        found.source if found else Source(shown(path)),
-        f"the attribute `{said}` of {shown(path)} has Git store other bytes than the file here holds, so that what is reviewed "
-        "would not be what is recorded",
+        about[0].source if about else Source(shown(path)),
+        f"the attribute `{written_as}` of {shown(path)} has Git store other bytes than the file here holds, so that what is "
+        "reviewed would not be what is recorded",
         f"take it off that file: `{shown(path)} {'-text' if name in _LINE_ENDS else f'!{name}'}` in a later line of {_FILE}",
     )
 
@@ -178,8 +165,13 @@ def _lines(path: str, folder: str, data: bytes) -> list[_Line]:
             pattern, _, rest = text[1:].partition('"')
         else:
             pattern, _, rest = text.partition(" ")
-        if text and not text.startswith("#"):
-            found.append(_Line(Source(shown(path), number), folder, pattern, rest.split()))
+        if not text or text.startswith("#"):
+            continue
+        macro = pattern.removeprefix(_MACRO) if pattern.startswith(_MACRO) else ""
+        glob = f"*/{pattern}"
+        if "/" in pattern.rstrip("/"):
+            glob = f"/{posixpath.join(folder, pattern.lstrip('/').replace('**/', '*'))}"
+        found.append(_Line(Source(shown(path), number), rest.split(), macro, glob))
     return found[::-1]
 
 
