@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from collections.abc import Collection
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple, TextIO
 from unittest.mock import patch
+
+from scratch import ENVIRONMENT
 
 from schemactl.cli import main
 
@@ -35,3 +38,17 @@ def schemactl(
     printed = Printed(out.getvalue(), err.getvalue(), found)
     assert found in ([code] if isinstance(code, int) else code), (arguments, printed)
     return printed
+
+
+def process(folder: Path, *arguments: str, **variables: str) -> Printed:
+    """What the command prints in a process of its own, started in `folder`."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "schemactl", *arguments],
+        cwd=folder,
+        env={**ENVIRONMENT, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return Printed(done.stdout, done.stderr, done.returncode)

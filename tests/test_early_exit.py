@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import process
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl.early_exit import MESSAGE
@@ -31,15 +32,8 @@ class Desk(Scratch):
 
     def check(self, *arguments: str, **environment: str) -> tuple[int, bool, str]:
         """Return the exit code, whether it left early, and what it printed."""
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "schemactl", "check", "--staged", *arguments],
-            cwd=self.path,
-            env={**ENVIRONMENT, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout == MESSAGE + "\n", done.stdout + done.stderr
+        printed = process(self.path, "check", "--staged", *arguments, **environment)
+        return printed.code, printed.out == MESSAGE + "\n", printed.out + printed.err
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command import process, schemactl
 from readings import clone as clone_of
-from scratch import ENVIRONMENT, Scratch, declared, record
-
-from schemactl.cli import main
+from scratch import Scratch, declared, record
 
 pytestmark = pytest.mark.slow
 
@@ -22,8 +19,7 @@ BREAKING = record("id", "reason")
 class Clone:
     """A clone of a team's repository, with a branch that breaks a topic: pushed, and checked out."""
 
-    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str], approved: str = "origin/main") -> None:
-        self.capsys = capsys
+    def __init__(self, path: Path, approved: str = "origin/main") -> None:
         upstream = Scratch(path / "upstream")
         project = PROJECT.format(approved=f"approved: {approved}\n" if approved else "")
         upstream.commit(
@@ -43,14 +39,18 @@ class Clone:
 
     def check(self, *options: str) -> tuple[int, str]:
         """Exit code, and what is said."""
-        self.capsys.readouterr()
-        code = main(["-C", str(self.path), "check", *options])
-        return code, "".join(self.capsys.readouterr())
+        printed = schemactl(self.path, "check", *options, code=range(128))
+        return printed.code, printed.out + printed.err
+
+    def hook(self, **variables: str) -> tuple[int, str]:
+        """As `check`, the hook's own command in a process of its own."""
+        printed = process(self.path, "check", "--staged", **variables)
+        return printed.code, printed.out + printed.err
 
 
 @pytest.fixture
-def clone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Clone:
-    return Clone(tmp_path, capsys)
+def clone(tmp_path: Path) -> Clone:
+    return Clone(tmp_path)
 
 
 @pytest.fixture
@@ -80,19 +80,13 @@ def test_nothing_that_is_called_like_a_remotes_branch_takes_its_place(
 
 @pytest.mark.parametrize("kind", ["tag", "branch"])
 def test_the_hook_on_sight_goes_by_the_remotes_branch_too(clone: Clone, kind: str) -> None:
-    def hook() -> int:
-        command = [sys.executable, "-m", "schemactl", "check", "--staged"]
-        return subprocess.run(
-            command, cwd=clone.path, env=ENVIRONMENT, capture_output=True, check=False
-        ).returncode
-
     clone.git("checkout", "-q", "-b", "work", "origin/main")
-    assert [hook(), hook()] == [0, 0]
+    assert [clone.hook()[0], clone.hook()[0]] == [0, 0]
     # What breaks is staged, and what would make it approved has the name of the remote's branch.
     clone.git(kind, "origin/main", "pull")
     (clone.path / ORDERS).write_text(BREAKING)
     clone.git("add", "-A")
-    assert hook() == 100
+    assert clone.hook()[0] == 100
 
 
 def test_a_name_of_several_refs_is_an_error_that_says_the_full_name(clone: Clone) -> None:
@@ -167,15 +161,7 @@ def test_in_ci_what_is_approved_is_not_judged_against_itself(clone: Clone) -> No
 
 def hook(clone: Clone) -> tuple[int, str]:
     """Exit code of the hook's own command, as on a build server, and what it says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "schemactl", "check", "--staged"],
-        cwd=clone.path,
-        env={**ENVIRONMENT, "CI": "true"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
+    return clone.hook(CI="true")
 
 
 @pytest.mark.parametrize("ref", ["pull", "origin/pull", "HEAD"])
@@ -198,9 +184,9 @@ def test_in_ci_the_hook_does_not_take_a_changes_word_for_what_is_approved(
 @pytest.mark.parametrize("approved", ["", "origin/main", "HEAD"])
 @pytest.mark.parametrize("detached", [False, True], ids=["main", "its commit"])
 def test_in_ci_the_hook_is_content_with_what_was_merged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], approved: str, *, detached: bool
+    tmp_path: Path, approved: str, *, detached: bool
 ) -> None:
-    clone = Clone(tmp_path, capsys, approved=approved)
+    clone = Clone(tmp_path, approved=approved)
     clone.git("checkout", "-q", *(["--detach"] if detached else ["-B", "main"]), "origin/main")
     assert [hook(clone)[0], hook(clone)[0]] == [0, 0], hook(clone)
     # Without the note of which branch the remote's default is, as CI systems clone.
@@ -210,20 +196,16 @@ def test_in_ci_the_hook_is_content_with_what_was_merged(
     assert hook(clone)[0] == (64 if approved == "HEAD" else 100)
 
 
-def test_in_ci_a_branch_of_a_clone_that_is_called_main_is_not_judged_against_itself(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clone = Clone(tmp_path, capsys, approved="")
+def test_in_ci_a_branch_of_a_clone_that_is_called_main_is_not_judged_against_itself(tmp_path: Path) -> None:
+    clone = Clone(tmp_path, approved="")
     clone.git("checkout", "-q", "-B", "main", "pull")
     for ref in ("HEAD", "main", "pull"):
         clone.git("update-ref", "-d", f"refs/remotes/origin/{ref}")
     assert hook(clone)[0] == 64
 
 
-def test_in_ci_the_hook_works_in_a_repository_without_remotes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clone = Clone(tmp_path, capsys, approved="")
+def test_in_ci_the_hook_works_in_a_repository_without_remotes(tmp_path: Path) -> None:
+    clone = Clone(tmp_path, approved="")
     clone.path = tmp_path / "upstream"
     assert hook(clone)[0] == 0
 
@@ -231,7 +213,7 @@ def test_in_ci_the_hook_works_in_a_repository_without_remotes(
 @pytest.mark.parametrize("command", ["check", "check --staged", "check --base HEAD", "log --all", "plan"])
 @pytest.mark.parametrize("inner", ["schemas", ".."], ids=["a submodule", "around a submodule"])
 def test_a_project_of_another_repository_is_not_judged_by_this_ones_history(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, inner: str
+    tmp_path: Path, command: str, inner: str
 ) -> None:
     other = Scratch(tmp_path / "other")
     project = PROJECT.format(approved="")
@@ -243,24 +225,23 @@ def test_a_project_of_another_repository_is_not_judged_by_this_ones_history(
     outer.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other.path), "schemas")
     outer.git("commit", "-qm", "a submodule")
     here = outer.path if inner == "schemas" else outer.path / "schemas"
-    code = main(["-C", str(here), "--config", f"{inner}/schemactl.yaml", *command.split()])
-    out, said = capsys.readouterr()
-    assert (code, out) == (1, ""), said
+    out, said, _ = schemactl(here, "--config", f"{inner}/schemactl.yaml", *command.split(), code=1)
+    assert out == ""
     assert f"--config {inner}/schemactl.yaml is in the repository" in said
     assert "-C" in said
     if command == "check --base HEAD" and inner == "schemas":
         # What this repository has under the name that the file would have there is not read in its place.
         (outer.path / "schemas" / "schemactl.yaml").rename(tmp_path / "kept")
-        assert main(["-C", str(here), "--config", "schemas/schemactl.yaml", *command.split()]) == 64
+        schemactl(here, "--config", "schemas/schemactl.yaml", *command.split(), code=64)
         (tmp_path / "kept").rename(outer.path / "schemas" / "schemactl.yaml")
-    assert main(["-C", str(outer.path / "schemas"), "--config", "schemactl.yaml", "check"]) == 0
+    schemactl(outer.path / "schemas", "--config", "schemactl.yaml", "check")
 
 
 def test_in_ci_a_checkout_without_the_approved_ref_needs_a_base(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
-    clone = Clone(tmp_path, capsys, approved="")
+    clone = Clone(tmp_path, approved="")
     clone.git("update-ref", "-d", "refs/remotes/origin/main")
     clone.git("symbolic-ref", "-d", "refs/remotes/origin/HEAD")
     code, said = clone.check()

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import process, schemactl
 from scratch import ENVIRONMENT, Scratch, declared, record
-
-from schemactl.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -24,8 +23,7 @@ FINE, BREAKING = record("id"), record("id", "reason")
 class Attack:
     """A team whose project is in the folder `schemas`, and a pull request that breaks a topic there."""
 
-    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
+    def __init__(self, path: Path) -> None:
         self.marker = path / "marker"
         self.script = path / "evil.sh"
         self.script.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{self.marker}'\nexit 1\n")
@@ -69,21 +67,13 @@ class Attack:
 
     def run(self, folder: str, *command: str) -> tuple[int, str]:
         """A command in that folder: exit code, and what it said."""
-        self.capsys.readouterr()
-        code = main(["-C", str(self.path / folder), *command])
-        return code, "".join(self.capsys.readouterr())
+        printed = schemactl(self.path / folder, *command, code=range(128))
+        return printed.code, printed.out + printed.err
 
     def process(self, folder: str, *command: str, **variables: str) -> tuple[int, str]:
         """As `run`, as a process of its own that is started in that folder."""
-        done = subprocess.run(
-            [sys.executable, "-m", "schemactl", *command],
-            cwd=self.path / folder,
-            env={**ENVIRONMENT, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        printed = process(self.path / folder, *command, **variables)
+        return printed.code, printed.out + printed.err
 
     @property
     def ran(self) -> str:
@@ -92,8 +82,8 @@ class Attack:
 
 
 @pytest.fixture
-def attack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Attack:
-    return Attack(tmp_path, capsys)
+def attack(tmp_path: Path) -> Attack:
+    return Attack(tmp_path)
 
 
 COMMANDS = [["check"], ["check", "--base", "main"], ["check", "--staged"], ["log", "--all"], ["plan"]]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scratch import ENVIRONMENT, Scratch, declared, record
+from command import Printed, process
+from scratch import Scratch, declared, record
 
 import schemactl
 from schemactl.history.store import read, write
@@ -25,7 +24,7 @@ PROJECT_FILE = (
 BREAK = record("number")
 UNSOUND = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int", "default": "none"}]}'
 
-Check = Callable[..., "subprocess.CompletedProcess[str]"]
+Check = Callable[..., Printed]
 
 
 @pytest.fixture
@@ -47,20 +46,10 @@ def scratch(tmp_path: Path) -> Scratch:
 def check(scratch: Scratch, tmp_path: Path) -> Check:
     """Checks in the repository, as users whose state folders are named."""
 
-    def run(
-        *arguments: str, state: str = "own", package: Path | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, state: str = "own", package: Path | None = None) -> Printed:
         folder = package or Path(schemactl.__path__[0]).parent
         environment = {"XDG_STATE_HOME": str(tmp_path / state), "PYTHONPATH": str(folder)}
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "schemactl", "check", *arguments],
-            cwd=scratch.path,
-            env={**ENVIRONMENT, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        return process(scratch.path, "check", *arguments, **environment)
 
     return run
 
@@ -94,59 +83,57 @@ def edit(path: Path, sql: str) -> None:
 def test_a_history_without_the_versions_that_are_broken_is_not_believed(
     scratch: Scratch, check: Check, arguments: tuple[str, ...]
 ) -> None:
-    assert check().returncode == FINE
+    assert check().code == FINE
     stage(scratch, BREAK)
     scratch.git("commit", "-q", "-m", "break")
     edit(kept(scratch), "DELETE FROM topic_state;")
-    assert check(*arguments).returncode == BAD
+    assert check(*arguments).code == BAD
 
 
 def test_a_history_that_somebody_else_derived_is_not_believed(scratch: Scratch, check: Check) -> None:
-    assert check(state="somebody").returncode == FINE
+    assert check(state="somebody").code == FINE
     stage(scratch, BREAK)
     edit(
         kept(scratch),
         "UPDATE name SET name = CAST('shop/sales/other' AS BLOB) WHERE name = CAST('shop/sales/orders' AS BLOB);",
     )
     forged = kept(scratch).read_bytes()
-    assert check(state="somebody").returncode == BAD
+    assert check(state="somebody").code == BAD
     kept(scratch).write_bytes(forged)
-    assert check().returncode == BAD
+    assert check().code == BAD
 
 
 def test_a_database_with_programs_in_it_runs_none(scratch: Scratch, check: Check) -> None:
-    assert check().returncode == FINE
+    assert check().code == FINE
     stage(scratch, BREAK)
     edit(
         kept(scratch),
         "ALTER TABLE topic_state RENAME TO hidden; CREATE VIEW topic_state AS SELECT * FROM hidden WHERE 0;"
         "CREATE TRIGGER gone INSTEAD OF INSERT ON topic_state BEGIN DELETE FROM hidden; END;",
     )
-    assert check().returncode == BAD
+    assert check().code == BAD
 
 
 def test_a_definition_that_somebody_else_found_valid_is_judged(
     scratch: Scratch, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert check(state="somebody").returncode == FINE
+    assert check(state="somebody").code == FINE
     stage(scratch, UNSOUND)
     told = check()
-    assert told.returncode == ERROR
+    assert told.code == ERROR
     [path] = (scratch.path / ".git" / "schemactl").glob("*valid*")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody"))
     content = bytes(read(str(path), "valid") or b"")
     old, new = (scratch.git("rev-parse", f"{each}:topics/orders.avsc").encode() for each in ("HEAD", ""))
     write(str(path), "valid", content.replace(old, new))
-    assert check(state="somebody").returncode == BAD, (
-        "the forgery is a good one: only the broker's verdict is left"
-    )
+    assert check(state="somebody").code == BAD, "the forgery is a good one: only the broker's verdict is left"
     again = check()
-    assert (again.returncode, again.stdout, again.stderr) == (told.returncode, told.stdout, told.stderr)
+    assert (again.code, again.out, again.err) == (told.code, told.out, told.err)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_what_is_no_plain_file_is_not_waited_for(scratch: Scratch, check: Check, kind: str) -> None:
-    assert check("--staged").returncode == FINE
+    assert check("--staged").code == FINE
     for path in (scratch.path / ".git" / "schemactl").iterdir():
         path.unlink()
         if kind == "pipe":
@@ -154,7 +141,7 @@ def test_what_is_no_plain_file_is_not_waited_for(scratch: Scratch, check: Check,
         else:
             path.symlink_to("/dev/zero")
     stage(scratch, BREAK)
-    assert check("--staged").returncode == BAD
+    assert check("--staged").code == BAD
 
 
 def test_nothing_is_written_through_a_folder_that_is_a_link(
@@ -163,7 +150,7 @@ def test_nothing_is_written_through_a_folder_that_is_a_link(
     victim = tmp_path / "victim"
     victim.mkdir()
     (scratch.path / ".git" / "schemactl").symlink_to(victim)
-    assert check().returncode == FINE
+    assert check().code == FINE
     assert list(victim.iterdir()) == []
 
 
@@ -173,7 +160,7 @@ def test_a_key_that_others_can_read_is_replaced(check: Check, tmp_path: Path, mo
     key.parent.mkdir(parents=True)
     key.write_bytes(b"k" * 32)
     key.chmod(mode)
-    assert check().returncode == FINE
+    assert check().code == FINE
     assert key.read_bytes() != b"k" * 32
     assert key.stat().st_mode & 0o077 == 0
 
@@ -182,10 +169,10 @@ def test_without_a_place_for_a_key_nothing_is_kept_and_all_is_the_same(
     scratch: Scratch, check: Check, tmp_path: Path
 ) -> None:
     (tmp_path / "own").write_text("a file where the folder should be")
-    assert check("--staged").returncode == FINE
+    assert check("--staged").code == FINE
     assert not (scratch.path / ".git" / "schemactl").exists()
     stage(scratch, BREAK)
-    assert check("--staged").returncode == BAD
+    assert check("--staged").code == BAD
 
 
 def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Check, tmp_path: Path) -> None:
@@ -193,10 +180,10 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Ch
     shutil.copytree(
         schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__")
     )
-    assert check(package=package).returncode == FINE
+    assert check(package=package).code == FINE
     files = {path: path.read_bytes() for path in (scratch.path / ".git" / "schemactl").iterdir()}
     assert len(files) == 2
-    assert check(package=package).returncode == FINE
+    assert check(package=package).code == FINE
     assert {path: path.read_bytes() for path in files} == files
     # As large and as old as before.
     module = package / "schemactl" / "rules" / "__init__.py"
@@ -205,5 +192,5 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Ch
     module.write_text(text.replace('"""', "'''", 2), encoding="utf-8")
     os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert module.stat().st_size == before.st_size
-    assert check(package=package).returncode == FINE
+    assert check(package=package).code == FINE
     assert all(path.read_bytes() != content for path, content in files.items())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scratch import ENVIRONMENT, Scratch, declared, record
+from command import process
+from scratch import Scratch, declared, record
 
 pytestmark = pytest.mark.slow
 
@@ -48,18 +48,6 @@ class Team:
         """What git prints, where work goes on."""
         return self.scratch.git("-C", str(self.path), *arguments, check=check)
 
-    def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit code of a command in a process of its own, and what it said."""
-        done = subprocess.run(
-            [sys.executable, "-m", "schemactl", *arguments],
-            cwd=self.path,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
-
 
 @pytest.fixture
 def team(tmp_path: Path) -> Team:
@@ -68,7 +56,9 @@ def team(tmp_path: Path) -> Team:
 
 
 def hook(team: Team) -> tuple[int, str]:
-    return team.run("check", "--staged")
+    """Exit code of the hook's command, and what it said."""
+    printed = process(team.path, "check", "--staged")
+    return printed.code, printed.out + printed.err
 
 
 def accepted(team: Team) -> None:
@@ -198,6 +188,6 @@ def test_the_hook_says_the_same_with_and_without_what_was_kept(
     assert code == exit_code, said
     # Without anything that was kept.
     for kept in (team.scratch.path / ".git" / "schemactl", team.path / ".git" / "schemactl"):
-        subprocess.run(["rm", "-rf", str(kept)], check=True)
+        shutil.rmtree(kept, ignore_errors=True)
     again, said = hook(team)
     assert again == code, said

@@ -7,27 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import schemactl
 from scratch import Scratch, declared, record
-
-from schemactl.cli import main
 
 PROJECT = "version: 1\nroots: [topics]\n"
 
 
-class Shop:
+class Shop(Scratch):
     """A repository whose history is looked into by commands."""
-
-    def __init__(self, scratch: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.scratch = scratch
-        self.id = scratch.id
-        self._capsys = capsys
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code, standard output and standard error."""
-        self.scratch.flush()
-        code = main(["-C", str(self.scratch.path), *arguments])
-        captured = self._capsys.readouterr()
-        return code, captured.out, captured.err
+        self.flush()
+        printed = schemactl(self.path, *arguments, code=(0, 1, 64))
+        return printed.code, printed.out, printed.err
 
     def answer(self, *arguments: str) -> Any:
         """The JSON that the command prints."""
@@ -43,10 +36,10 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """Orders with three versions of which the middle one is in force, a deleted topic, and one without schema."""
-    scratch = Scratch(tmp_path_factory.mktemp("history") / "shop")
-    scratch.commit(
+    shop = Shop(tmp_path_factory.mktemp("history") / "shop")
+    shop.commit(
         {
             "schemactl.yaml": PROJECT,
             "topics/orders.yaml": declared(more="  properties: {owner: orders-team}\n"),
@@ -59,21 +52,16 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
         },
         "Declare the topics",
     )
-    scratch.commit({"topics/orders.avsc": record("id", count=1)}, "Count the orders")
-    scratch.commit({"topics/orders.avsc": record("id", "customer", count=1)}, "Know the customer")
-    scratch.commit({"topics/orders.avsc": record("id", count=1, indent=2)}, "Forget the customer")
-    scratch.commit({"topics/payments.yaml": None}, "Bill no more")
-    return scratch
+    shop.commit({"topics/orders.avsc": record("id", count=1)}, "Count the orders")
+    shop.commit({"topics/orders.avsc": record("id", "customer", count=1)}, "Know the customer")
+    shop.commit({"topics/orders.avsc": record("id", count=1, indent=2)}, "Forget the customer")
+    shop.commit({"topics/payments.yaml": None}, "Bill no more")
+    return shop
 
 
 @pytest.fixture
-def shop(scratch: Scratch, capsys: pytest.CaptureFixture[str]) -> Shop:
-    return Shop(scratch, capsys)
-
-
-@pytest.fixture
-def other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shop:
-    return Shop(Scratch(tmp_path / "r"), capsys)
+def other(tmp_path: Path) -> Shop:
+    return Shop(tmp_path / "r")
 
 
 def test_log_lists_versions_newest_first_and_says_which_is_in_force(shop: Shop) -> None:
@@ -188,10 +176,9 @@ def test_one_of_git_s_versions_is_named_behind_an_at(shop: Shop) -> None:
 
 
 def test_an_ambiguous_topic_gets_the_candidates(other: Shop) -> None:
-    scratch = other.scratch
     two = "topic: a/b/x\nschema: {type: STRING}\n---\ntopic: a/c/x\nschema: {type: STRING}\n"
     at = "---\ntopic: a/c/x@1\nschema: {type: INT64}\n"
-    scratch.commit({"schemactl.yaml": PROJECT, "topics/t.yaml": two + at})
+    other.commit({"schemactl.yaml": PROJECT, "topics/t.yaml": two + at})
     code, message = other.refusal("show", "x")
     assert code == 64
     assert "persistent://a/b/x, persistent://a/c/x" in message
@@ -200,8 +187,7 @@ def test_an_ambiguous_topic_gets_the_candidates(other: Shop) -> None:
 
 
 def test_in_an_empty_repository_nothing_is_approved(other: Shop) -> None:
-    scratch = other.scratch
-    scratch.write({"schemactl.yaml": PROJECT})
+    other.write({"schemactl.yaml": PROJECT})
     assert "declares none yet" in other.refusal("log", "orders")[1]
     assert other.answer("log", "--all") == {
         "format_version": 1,
@@ -272,11 +258,8 @@ def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
 
 
 def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
-    scratch = other.scratch
     project = "version: 1\nroots: [topics]\n"
-    scratch.commit(
-        {"schemactl.yaml": project, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")}
-    )
+    other.commit({"schemactl.yaml": project, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")})
     for subject, text in (
         ("count", record("id", count=1)),
         ("count in words", record("id", "count")),
@@ -284,9 +267,9 @@ def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
         ("rename", record("id", count=3, name="Purchase")),
         ("no id", record(count=3, name="Purchase")),
     ):
-        scratch.commit({"topics/orders.avsc": text}, subject)
-    scratch.commit({"topics/o.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"}, "text")
-    ids = {number: scratch.id(number + 1)[:9] for number in range(7)}
+        other.commit({"topics/orders.avsc": text}, subject)
+    other.commit({"topics/o.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"}, "text")
+    ids = {number: other.id(number + 1)[:9] for number in range(7)}
     _, _, said = other.run("show", "orders@1")
     lines = [line for line in said.splitlines()[1:] if not line.startswith("    ")]
     assert lines == [
@@ -312,11 +295,8 @@ def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
 
 
 def test_show_tells_the_first_reasons_and_how_many_more_there_are(other: Shop) -> None:
-    scratch = other.scratch
-    scratch.commit(
-        {"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")}
-    )
-    scratch.commit({"topics/orders.avsc": record(*(f"f{number}" for number in range(1_021)))})
+    other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")})
+    other.commit({"topics/orders.avsc": record(*(f"f{number}" for number in range(1_021)))})
     _, _, said = other.run("show", "orders@1")
     assert said.count("    READER_FIELD_MISSING_DEFAULT_VALUE: ") == 21
     assert "    and 1,001 reasons more: `--format json` has them all\n  is read by version 1\n" in said
@@ -403,11 +383,10 @@ def test_colours_appear_only_when_asked_for(shop: Shop) -> None:
 
 
 def test_long_definitions_are_compared_in_time(other: Shop) -> None:
-    long = other.scratch
     numbers: Any = {f"n{number}": number for number in range(6_000)}
-    long.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(definition="o.avsc")})
-    long.commit({"topics/o.avsc": record("id", **numbers)})
-    long.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
+    other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(definition="o.avsc")})
+    other.commit({"topics/o.avsc": record("id", **numbers)})
+    other.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
     said = other.answer("diff", "orders")
     shown, *rest = said["text"][2:]
     assert shown.startswith("@@ -")

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command import schemactl
 from scratch import ENVIRONMENT, Scratch, declared, record
 
-from schemactl.cli import main
 from schemactl.history.repository import LATEST_S, Repository
 
 pytestmark = pytest.mark.slow
@@ -37,31 +37,31 @@ DATES = {
 }
 
 
-def commit(made: Scratch, files: dict[str, str], date: str) -> str:
-    """One more commit on main, with that date, as `git commit` would never make it."""
-    made.write(files)
-    made.git("add", "-A")
-    tree = made.git("write-tree")
-    parent = made.git("rev-parse", "-q", "--verify", "main", check=False)
-    who = f"Ada <ada@example.com> {date}"
+def written(made: Scratch, tree: str, who: str, parent: str = "") -> str:
+    """The id of a commit as `git commit` would never make it."""
     head = f"tree {tree}\n" + (f"parent {parent}\n" if parent else "")
     done = subprocess.run(
         ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"],
         cwd=made.path,
         env=ENVIRONMENT,
-        input=f"{head}author {who}\ncommitter {who}\n\nodd {len(files)}\n".encode(),
+        input=f"{head}author {who}\ncommitter {who}\n\nodd\n".encode(),
         capture_output=True,
         check=True,
     )
-    made_id = done.stdout.decode().strip()
+    return done.stdout.decode().strip()
+
+
+def commit(made: Scratch, files: dict[str, str], date: str) -> None:
+    """One more commit on main, with that date."""
+    made.write(files)
+    made.git("add", "-A")
+    parent = made.git("rev-parse", "-q", "--verify", "main", check=False)
+    made_id = written(made, made.git("write-tree"), f"Ada <ada@example.com> {date}", parent)
     made.git("update-ref", "refs/heads/main", made_id)
-    return made_id
 
 
 @pytest.mark.parametrize("date", DATES, ids=lambda date: date[:12] or "none")
-def test_every_command_reads_a_commit_of_any_date(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], date: str
-) -> None:
+def test_every_command_reads_a_commit_of_any_date(tmp_path: Path, date: str) -> None:
     made = Scratch(tmp_path / "r")
     files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}
     commit(made, {**files, ".gitignore": "registry.db*\ngenerated/\n.schemactl/\n"}, date)
@@ -75,9 +75,7 @@ def test_every_command_reads_a_commit_of_any_date(
     seconds, shown = DATES[date]
 
     def run(*command: str) -> str:
-        capsys.readouterr()
-        assert main(["-C", str(made.path), *command]) == 0, command
-        return capsys.readouterr().out
+        return schemactl(made.path, *command).out
 
     for _ in range(2):
         # Worked out, and from what was kept.
@@ -118,16 +116,7 @@ def test_every_command_reads_a_commit_of_any_date(
 )
 def test_a_date_is_read_as_git_reads_it(tmp_path: Path, line: str) -> None:
     made = Scratch(tmp_path / "r")
-    tree = made.git("mktree")
-    done = subprocess.run(
-        ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"],
-        cwd=made.path,
-        env=ENVIRONMENT,
-        input=f"tree {tree}\nauthor {line}\ncommitter {line}\n\nodd\n".encode(),
-        capture_output=True,
-        check=True,
-    )
-    commit_id = done.stdout.decode().strip()
+    commit_id = written(made, made.git("mktree"), line)
     told = made.git("log", "-1", "--format=%ct", commit_id)
     with Repository.open(made.path) as repository:
         read = repository.commit(commit_id)
