@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command import schemactl
 from readings import PROJECT, clone, read, started, subjects
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
-from schemactl.cli import main
 from schemactl.errors import HistoryError
 
 pytestmark = pytest.mark.slow
@@ -71,23 +71,20 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_refuses_a_shallow_clone_and_works_after_the_command_it_advises(
-    upstream: Scratch, capsys: pytest.CaptureFixture[str], command: list[str]
+    upstream: Scratch, command: list[str]
 ) -> None:
     here = clone(upstream, "--depth", "3")
     folder = here.path
-    assert main(["-C", str(folder), *command]) == 1
-    said = capsys.readouterr()
+    said = schemactl(folder, *command, code=1)
     assert said.out == ""
     assert "version numbers are counted from the first commit" in said.err
     assert "fetch-depth: 0" in said.err
     assert not (folder / "registry.db").exists()
     shell(folder, advised(said.err))
-    assert main(["-C", str(folder), *command]) == 0
+    schemactl(folder, *command)
 
 
-def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(
-    upstream: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(upstream: Scratch) -> None:
     work = 21
     merge = upstream.commit({"README.md": "branch"}, "Merge work", branch="ci", start=20, merge=work)
     upstream.git("update-ref", "refs/pull/7/merge", upstream.id(merge))
@@ -98,26 +95,22 @@ def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(
     refspec = "+refs/pull/7/merge:refs/remotes/pull/7/merge"
     shell(folder, f"git fetch -q --no-tags --depth=1 origin {refspec}")
     shell(folder, "git checkout -q --force refs/remotes/pull/7/merge")
-    assert main(["-C", str(folder), "check", "--base", "origin/main"]) == 1
-    said = capsys.readouterr().err
+    said = schemactl(folder, "check", "--base", "origin/main", code=1).err
     assert "there is no ref 'origin/main'" in said
     shell(folder, advised(said))
-    assert main(["-C", str(folder), "check", "--base", "origin/main"]) == 1
-    said = capsys.readouterr().err
+    said = schemactl(folder, "check", "--base", "origin/main", code=1).err
     assert "shallow" in said
     shell(folder, advised(said))
-    assert main(["-C", str(folder), "check", "--base", "origin/main"]) == 0
+    schemactl(folder, "check", "--base", "origin/main")
 
 
-def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(
-    upstream: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(upstream: Scratch) -> None:
     for number in range(3):
         upstream.commit({"README.md": f"work {number}"}, branch="work")
     upstream.flush()
     here = clone(upstream)
     folder = here.path
-    assert main(["-C", str(folder), "log", "--all"]) == 0
+    schemactl(folder, "log", "--all")
     kept = folder / ".git" / "schemactl"
     kept.rename(folder.parent / "kept")
     for depth, code in ((3, 1), (10, 0)):
@@ -125,8 +118,8 @@ def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(
         clone(upstream, "--depth", str(depth), "--no-single-branch", "--branch", "work")
         shell(folder.parent, "cp -r kept clone/.git/schemactl")
         for option in ([], ["--base", "origin/main"]):
-            assert main(["-C", str(folder), "check", *option]) == code
-            assert ("`git fetch --unshallow`" in capsys.readouterr().err) == (code == 1)
+            said = schemactl(folder, "check", *option, code=code).err
+            assert ("`git fetch --unshallow`" in said) == (code == 1)
 
 
 def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_that_is(
@@ -157,9 +150,7 @@ def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_th
     assert missing.count("\n?") == 19
 
 
-def test_a_pull_request_is_checked_in_a_clone_without_blobs(
-    upstream: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pull_request_is_checked_in_a_clone_without_blobs(upstream: Scratch) -> None:
     upstream.commit(
         {"common/money.avsc": record("amount", name="Money", good=0).replace(', "default": 0', "")},
         "break",
@@ -169,38 +160,33 @@ def test_a_pull_request_is_checked_in_a_clone_without_blobs(
     upstream.flush()
     here = clone(upstream, "--filter=blob:none", "--branch", "work")
     folder = here.path
-    assert main(["-C", str(folder), "check", "--base", "origin/main", "--format", "json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(schemactl(folder, "check", "--base", "origin/main", "--format", "json").out)
     steps = [each["commit"]["subject"] for each in report["findings"] if each["rule"] == "STEP_REFUSED"]
     assert steps == ["break"]
 
 
-def test_a_clone_whose_remote_is_gone_is_refused(
-    upstream: Scratch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_clone_whose_remote_is_gone_is_refused(upstream: Scratch, tmp_path: Path) -> None:
     here = clone(upstream, "--filter=blob:none")
     folder = here.path
     upstream.path.rename(tmp_path / "away")
-    assert main(["-C", str(folder), "log", "--all"]) == 1
-    said = capsys.readouterr().err
+    said = schemactl(folder, "log", "--all", code=1).err
     assert "this partial clone lacks" in said
     assert "`git fetch origin`" in said
     (tmp_path / "away").rename(upstream.path)
-    assert main(["-C", str(folder), "log", "--all"]) == 0
+    schemactl(folder, "log", "--all")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_refuses_a_clone_without_trees_and_works_after_the_command_it_advises(
-    upstream: Scratch, capsys: pytest.CaptureFixture[str], command: list[str]
+    upstream: Scratch, command: list[str]
 ) -> None:
     here = clone(upstream, "--filter=tree:0")
     folder = here.path
-    assert main(["-C", str(folder), *command]) == 1
-    said = capsys.readouterr()
+    said = schemactl(folder, *command, code=1)
     assert said.out == ""
     assert "made without the file names of older commits" in said.err
     shell(folder, advised(said.err))
-    assert main(["-C", str(folder), *command]) == 0
+    schemactl(folder, *command)
     assert versions(here) == 20
 
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import schemactl
 from scratch import Scratch
 
-from schemactl.cli import main
 from schemactl.errors import HistoryError
 from schemactl.history.files import CommitFiles, IndexFiles
 from schemactl.history.repository import Repository
@@ -197,32 +197,26 @@ def staged(scratch: Scratch, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["[x]*", ":(top)", 'q"uote\\', "e\u0301", "\u00e9", "-x"])
-def test_a_staged_declaration_may_have_an_odd_name(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_staged_declaration_may_have_an_odd_name(scratch: Scratch, name: str) -> None:
     staged(scratch, name)
     for option in ([], ["--staged"]):
-        assert main(["-C", str(scratch.path), "check", *option, "--format", "json"]) == 0
-        (topic,) = json.loads(capsys.readouterr().out)["topics"]
+        (topic,) = json.loads(schemactl(scratch.path, "check", *option, "--format", "json").out)["topics"]
         assert topic["topic"] == "persistent://a/b/c"
 
 
 @pytest.mark.parametrize("name", ["new\nline", "\udcff", "tab\t"])
 def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_line(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], name: str
+    scratch: Scratch, name: str
 ) -> None:
     staged(scratch, name)
     for option in ([], ["--staged"]):
-        assert main(["-C", str(scratch.path), "check", *option]) == 1
-        said = capsys.readouterr().err
+        said = schemactl(scratch.path, "check", *option, code=1).err
         assert "yaml:1:1: the name of this file is not UTF-8, or contains a line break" in said
         assert len(said.splitlines()) == 2
 
 
 @pytest.mark.parametrize("path", ["topics/t.yaml", "topics/t.avsc", "schemactl.yaml"])
-def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], path: str
-) -> None:
+def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(scratch: Scratch, path: str) -> None:
     topic = "topic: a/b/c\nschema: {type: AVRO, definition: t.avsc}\n"
     scratch.write(
         {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/t.yaml": topic, "topics/t.avsc": '"int"'}
@@ -230,7 +224,6 @@ def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(
     scratch.write({path: "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2\n"})
     scratch.git("add", ".")
     for option in ([], ["--staged"]):
-        assert main(["-C", str(scratch.path), "check", *option]) == 1
-        said = capsys.readouterr().err
+        said = schemactl(scratch.path, "check", *option, code=1).err
         assert f"{path}:1:1: " in said
         assert "Git LFS" in said

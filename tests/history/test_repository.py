@@ -27,6 +27,11 @@ def paths(scratch: Scratch) -> list[tuple[str, list[str]]]:
     return [(subject, [change.path for change in changes]) for subject, changes in steps(scratch)]
 
 
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    return Scratch(tmp_path / "r")
+
+
 def test_a_folder_outside_any_repository_is_refused_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="is not in a Git repository") as caught:
         Repository.open(tmp_path)
@@ -34,9 +39,8 @@ def test_a_folder_outside_any_repository_is_refused_with_the_way_out(tmp_path: P
 
 
 def test_another_owners_repository_is_refused_with_gits_own_advice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scratch = Scratch(tmp_path / "r")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     with (
         pytest.raises(HistoryError, match="dubious ownership") as caught,
@@ -69,8 +73,7 @@ def test_a_bare_repository_has_no_top_level(tmp_path: Path) -> None:
         assert repository.top is None
 
 
-def test_a_commit_has_id_committer_time_and_subject(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_a_commit_has_id_committer_time_and_subject(scratch: Scratch) -> None:
     mark = scratch.commit({"a": "x"}, "first line\nsecond line\n\nbody")
     expected = Commit(scratch.id(mark), FIRST_COMMIT_S + mark, "first line second line")
     with Repository.open(scratch.path) as repository:
@@ -78,8 +81,7 @@ def test_a_commit_has_id_committer_time_and_subject(tmp_path: Path) -> None:
         assert [step.commit for step in log(repository, expected.id)] == [expected]
 
 
-def test_an_annotated_tag_names_its_commit(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_an_annotated_tag_names_its_commit(scratch: Scratch) -> None:
     mark = scratch.commit({"a": "x"})
     scratch.git("tag", "-a", "-m", "approved", "v1", "main")
     with Repository.open(scratch.path) as repository:
@@ -104,8 +106,7 @@ def test_an_annotated_tag_names_its_commit(tmp_path: Path) -> None:
         "main~5",
     ],
 )
-def test_what_names_no_commit_is_no_commit(tmp_path: Path, name: str) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_what_names_no_commit_is_no_commit(scratch: Scratch, name: str) -> None:
     scratch.commit({"a": "x"})
     scratch.flush()
     with Repository.open(scratch.path) as repository:
@@ -113,8 +114,7 @@ def test_what_names_no_commit_is_no_commit(tmp_path: Path, name: str) -> None:
         assert repository.commit("main") is not None
 
 
-def test_objects_come_in_the_order_asked_for_and_missing_ones_are_none(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_objects_come_in_the_order_asked_for_and_missing_ones_are_none(scratch: Scratch) -> None:
     scratch.commit({f"f{number}": f"content {number}\n" * 500 for number in range(300)})
     scratch.flush()
     with Repository.open(scratch.path) as repository:
@@ -123,8 +123,7 @@ def test_objects_come_in_the_order_asked_for_and_missing_ones_are_none(tmp_path:
     assert found == [*(b"content %d" % number for number in range(300)), None]
 
 
-def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(scratch: Scratch) -> None:
     scratch.commit({f"f{number}": str(number) for number in range(300)})
     scratch.flush()
     with Repository.open(scratch.path) as repository:
@@ -135,8 +134,7 @@ def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(tm
         assert blob.content == b"7"
 
 
-def test_the_content_of_a_huge_file_is_left_out(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_the_content_of_a_huge_file_is_left_out(scratch: Scratch) -> None:
     scratch.commit({"huge": b"x" * (MAX_BYTES + 1), "large": b"y" * MAX_BYTES})
     scratch.flush()
     with Repository.open(scratch.path) as repository:
@@ -147,14 +145,12 @@ def test_the_content_of_a_huge_file_is_left_out(tmp_path: Path) -> None:
     assert (large.size_bytes, large.content) == (MAX_BYTES, b"y" * MAX_BYTES)
 
 
-def test_a_missing_blob_is_an_error_that_names_it(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_a_missing_blob_is_an_error_that_names_it(scratch: Scratch) -> None:
     with Repository.open(scratch.path) as repository, pytest.raises(HistoryError, match="no blob 0123"):
         list(repository.blobs(["0123" * 10]))
 
 
-def test_a_broken_object_is_an_error_and_no_traceback(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_a_broken_object_is_an_error_and_no_traceback(scratch: Scratch) -> None:
     scratch.write({"a": bytes(range(256)) * 500})
     scratch.git("add", "a")
     blob = scratch.git("rev-parse", ":a")
@@ -170,8 +166,7 @@ def test_a_broken_object_is_an_error_and_no_traceback(tmp_path: Path) -> None:
     assert blob in str(caught.value)
 
 
-def test_a_merge_is_one_step_with_all_it_brings(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_a_merge_is_one_step_with_all_it_brings(scratch: Scratch) -> None:
     root = scratch.commit({"a": "1"}, "root")
     scratch.commit({"b": "1"}, "b on a branch", branch="topic", start=root)
     side = scratch.commit({"c": "1"}, "c on a branch", branch="topic")
@@ -180,16 +175,14 @@ def test_a_merge_is_one_step_with_all_it_brings(tmp_path: Path) -> None:
     assert paths(scratch) == [("root", ["a"]), ("meanwhile", ["a"]), ("merge", ["b", "c"])]
 
 
-def test_a_commit_without_changes_is_a_step(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_a_commit_without_changes_is_a_step(scratch: Scratch) -> None:
     scratch.commit({"a": "1"}, "one")
     scratch.commit({}, "")
     scratch.commit({"a": None}, "three")
     assert paths(scratch) == [("one", ["a"]), ("", []), ("three", ["a"])]
 
 
-def test_a_renamed_file_goes_and_comes(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_a_renamed_file_goes_and_comes(scratch: Scratch) -> None:
     scratch.commit({"a": "1"})
     scratch.commit({"a": None, "b": "1"})
     assert [(change.path, change.mode) for change in steps(scratch)[1][1]] == [
@@ -267,9 +260,8 @@ def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["no-such", "idna", "undefined", "hex"])
 def test_a_commit_in_an_encoding_that_cannot_be_read_has_its_subject_as_utf_8(
-    tmp_path: Path, encoding: str
+    scratch: Scratch, encoding: str
 ) -> None:
-    scratch = Scratch(tmp_path / "r")
     scratch.commit({"a": "1"})
     scratch.git("-c", f"i18n.commitEncoding={encoding}", "commit", "--allow-empty", "-qm", "caf\u00e9")
     with Repository.open(scratch.path) as repository:
@@ -278,8 +270,7 @@ def test_a_commit_in_an_encoding_that_cannot_be_read_has_its_subject_as_utf_8(
         assert tip.subject == "caf\u00e9"
 
 
-def test_a_replace_ref_is_ignored(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_a_replace_ref_is_ignored(scratch: Scratch) -> None:
     scratch.commit({"a": "1"}, "one")
     middle = scratch.commit({"a": "2"}, "two")
     scratch.commit({"a": "3"}, "three")
@@ -290,8 +281,7 @@ def test_a_replace_ref_is_ignored(tmp_path: Path) -> None:
     assert steps(scratch) == expected
 
 
-def test_symlinks_and_submodules_show_their_mode(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "r")
+def test_symlinks_and_submodules_show_their_mode(scratch: Scratch) -> None:
     mark = scratch.commit({"a": "1"})
     commit = scratch.id(mark)
     scratch.git("update-index", "--add", "--cacheinfo", f"160000,{commit},module")
