@@ -41,9 +41,9 @@ CREATE TABLE fact (kind INTEGER, name INTEGER, step INTEGER, value BLOB NOT NULL
 CREATE TABLE link (kind INTEGER, name INTEGER, other INTEGER, PRIMARY KEY (kind, name, other)) WITHOUT ROWID;
 -- How a topic stands from a step on. `path` declares it, or did; `number` is the version in force, `since` the step
 -- that brought it; `as_of` is set where what is declared cannot be read: the last step at which it could.
--- `type` and `fingerprint` are set where the version is new.
+-- `type` and `fingerprint` are set where the version is new. `domain` is a place in DOMAINS.
 CREATE TABLE topic_state (
-  schema INTEGER, domain TEXT, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
+  schema INTEGER, domain INTEGER, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
   path INTEGER NOT NULL, as_of INTEGER, type TEXT, fingerprint BLOB, PRIMARY KEY (schema, domain, step)
 ) WITHOUT ROWID;
 -- All that cannot be read from a step on: of a topic's definition, or of a file.
@@ -204,7 +204,7 @@ class Cache:
     def topics(self) -> list[tuple[str, str]]:
         """Return schema and domain of every topic that was ever declared."""
         sql = "SELECT DISTINCT name, domain FROM topic_state JOIN name ON id = schema WHERE step <= :step"
-        return [(_text(name), domain) for name, domain in self._rows(sql)]
+        return [(_text(name), DOMAINS[domain]) for name, domain in self._rows(sql)]
 
     def state(self, schema: str, domain: str) -> StateRow | None:
         """Return how the topic stands; None: it was never declared."""
@@ -214,7 +214,7 @@ class Cache:
                 "SELECT deleted, number, since, name, as_of FROM topic_state JOIN name ON id = path "
                 "WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step DESC LIMIT 1"
             )
-            rows = self._about(schema, sql, domain=domain)
+            rows = self._about(schema, sql, domain=DOMAINS.index(domain))
             self._states[key] = None
             for deleted, number, since, path, as_of in rows:
                 self._states[key] = StateRow(bool(deleted), number, since, _text(path), as_of)
@@ -223,7 +223,7 @@ class Cache:
     def was_interrupted(self, schema: str, domain: str) -> bool:
         """Return whether the topic had no schema at some step after it had one."""
         sql = "SELECT number FROM topic_state WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
-        numbers = [number for (number,) in self._about(schema, sql, domain=domain)]
+        numbers = [number for (number,) in self._about(schema, sql, domain=DOMAINS.index(domain))]
         first = next((at for at, number in enumerate(numbers) if number is not None), len(numbers))
         return None in numbers[first:]
 
@@ -372,18 +372,19 @@ class CacheWriter(Cache):
             number = numbers.setdefault(definition[1], len(numbers))
         is_same = before is not None and not before.deleted and before.number == number
         since = before.since if before and is_same else self.step
-        self.set_state(schema, domain, StateRow(deleted=False, number=number, since=since, path=path), new)
+        state = StateRow(deleted=False, number=number, since=since, path=path)
+        if state != before:
+            self.set_state(schema, domain, state, new)
 
     def set_state(
         self, schema: str, domain: str, state: StateRow, new: tuple[str, bytes] | None = None
     ) -> None:
         """Record how a topic stands; `new` is the type and fingerprint of a version that no step has had before."""
-        if self.state(schema, domain) != state:
-            self._states[schema, domain] = state
-            deleted, number, since, path, as_of = state
-            of = (self._new_id(schema), domain, self.step)
-            row = (*of, deleted, number, since, self._new_id(path), as_of, *(new or (None, None)))
-            self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._states[schema, domain] = state
+        deleted, number, since, path, as_of = state
+        of = (self._new_id(schema), DOMAINS.index(domain), self.step)
+        row = (*of, deleted, number, since, self._new_id(path), as_of, *(new or (None, None)))
+        self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def note(
         self, name: str, problems: Sequence[tuple[str | None, Problem]], *, is_topic: bool = False
