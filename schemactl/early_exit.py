@@ -132,10 +132,10 @@ def _git(*arguments: str, request: bytes = b"") -> bytes | None:
             os.close(each)
     try:
         with open(answers, "rb", buffering=0) as output:
-            told = output.readall()
+            answer = output.readall()
     except BaseException:
         os.kill(process, 9)
         raise
     finally:
         status = os.waitpid(process, 0)[1]
-    return None if status else told
+    return None if status else answer

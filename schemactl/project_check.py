@@ -266,7 +266,7 @@ def _files(
         files = history.HashedFiles(worktree, repository.object_format)
     if repository.top:
         folders = (posixpath.dirname(project.path), *project.roots)
-        repository.refuse_embedded(repository.top / folder for folder in folders)
+        repository.reject_embedded(repository.top / folder for folder in folders)
     if project.waivers:
         raise SchemactlError(
             f"{project.path} has `waivers`, which this version does not support: a finding would wrongly count as waived",

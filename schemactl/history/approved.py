@@ -102,7 +102,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
     for candidate in candidates:
         if found := resolve(repository, candidate):
-            repository.refuse_without_trees()
+            repository.require_trees()
             return _short(candidate), found[1]
     refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
     fetched = repository.common_directory / "FETCH_HEAD"
@@ -245,7 +245,7 @@ def fork(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
     except GitFailed as failure:
         if failure.words.strip():
             raise
-        repository.refuse_shallow()
+        repository.require_all_commits()
         return None
     return repository.commit(found)
 
@@ -269,7 +269,7 @@ def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch | Non
     for each in log(repository, at, tip.id) if at in parents else ():
         if not each.parents:
             # Either the repository's first commit, or where a shallow clone was cut off.
-            repository.refuse_shallow()
+            repository.require_all_commits()
         if parents.keys() >= set(each.parents[1:]):
             own.append(each)
         else:

@@ -117,8 +117,8 @@ class CommitFiles(GitFiles):
         # A folder's name ends with a slash, or its own entry would be listed in place of what it holds.
         below = [folder if recursive else f"{folder}/"] if folder else []
         options = ("-z", "--full-tree", *(["-r"] if recursive else []))
-        told = self.repository.run("ls-tree", *options, self._commit.id, "--", *below)
-        records = told.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        listed = self.repository.run("ls-tree", *options, self._commit.id, "--", *below)
+        records = listed.decode("utf-8", "surrogateescape").split("\0")[:-1]
         split = ((path, facts.split(" ")) for facts, _, path in (each.partition("\t") for each in records))
         return {path: found for path, (mode, _, blob) in split if (found := entry(mode, blob))}
 

@@ -36,7 +36,7 @@ _IMPORT_REF: Final = "refs/schemactl/import"
 """Where new commits are until the branch takes them over."""
 
 
-class Change(NamedTuple):
+class ChangedFile(NamedTuple):
     """One path of a commit, as it is afterwards; bytes that are not UTF-8 are surrogate escapes.
 
     `mode` is Git's: 100644 and 100755 are files, 120000 is a symlink, 160000 a submodule, 000000 a deletion.
@@ -51,7 +51,7 @@ class LoggedCommit(NamedTuple):
     """A commit on a first-parent line, what it changed against the one before, and its parents' ids. A merge is one commit."""
 
     commit: Commit
-    changes: list[Change]
+    changes: list[ChangedFile]
     parents: tuple[str, ...]
 
 
@@ -136,7 +136,7 @@ class Repository:
         """
         path = Path(directory).resolve()
         opened = cls(path)
-        opened.refuse_embedded([path])
+        opened.reject_embedded([path])
         grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
         if grafts.is_file() and grafts.read_bytes().strip():
             raise HistoryError(
@@ -145,7 +145,7 @@ class Repository:
             )
         return opened
 
-    def refuse_embedded(self, paths: Iterable[Path]) -> None:
+    def reject_embedded(self, paths: Iterable[Path]) -> None:
         """Raise HistoryError where one of `paths`, in the working tree, lies in a folder that git would take for a repository."""
         for path in paths if self.top else ():
             if self.top and (inner := _embedded_in(path, self.top)):
@@ -209,14 +209,14 @@ class Repository:
         """What the settings say of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
         keys = r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"
         try:
-            told = self.run("config", "--null", "--get-regexp", keys).decode("utf-8", "replace")
+            listed = self.run("config", "--null", "--get-regexp", keys).decode("utf-8", "replace")
         except GitFailed as failure:
             if failure.words.strip():
                 raise
             # No setting has such a name.
             return {}
         found: dict[str, dict[str, list[str]]] = {}
-        for entry in told.split("\0")[:-1]:
+        for entry in listed.split("\0")[:-1]:
             key, _, value = entry.partition("\n")
             name, _, setting = key.removeprefix("remote.").rpartition(".")
             found.setdefault(name, {}).setdefault(setting, []).append(value)
@@ -227,10 +227,10 @@ class Repository:
         """The remote that has what a partial clone lacks; None: nothing was left out of the clone."""
         if not any((self.common_directory / "objects" / "pack").glob("*.promisor")):
             return None
-        said = {name: settings.get("promisor", [""])[-1] for name, settings in self.remotes.items()}
-        return next((name for name, promisor in said.items() if promisor == "true"), None)
+        promisors = {name: settings.get("promisor", [""])[-1] for name, settings in self.remotes.items()}
+        return next((name for name, promisor in promisors.items() if promisor == "true"), None)
 
-    def refuse_without_trees(self) -> None:
+    def require_trees(self) -> None:
         """Raise HistoryError where the clone lacks the names of older commits' files; it says the command that brings them."""
         settings = self.remotes[self.promisor] if self.promisor else {}
         left_out = settings.get("partialclonefilter", [""])[-1]
@@ -241,7 +241,7 @@ class Repository:
                 fix=f"`git config remote.{self.promisor}.partialclonefilter blob:none && git fetch --refetch {self.promisor}`",
             )
 
-    def refuse_shallow(self) -> None:
+    def require_all_commits(self) -> None:
         """Raise HistoryError where the history is cut off; it says the command that repairs it."""
         if self.shallow:
             raise HistoryError(
@@ -318,7 +318,7 @@ def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[
         elif logged and token.lstrip(b"\n").startswith(b":"):
             # `:<mode before> <mode> <id before> <id> <status>`, then the path: by spaces, for ids have 40 or 64 digits.
             _, mode, _, blob, _ = token.decode().split(" ")
-            logged.changes.append(Change(next(tokens).decode("utf-8", "surrogateescape"), mode, blob))
+            logged.changes.append(ChangedFile(next(tokens).decode("utf-8", "surrogateescape"), mode, blob))
         elif token.strip(b"\n"):
             raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
     if logged:
@@ -429,17 +429,17 @@ def _embedded(inner: Path, top: Path) -> HistoryError:
 
 
 def _cannot_open(directory: Path, words: str) -> HistoryError:
-    said = words.strip().removeprefix("fatal: ")
-    if "safe.directory" in said:
-        what, _, advice = said.partition("\n")
+    problem = words.strip().removeprefix("fatal: ")
+    if "safe.directory" in problem:
+        what, _, advice = problem.partition("\n")
         return HistoryError(f"git refuses to read this repository: {what}", fix=" ".join(advice.split()))
-    if "safe.bareRepository" in said:
+    if "safe.bareRepository" in problem:
         return HistoryError(
-            f"git refuses to read this repository: {said}", fix=f"set GIT_DIR={directory}, if you trust it"
+            f"git refuses to read this repository: {problem}", fix=f"set GIT_DIR={directory}, if you trust it"
         )
-    if said.startswith("not a git repository"):
+    if problem.startswith("not a git repository"):
         return HistoryError(
             f"{directory} is not in a Git repository, and versions come from its history",
             fix="work inside a repository, or name one with -C DIR; `git init` makes one",
         )
-    return HistoryError(f"git cannot open a repository at {directory}: {said}")
+    return HistoryError(f"git cannot open a repository at {directory}: {problem}")

@@ -35,7 +35,7 @@ from schemactl.formats.protobuf_native import worker
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow, derived_from
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints, Inspected
-from schemactl.history.repository import Blob, Change, LoggedCommit, Repository, log
+from schemactl.history.repository import Blob, ChangedFile, LoggedCommit, Repository, log
 from schemactl.model import Commit, Project
 
 _KEPT_DOCUMENTS: Final = 8_192
@@ -89,7 +89,7 @@ class Derivation:
                 kept_steps = join + 1 if join == known.last else 0
                 found = self._extended(known.cut(join), chain([first], listed))
         if found is None:
-            self._repository.refuse_shallow()
+            self._repository.require_all_commits()
             found = self._extended(Cache.new(facts), log(self._repository, tip.id))
         lacks_objects = self._repository.shallow or self._repository.promisor
         if keep and (lacks_objects or found.last >= kept_steps * _GROWTH):
@@ -157,7 +157,7 @@ class RecordFiles(StepFiles):
         self._read(wanted)
         yield from waiting
 
-    def change(self, change: Change) -> bool:
+    def change(self, change: ChangedFile) -> bool:
         """Make the change; return whether it makes a difference to what declarations can see."""
         found = entry(change.mode, change.blob)
         if found and found.kind == "file" and not change.path.endswith(SUFFIXES):
@@ -393,7 +393,7 @@ class VersionDerivation:
                 self._writer.set_state(schema, domain, state._replace(as_of=self._writer.step - 1))
 
 
-def is_read(change: Change) -> bool:
+def is_read(change: ChangedFile) -> bool:
     """Return whether the change brings a file that may be a declaration or a definition."""
     return change.mode in FILE_MODES and change.path.endswith(SUFFIXES)
 

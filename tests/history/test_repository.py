@@ -9,13 +9,13 @@ from scratch import FIRST_COMMIT_S, Scratch
 
 from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
-from schemactl.history.repository import Change, Repository, log
+from schemactl.history.repository import ChangedFile, Repository, log
 from schemactl.model import Commit
 
 pytestmark = pytest.mark.slow
 
 
-def steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[Change]]]:
+def steps(scratch: Scratch, ref: str = "main") -> list[tuple[str, list[ChangedFile]]]:
     scratch.flush()
     with Repository.open(scratch.path) as repository:
         tip = repository.commit(ref)
