@@ -47,19 +47,13 @@ def nested_records(levels: int, leaf: str) -> str:
 
 
 def record(name: str, fields: dict[str, Json]) -> Json:
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [{"name": field, "type": type_} for field, type_ in fields.items()],
-    }
+    listed = [{"name": field, "type": type_} for field, type_ in fields.items()]
+    return {"type": "record", "name": name, "fields": listed}
 
 
 def chain(levels: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
     """Each record holds the one before it, by name."""
-    records = (
-        record(f"A{level}", {"x": wrap(f"A{level - 1}") if level else leaf}) for level in range(levels)
-    )
-    return json.dumps(record("Root", {f"f{level}": each for level, each in enumerate(records)}))
+    return bomb(levels, 1, leaf, wrap)
 
 
 def bomb(levels: int, width: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
@@ -93,12 +87,8 @@ def branches(first: int, count: int) -> str:
 
 
 def deep_default(levels: int) -> str:
-    return (
-        '{"type":"record","name":"R","fields":[{"name":"d","type":{"type":"array","items":"int"},"default":'
-        + "[" * levels
-        + "]" * levels
-        + "}]}"
-    )
+    default = "[" * levels + "]" * levels
+    return f'{{"type":"record","name":"R","fields":[{{"name":"d","type":{{"type":"array","items":"int"}},"default":{default}}}]}}'
 
 
 EMPTY = '{"type":"record","name":"R","fields":[]}'

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
+from corpora import Json, enum, field, record, rows
 from hypothesis import HealthCheck, given, settings
 from property_runs import EXAMPLES
 from schema_strategies import evolutions
@@ -26,9 +25,6 @@ from schemactl.verdicts import Outcome
 
 pytestmark = pytest.mark.slow
 
-Json = Any
-
-CORPUS = Path(__file__).parent.parent / "corpus" / "avro_public.jsonl.gz"
 MESSAGES = 40
 
 
@@ -43,15 +39,9 @@ def without_logical_types(definition: Json) -> Json:
 
 def has_namesakes(schema: Schema) -> bool:
     """Whether a union has two types that differ in their namespaces only: fastavro takes the first for either."""
-    for part in parts(schema):
-        names = (
-            [branch.name for branch in part.branches if isinstance(branch, Named)]
-            if isinstance(part, Union)
-            else []
-        )
-        if len({*names}) < len(names):
-            return True
-    return False
+    unions = (part.branches for part in parts(schema) if isinstance(part, Union))
+    names = ([branch.name for branch in branches if isinstance(branch, Named)] for branches in unions)
+    return any(len({*each}) < len(each) for each in names)
 
 
 def is_read(reader: Json, writer: Json) -> bool:
@@ -70,9 +60,7 @@ def is_read(reader: Json, writer: Json) -> bool:
 
 
 def test_fastavro_reads_every_recorded_pair_that_passes() -> None:
-    with gzip.open(CORPUS) as lines:
-        rows = [json.loads(line) for line in lines]
-    assert len([row for row in rows if is_read(row["reader"], row["writer"])]) > 1_450
+    assert sum(is_read(row["reader"], row["writer"]) for row in rows("avro_public")) > 1_450
 
 
 @settings(EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
@@ -84,13 +72,9 @@ def test_fastavro_reads_what_both_verdicts_pass(pair: tuple[Json, Json]) -> None
 
 
 def test_fastavro_takes_a_namesake_for_the_branch_that_was_written() -> None:
-    near, far = (
-        {"type": "enum", "name": "Kind", "namespace": space, "symbols": symbols}
-        for space, symbols in (("near", ["A"]), ("far", ["B"]))
-    )
-    field = {"name": "kind", "type": [near, far]}
-    definition = {"type": "record", "name": "Order", "fields": [field]}
-    other = {**definition, "fields": [{**field, "type": ["null", near, far]}]}
+    near, far = (enum("Kind", symbol, namespace=space) for space, symbol in (("near", "A"), ("far", "B")))
+    definition = record("Order", field("kind", [near, far]))
+    other = record("Order", field("kind", ["null", near, far]))
     assert not is_read(other, definition)
     theirs: list[Any] = [fastavro.parse_schema(each) for each in (definition, other)]
     message = encode(parsed(json.dumps(definition).encode()), {"kind": In(1, "B")})

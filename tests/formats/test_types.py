@@ -57,10 +57,8 @@ def definitions(type_: SchemaType) -> tuple[SchemaInfo, SchemaInfo]:
     if type_ is SchemaType.PROTOBUF_NATIVE:
         from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 
-        texts = (
-            f'syntax = "proto3"; message M {{ {kind} id = 1; }}'.encode() for kind in ("int64", "string")
-        )
-        one, other = (compile_proto(Proto("M", "m.proto", {"m.proto": text}, {})) for text in texts)
+        texts = (f'syntax = "proto3"; message M {{ {kind} id = 1; }}' for kind in ("int64", "string"))
+        one, other = (compile_proto(Proto.of_text(text, "M")) for text in texts)
         return one, other
     return SchemaInfo(type_), SchemaInfo(type_)
 
