@@ -77,16 +77,17 @@ def tokens(location: Location) -> tuple[str | int, ...]:
     return tuple(reversed(found))
 
 
-def leaf_reasons(reader: Schema, writer: Schema, location: Location) -> Reasons:
+def leaf_reasons(reader: Any, writer: Any, location: Location) -> Reasons:
     """Return what is found for a pair that holds nothing to compare further."""
-    if isinstance(reader, Enum) and isinstance(writer, Enum):
+    kind = type(reader) if type(reader) is type(writer) else None
+    if kind is Enum:
         found = COMPATIBLE if reader.name == writer.name else name_reasons(reader, writer, location)
         if writer.symbols == reader.symbols or reader.default is not None:
             return found
         if not set(writer.symbols).issubset(reader.symbols):
             found += (("MISSING_ENUM_SYMBOLS", (location, "symbols"), reader, writer),)
         return found
-    if isinstance(reader, Fixed) and isinstance(writer, Fixed):
+    if kind is Fixed:
         found = name_reasons(reader, writer, location)
         if reader.size != writer.size:
             found += (("FIXED_SIZE_MISMATCH", (location, "size"), reader, writer),)

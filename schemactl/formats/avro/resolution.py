@@ -115,6 +115,9 @@ Pair = tuple[Any, ...]
 """A reader and a writer; for a primitive also what holds it, as one node stands for many places."""
 
 
+_HOLDERS: Final = frozenset({Record, Array, Map})
+
+
 class _PairComparison:
     """One run of Java's ReaderWriterCompatibilityChecker.
 
@@ -183,11 +186,17 @@ class _PairComparison:
         found = self._known[pair] = leaf_reasons(reader, writer, location)
         return found
 
-    def _items(self, pair: Pair, used: Schema, written: Schema, location: Location) -> Deep[Reasons]:
+    def _items(self, pair: Pair, used: Schema, written: Schema, location: Location) -> Any:
         found = self._compare(used, written, location, *pair)
-        reasons: Reasons = (yield found) if type(found) is GeneratorType else found
-        self._known[pair] = reasons
-        return reasons
+        if type(found) is GeneratorType:
+            return self._deep_items(pair, found)
+        self._known[pair] = found
+        return found
+
+    def _deep_items(self, pair: Pair, call: Deep[Reasons]) -> Deep[Reasons]:
+        found: Reasons = yield call
+        self._known[pair] = found
+        return found
 
     def _records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
         reasons = [] if reader.name == writer.name else [*name_reasons(reader, writer, location)]
@@ -250,22 +259,33 @@ class _PairComparison:
 
     def _reader_union(
         self, pair: Pair, reader: Union, writer: Any, location: Location, written_in: object
-    ) -> Deep[Reasons]:
+    ) -> Any:
         """Look for a branch that reads the writer; why the others do not is of no interest."""
+        if type(writer) in _HOLDERS:
+            return self._holder_in_union(reader, writer, location)
         for index in self._like(writer, reader):
             branch = reader.branches[index]
             if type(branch) is Primitive:
                 if _reads_primitive(branch, writer):
                     return COMPATIBLE
-            else:
-                found = self._compare(branch, writer, ((location, index),), reader, written_in)
+            elif not self._compare(branch, writer, ((location, index),), reader, written_in):
+                return COMPATIBLE
+        found = self._known[pair] = (("MISSING_UNION_BRANCH", location, reader, writer),)
+        return found
+
+    def _holder_in_union(
+        self, reader: Union, writer: Record | Array | Map, location: Location
+    ) -> Deep[Reasons]:
+        for index in self._like(writer, reader):
+            branch = reader.branches[index]
+            if type(branch) is not Primitive:
+                found = self._compare(branch, writer, ((location, index),), reader, None)
                 if type(found) is GeneratorType:
                     found = yield found
                 if not found:
                     return COMPATIBLE
-        missing: Reasons = (("MISSING_UNION_BRANCH", location, reader, writer),)
-        self._known[pair] = missing
-        return missing
+        found = self._known[reader, writer] = (("MISSING_UNION_BRANCH", location, reader, writer),)
+        return found
 
     def _like(self, writer: Schema, reader: Union) -> Iterable[int]:
         """Return the branches that `writer` is compared with, in order."""
