@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Reading
 from .pulsar_positions import Latest, Position
-from .pulsar_rows import Keys, Rows
+from .pulsar_rows import Keys, batches_of
 from .pulsar_topics import (
     check_named,
     has_more,
@@ -83,14 +83,7 @@ def read_range(
         return
     with Cluster(connection) as cluster:
         keys = Keys(cluster, partition.topic, reading.key_encoding)
-        rows = Rows(partition.topic, keys)
-        for message, message_id in messages_of(cluster, reading, partition):
-            rows.add(message, message_id)
-            if rows.full:
-                yield rows.batch()
-                rows = Rows(partition.topic, keys)
-        if rows.messages:
-            yield rows.batch()
+        yield from batches_of(messages_of(cluster, reading, partition), partition.topic, keys)
 
 
 def messages_of(cluster: Cluster, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,24 +33,13 @@ MAX_BATCH_BYTES: Final = 2**24
 """A record batch ends with the message that reaches either."""
 
 
-class Rows:
-    """Messages of a topic on their way into a record batch."""
-
-    def __init__(self, topic: str, keys: Keys) -> None:
-        self.topic = topic
-        self.keys = keys
-        self.bytes = 0
-        self.messages: list[tuple[Any, ...]] = []
-
-    @property
-    def full(self) -> bool:
-        """Whether they are enough for a batch."""
-        return len(self.messages) >= MAX_BATCH_ROWS or self.bytes >= MAX_BATCH_BYTES
-
-    def add(self, message: Any, message_id: Any) -> None:
-        """One more, as the client's own objects."""
+def batches_of(messages: Iterable[tuple[Any, Any]], topic: str, keys: Keys) -> Iterator[pa.RecordBatch]:
+    """Return the messages, each with its id, as the client's own objects, as record batches with COLUMNS."""
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    for message, message_id in messages:
         value = None if message.has_null_value() else message.data()
-        self.messages.append(
+        rows.append(
             (
                 value,
                 message.partition_key(),
@@ -61,23 +51,28 @@ class Rows:
             )
         )
         if value:
-            self.bytes += len(value)
+            size += len(value)
+        if len(rows) >= MAX_BATCH_ROWS or size >= MAX_BATCH_BYTES:
+            yield _batch(rows, topic, keys)
+            rows, size = [], 0
+    if rows:
+        yield _batch(rows, topic, keys)
 
-    def batch(self) -> pa.RecordBatch:
-        """All of them, with COLUMNS; there is one at least."""
-        values, keys, ids, published_ms, events_ms, properties, versions = zip(*self.messages, strict=True)
-        columns = (
-            values,
-            [self.keys.bytes_of(key, version) for key, version in zip(keys, versions, strict=True)],
-            [self.topic] * len(values),
-            ids,
-            [at * 1_000 for at in published_ms],
-            [at * 1_000 if at else None for at in events_ms],
-            [list(each.items()) for each in properties],
-            [version if version >= 0 else None for version in versions],
-        )
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+
+def _batch(rows: Sequence[tuple[Any, ...]], topic: str, keys: Keys) -> pa.RecordBatch:
+    values, texts, ids, published_ms, events_ms, properties, versions = zip(*rows, strict=True)
+    columns = (
+        values,
+        [keys.bytes_of(key, version) for key, version in zip(texts, versions, strict=True)],
+        [topic] * len(values),
+        ids,
+        [at * 1_000 for at in published_ms],
+        [at * 1_000 if at else None for at in events_ms],
+        [list(each.items()) for each in properties],
+        [version if version >= 0 else None for version in versions],
+    )
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
 
 
 class Keys:

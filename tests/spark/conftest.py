@@ -85,6 +85,14 @@ def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> I
         yield made
 
 
+@pytest.fixture
+def forgetful(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
+    """A namespace that keeps nothing that no subscription holds back."""
+    retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    with namespace(broker, tmp_path / "client.log", retention=retention) as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def console() -> Iterator[Console]:
     """Where commands run, in one process, which starts Java once."""

@@ -11,17 +11,7 @@ from scratch import Scratch
 from spark_release import STREAMS_OUT
 from waiting import assert_soon
 
-from schemactl.codec import Codec, Definition, Version
-
-NUMBERS = [
-    json.dumps({"type": "record", "name": "N", "fields": [{"name": "id", "type": kind}]})
-    for kind in ("int", "long")
-]
-CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(NUMBERS)])
-
-
-def payloads(start: int, end: int, version: int) -> list[bytes | None]:
-    return [CODEC.encode_one({"id": number}, version) for number in range(start, end)]
+from .pulsar_reads import NUMBERS, payloads
 
 
 @STREAMS_OUT

@@ -20,14 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_release import since
 
+from .pulsar_reads import numbered
+
 pytestmark = since((4, 2), "a stream in Python cannot limit a batch")
 
 # Spark's workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
-
-
-def numbered(start: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(start, end)]
 
 
 def kill_at(batches: Iterable[pa.RecordBatch], *, number: int, mark: str) -> Iterator[pa.RecordBatch]:

@@ -13,10 +13,9 @@ from typing import Any
 import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import Namespace, namespace, pulsar, run_java
+from pulsar_cluster import Namespace, pulsar, run_java
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import InputPartition
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.spark import decode, land
@@ -28,52 +27,24 @@ from schemactl.spark.pulsar_rows import MAX_BATCH_ROWS
 from schemactl.spark.pulsar_sending import java_hash
 from schemactl.spark.pulsar_streaming import PulsarStream
 
+from .pulsar_reads import batch, numbered, read, values
+from .schemas import codec, field, record
 
-def record(*fields: dict[str, Any]) -> str:
-    return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
-
-
-ID = {"name": "id", "type": "long"}
-NOTE = {"name": "note", "type": "string", "default": "none"}
-DEFINITIONS = [
-    record(ID),
-    record(ID, NOTE),
-    record(ID, {**NOTE, "name": "comment", "aliases": ["note"]}),
+ID, NOTE = field("id", "long"), field("note", "string", default="none")
+VERSIONS = [
+    record("Order", ID),
+    record("Order", ID, NOTE),
+    record("Order", ID, field("comment", "string", "note", default="none")),
 ]
-ORDERS = Codec(
-    [Version(number, Definition("AVRO", text), f"c{number}") for number, text in enumerate(DEFINITIONS)]
-)
+DEFINITIONS = [json.dumps(version) for version in VERSIONS]
+ORDERS = codec(*VERSIONS)
 
 
 def order(number: int, version: int) -> bytes:
-    written = ORDERS.read_as(version).encode_one(
-        {
-            "id": number,
-            **({"note": f"n{number}"} if version == 1 else {}),
-            **({"comment": f"n{number}"} if version == 2 else {}),
-        },
-        version,
-    )
+    note = [{}, {"note": f"n{number}"}, {"comment": f"n{number}"}][version]
+    written = ORDERS.read_as(version).encode_one({"id": number, **note}, version)
     assert written is not None
     return written
-
-
-def batch(space: Namespace, **options: str) -> PulsarBatch:
-    given = {**space.options, **options}
-    return PulsarBatch(connection_of(given, "a batch"), reading_of(given, "a batch"))
-
-
-def read(reader: PulsarBatch, parts: list[InputPartition] | None = None) -> list[dict[str, Any]]:
-    parts = reader.partitions() if parts is None else parts
-    return [row for part in parts for found in reader.read(part) for row in found.to_pylist()]
-
-
-def values(space: Namespace, **options: str) -> list[bytes]:
-    return [row["value"] for row in read(batch(space, **options))]
-
-
-def numbered(start: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(start, end)]
 
 
 def test_messages_of_all_versions_and_partitions_are_decoded(source: SparkSession, space: Namespace) -> None:
@@ -106,8 +77,8 @@ def test_what_java_sends_is_read_as_it_was_meant(
     for encoding in ("INLINE", "SEPARATED"):
         topic = space.topic(f"pairs-{encoding.lower()}")
         messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
-        codec = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INT32"), encoding), "c")])
-        rows = decode(messages, codec).collect()
+        pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INT32"), encoding), "c")])
+        rows = decode(messages, pairs).collect()
         found = [(row["key"], row["value"], row["__schemaVersion"], row["__error"]) for row in rows]
         assert found == [("grün", 7, 0, None), ("b", None, 0, None), (None, 9, 0, None)]
     one, gone, binary, chunked = read(batch(space, topic=space.topic("chunked")))
@@ -304,25 +275,22 @@ def test_several_topics_and_a_pattern(space: Namespace) -> None:
     assert values(space, **admin, topic=space.topic("many-b-partition-1")) in ([], numbered(1, 2))
 
 
-def test_messages_that_are_gone_are_missed(broker: brokers.Broker, tmp_path: Path) -> None:
-    with namespace(
-        broker, tmp_path / "log", retention={"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    ) as space:
-        topic = space.create("short")
-        ids = space.send("short", numbered(0, 5))
-        start = json.dumps({topic: ids[1]})
-        planned = batch(space, topic=topic, startingOffsets=start)
-        parts = planned.partitions()
-        space.empty("short")
-        with pytest.raises(DataLoss, match=f"it ends with {ids[1]}"):
-            read(planned, parts)
-        space.send("short", numbered(5, 7))
-        with pytest.raises(DataLoss, match=f"between {ids[1]} and .* are gone: .*failOnDataLoss"):
-            read(planned, parts)
-        with pytest.raises(DataLoss):
-            values(space, topic=topic, startingOffsets=start)
-        assert values(space, topic=topic, startingOffsets=start, failOnDataLoss="false") == numbered(5, 7)
-        assert values(space, topic=topic) == numbered(5, 7)
+def test_messages_that_are_gone_are_missed(forgetful: Namespace) -> None:
+    topic = forgetful.create("short")
+    ids = forgetful.send("short", numbered(0, 5))
+    start = json.dumps({topic: ids[1]})
+    planned = batch(forgetful, topic=topic, startingOffsets=start)
+    parts = planned.partitions()
+    forgetful.empty("short")
+    with pytest.raises(DataLoss, match=f"it ends with {ids[1]}"):
+        read(planned, parts)
+    forgetful.send("short", numbered(5, 7))
+    with pytest.raises(DataLoss, match=f"between {ids[1]} and .* are gone: .*failOnDataLoss"):
+        read(planned, parts)
+    with pytest.raises(DataLoss):
+        values(forgetful, topic=topic, startingOffsets=start)
+    assert values(forgetful, topic=topic, startingOffsets=start, failOnDataLoss="false") == numbered(5, 7)
+    assert values(forgetful, topic=topic) == numbered(5, 7)
 
 
 def test_a_cluster_that_does_not_serve_is_a_clear_error(space: Namespace) -> None:

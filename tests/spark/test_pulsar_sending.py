@@ -16,21 +16,23 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
 from spark_release import STREAMS_OUT, before
 
-from schemactl.codec import Codec, Definition, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import decode, encode
 from schemactl.spark.pulsar_connection import PulsarProblem
-from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
-from schemactl.spark.pulsar_reading import PulsarBatch
+from schemactl.spark.pulsar_options import connection_of, sending_of
 from schemactl.spark.pulsar_sending import Fields, Sender
 
-FIELDS: list[dict[str, Any]] = [
-    {"name": "id", "type": "long"},
-    {"name": "note", "type": "string", "default": ""},
-    {"name": "size", "type": "int", "default": 0},
+from .pulsar_reads import batch, read
+from .schemas import codec, field, record
+
+FIELDS = [
+    field("id", "long"),
+    field("note", "string", default=""),
+    field("size", "int", default=0),
 ]
-DEFINITIONS = [json.dumps({"type": "record", "name": "N", "fields": FIELDS[:count]}) for count in (1, 2, 3)]
-CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(DEFINITIONS)])
+VERSIONS = [record("N", *FIELDS[:count]) for count in (1, 2, 3)]
+DEFINITIONS = [json.dumps(version) for version in VERSIONS]
+CODEC = codec(*VERSIONS)
 
 MESSAGES = pa.schema(
     [
@@ -75,12 +77,6 @@ def sent(space: Namespace, *rows: tuple[Any, ...], version: int, topic: str | No
     sender(space, version=version, topic=topic).send(
         iter([pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)])
     )
-
-
-def read(space: Namespace, topic: str) -> list[dict[str, Any]]:
-    given = {**space.options, "topic": topic}
-    reader = PulsarBatch(connection_of(given), reading_of(given, "a batch"))
-    return [row for part in reader.partitions() for found in reader.read(part) for row in found.to_pylist()]
 
 
 def test_rows_go_round_with_the_declared_version_and_nothing_is_registered(
@@ -131,7 +127,7 @@ def test_a_stream_is_sent_on(source: SparkSession, space: Namespace, tmp_path: P
         .start()
     )
     query.awaitTermination()
-    found = read(space, end)
+    found = read(batch(space, topic=end))
     assert sorted(CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in found) == list(
         range(20)
     )
@@ -150,11 +146,11 @@ def test_what_a_message_has_is_sent(space: Namespace) -> None:
         *[(b"\x04", b"same", other, None, None)] * 3,
     ]
     sent(space, *rows, version=0, topic=one)
-    first, gone = read(space, one)
+    first, gone = read(batch(space, topic=one))
     assert (first["value"], first["__key"], first["__eventTime"]) == (b"\x02", "grün".encode(), at)
     assert first["__messageProperties"] == [("a", "ä")]
     assert (gone["value"], gone["__key"], gone["__eventTime"]) == (None, b"gone", None)
-    elsewhere = read(space, other)
+    elsewhere = read(batch(space, topic=other))
     assert sorted(row["value"] for row in elsewhere) == [b"", b"\x04", b"\x04", b"\x04"]
     assert len({row["__topic"] for row in elsewhere if row["__key"]}) == 1
     assert {row["__schemaVersion"] for row in elsewhere} == {0}
@@ -178,7 +174,7 @@ def test_a_version_that_is_not_registered_is_rejected_and_stays_so(
     assert [number for number, _, _ in space.schemas("strict")] == [0]
     assert space.schemas("bare") == []
     assert space.topic("nowhere") not in space.call("GET", "/persistent/NAMESPACE")
-    assert read(space, topic) == []
+    assert read(batch(space, topic=topic)) == []
 
 
 HALF = {"name": "", "type": "STRING", "properties": "{}"}
@@ -201,7 +197,9 @@ def test_each_type_that_the_client_names_finds_its_version(
     topic = space.create(name, definition, kind=kind)
     before = space.schemas(name)
     sent(space, (b"any", None, None, None, None), version=0, topic=topic)
-    assert [(row["value"], row["__schemaVersion"]) for row in read(space, topic)] == [(b"any", 0)]
+    assert [(row["value"], row["__schemaVersion"]) for row in read(batch(space, topic=topic))] == [
+        (b"any", 0)
+    ]
     assert space.schemas(name) == before
 
 
@@ -245,7 +243,7 @@ def test_rows_without_a_payload_for_a_reason_are_not_sent(space: Namespace) -> N
     ):
         with pytest.raises(PulsarProblem, match=said):
             sent(space, row, version=0, topic=topic)
-    assert read(space, topic) == []
+    assert read(batch(space, topic=topic)) == []
 
 
 @pytest.mark.parametrize("kind", ["INT64", "BOOLEAN", "INSTANT", "KEY_VALUE", "BYTES"])
@@ -266,7 +264,7 @@ def test_a_type_that_the_client_cannot_send_is_rejected_before_the_job(
     assert f"is of type {named}, which pulsar-client cannot send: it sends AVRO, JSON" in str(failed.value)
     with pytest.raises(PulsarProblem, match="which pulsar-client cannot send"):
         sent(space, (b"x", None, topic, None, None), version=0)
-    assert read(space, topic) == []
+    assert read(batch(space, topic=topic)) == []
 
 
 def test_an_earlier_version_is_found_though_the_broker_takes_no_new_one_and_none_without_schema(
@@ -280,7 +278,9 @@ def test_an_earlier_version_is_found_though_the_broker_takes_no_new_one_and_none
         # A topic that is loaded sees new policies later.
         strict.unload("strict")
         sent(strict, (b"any", b"a", None, None, None), version=1, topic=topic)
-        found = [(row["value"], row["__key"], row["__schemaVersion"]) for row in read(strict, topic)]
+        found = [
+            (row["value"], row["__key"], row["__schemaVersion"]) for row in read(batch(strict, topic=topic))
+        ]
         assert found == [(b"any", b"a", 1)]
         assert strict.schemas("strict") == before
 

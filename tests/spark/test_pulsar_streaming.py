@@ -12,28 +12,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import Namespace, namespace
+from pulsar_cluster import Namespace
 from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from spark_release import before
 from waiting import assert_soon
 
-from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import decode
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_reading import DataLoss
 from schemactl.spark.pulsar_streaming import PulsarStream
 
-NUMBERS = [
-    json.dumps({"type": "record", "name": "N", "fields": [{"name": "id", "type": kind}]})
-    for kind in ("int", "long")
-]
-CODEC = Codec([Version(number, Definition("AVRO", text), "c") for number, text in enumerate(NUMBERS)])
+from .pulsar_reads import CODEC, NUMBERS, numbered, payloads
 
 # Spark's workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
@@ -75,10 +69,6 @@ def stream(space: Namespace, opened: list[PulsarStream], **options: str) -> Puls
 def started(space: Namespace, opened: list[PulsarStream], **options: str) -> Run:
     made = stream(space, opened, **options)
     return Run(made, made.initialOffset())
-
-
-def numbered(start: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(start, end)]
 
 
 def test_each_message_is_in_one_batch(space: Namespace, opened: list[PulsarStream]) -> None:
@@ -133,63 +123,56 @@ def test_partitions_that_come_later_are_read_from_their_beginning(
     assert pattern.batch() == numbered(5, 6)
 
 
-def test_a_topic_that_was_emptied_is_not_read_again(
-    broker: brokers.Broker, tmp_path: Path, opened: list[PulsarStream]
-) -> None:
-    with namespace(
-        broker, tmp_path / "log", retention={"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    ) as space:
-        topic = space.create("emptied")
-        run = started(space, opened, topic=topic)
-        space.send("emptied", numbered(0, 2))
-        assert run.batch() == numbered(0, 2)
-        before = run.at
-        space.empty("emptied")
-        assert (run.batch(), run.at) == ([], before)
-        space.send("emptied", numbered(2, 3))
-        end = run.stream.latestOffset()
-        with pytest.raises(DataLoss, match="the first message there is"):
-            run.batch(end)
-        careless = Run(stream(space, opened, topic=topic, failOnDataLoss="false"), before)
-        assert careless.batch(end) == numbered(2, 3)
+def test_a_topic_that_was_emptied_is_not_read_again(forgetful: Namespace, opened: list[PulsarStream]) -> None:
+    topic = forgetful.create("emptied")
+    run = started(forgetful, opened, topic=topic)
+    forgetful.send("emptied", numbered(0, 2))
+    assert run.batch() == numbered(0, 2)
+    before = run.at
+    forgetful.empty("emptied")
+    assert (run.batch(), run.at) == ([], before)
+    forgetful.send("emptied", numbered(2, 3))
+    end = run.stream.latestOffset()
+    with pytest.raises(DataLoss, match="the first message there is"):
+        run.batch(end)
+    careless = Run(stream(forgetful, opened, topic=topic, failOnDataLoss="false"), before)
+    assert careless.batch(end) == numbered(2, 3)
 
 
 def test_a_subscription_holds_back_what_was_not_read(
-    broker: brokers.Broker, tmp_path: Path, opened: list[PulsarStream]
+    forgetful: Namespace, opened: list[PulsarStream]
 ) -> None:
     """Each unloading ends a ledger; trimming removes those that nobody holds back."""
-    retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    with namespace(broker, tmp_path / "log", retention=retention) as space:
-        topic = space.create("held")
-        space.create("loose")
+    topic = forgetful.create("held")
+    forgetful.create("loose")
 
-        def send(start: int) -> None:
-            for number in range(start, start + 4, 2):
-                for name in ("held", "loose"):
-                    space.send(name, numbered(number, number + 1))
-                    space.send(name, numbered(number + 1, number + 2))
-                    space.unload(name)
+    def send(start: int) -> None:
+        for number in range(start, start + 4, 2):
+            for name in ("held", "loose"):
+                forgetful.send(name, numbered(number, number + 1))
+                forgetful.send(name, numbered(number + 1, number + 2))
+                forgetful.unload(name)
 
-        def left(name: str) -> int:
-            space.call("POST", f"/persistent/NAMESPACE/{name}/trim")
-            return space.entries(name)
+    def left(name: str) -> int:
+        forgetful.call("POST", f"/persistent/NAMESPACE/{name}/trim")
+        return forgetful.entries(name)
 
-        run = started(space, opened, topic=topic, predefinedSubscription="query")
-        send(0)
-        assert_soon(lambda: (left("held"), left("loose")), (4, 0))
-        # It comes back after the unloading.
-        assert_soon(lambda: space.consumers("held", "query"), 1)
-        with pytest.raises(PulsarProblem, match="each query needs its own"):
-            started(space, opened, topic=topic, predefinedSubscription="query")
-        assert run.batch() == numbered(0, 4)
-        run.stream.commit(run.at)
-        run.stream.stop()
-        # Of what was read only the last ledger is left, and what comes is held back while nobody reads.
-        send(4)
-        assert_soon(lambda: left("held"), 6)
-        again = Run(stream(space, opened, topic=topic, predefinedSubscription="query"), run.at)
-        assert again.batch() == numbered(4, 8)
-        assert space.subscriptions("held").count("query") == 1
+    run = started(forgetful, opened, topic=topic, predefinedSubscription="query")
+    send(0)
+    assert_soon(lambda: (left("held"), left("loose")), (4, 0))
+    # It comes back after the unloading.
+    assert_soon(lambda: forgetful.consumers("held", "query"), 1)
+    with pytest.raises(PulsarProblem, match="each query needs its own"):
+        started(forgetful, opened, topic=topic, predefinedSubscription="query")
+    assert run.batch() == numbered(0, 4)
+    run.stream.commit(run.at)
+    run.stream.stop()
+    # Of what was read only the last ledger is left, and what comes is held back while nobody reads.
+    send(4)
+    assert_soon(lambda: left("held"), 6)
+    again = Run(stream(forgetful, opened, topic=topic, predefinedSubscription="query"), run.at)
+    assert again.batch() == numbered(4, 8)
+    assert forgetful.subscriptions("held").count("query") == 1
 
 
 def test_topics_that_were_terminated_do_not_disturb_the_others(
@@ -247,10 +230,6 @@ def test_a_batch_keeps_to_the_limit_that_spark_gives(space: Namespace, opened: l
 def test_a_limit_that_spark_cannot_keep_is_rejected(space: Namespace, opened: list[PulsarStream]) -> None:
     with pytest.raises(ValueError, match=r"maxMessagesPerTrigger needs Spark 4\.2"):
         stream(space, opened, topic=space.topic("limited"), maxMessagesPerTrigger="5")
-
-
-def payloads(start: int, end: int, version: int) -> list[bytes | None]:
-    return [CODEC.read_as(version).encode_one({"id": number}, version) for number in range(start, end)]
 
 
 def kill_once(batches: Iterable[pa.RecordBatch], *, mark: str) -> Iterator[pa.RecordBatch]:

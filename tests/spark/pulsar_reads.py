@@ -1,0 +1,41 @@
+"""Messages of topics on a live broker, as tests send and read them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pulsar_cluster import Namespace
+from pyspark.sql.datasource import InputPartition
+
+from schemactl.spark.pulsar_options import connection_of, reading_of
+from schemactl.spark.pulsar_reading import PulsarBatch
+
+from .schemas import codec, field, record
+
+_VERSIONS = [record("N", field("id", kind)) for kind in ("int", "long")]
+NUMBERS = [json.dumps(version) for version in _VERSIONS]
+CODEC = codec(*_VERSIONS)
+
+
+def numbered(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+def payloads(start: int, end: int, version: int) -> list[bytes | None]:
+    """Numbers as that version of NUMBERS has them."""
+    return [CODEC.read_as(version).encode_one({"id": number}, version) for number in range(start, end)]
+
+
+def batch(space: Namespace, **options: str) -> PulsarBatch:
+    given = {**space.options, **options}
+    return PulsarBatch(connection_of(given, "a batch"), reading_of(given, "a batch"))
+
+
+def read(reader: PulsarBatch, parts: list[InputPartition] | None = None) -> list[dict[str, Any]]:
+    parts = reader.partitions() if parts is None else parts
+    return [row for part in parts for found in reader.read(part) for row in found.to_pylist()]
+
+
+def values(space: Namespace, **options: str) -> list[bytes]:
+    return [row["value"] for row in read(batch(space, **options))]
