@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -15,11 +17,12 @@ def struct_of(columns: pa.Schema) -> StructType:
     Raises:
         SparkProblem: this release of PySpark has no type of a column.
     """
-    if any(map(_has_time, columns.types)):
+    if any(has_part(kind, pa.types.is_time64) for kind in columns.types):
         require((4, 1), "a column of times of day (from a package for Spark 4.2 or newer)")
     return from_arrow_schema(columns, prefer_timestamp_ntz=True)
 
 
-def _has_time(kind: pa.DataType) -> bool:
+def has_part(kind: pa.DataType, wanted: Callable[[pa.DataType], bool]) -> bool:
+    """Whether the type, or a part of it at any depth, is as wanted."""
     parts = (kind.field(number).type for number in range(kind.num_fields))
-    return pa.types.is_time64(kind) or any(map(_has_time, parts))
+    return wanted(kind) or any(has_part(part, wanted) for part in parts)

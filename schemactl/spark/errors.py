@@ -49,9 +49,9 @@ def as_spark_problem() -> Iterator[None]:
 
 def first_line(error: BaseException) -> str:
     """Return the line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
-    told, _, while_telling = str(error).partition(_WHILE_HANDLED)
+    before, _, while_handled = str(error).partition(_WHILE_HANDLED)
     # A data source that cannot be made is followed by PySpark's own slip over the reader that it then does not have.
-    text = told if "UnboundLocalError: " in while_telling else str(error)
+    text = before if "UnboundLocalError: " in while_handled else str(error)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
         return type(error).__name__

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from .arrow_types import has_part
 from .landing_folder import Folder
 from .landing_journal import StagedFile
 
@@ -200,12 +201,7 @@ class _File:
 def stored(rows: pa.Table, shape: Shape) -> pa.Table:
     """Return the rows as they stand in files: without the columns that folders say, and as the types that Spark stores."""
     rows = rows.drop_columns(list(shape.partition_by))
-    schema = pa.schema([pa.field(column.name, _stored_type(column.type)) for column in rows.schema])
-    columns = [
-        column if column.type == kind else column.cast(kind)
-        for column, kind in zip(rows.columns, schema.types, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return rows.cast(pa.schema([(column.name, _stored_type(column.type)) for column in rows.schema]))
 
 
 def repeating(rows: pa.Table) -> list[str]:
@@ -232,16 +228,11 @@ def holding_nan(rows: pa.Table) -> set[str]:
     return {
         place
         for column, values in zip(rows.schema, rows.columns, strict=True)
-        if _has_floats(column.type)
+        if has_part(column.type, pa.types.is_floating)
         for part in values.chunks
         for place, inner in _leaves(part, column.name)
         if pa.types.is_floating(inner.type) and pc.any(pc.is_nan(inner)).as_py()
     }
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    inner = (kind.field(number).type for number in range(kind.num_fields))
-    return pa.types.is_floating(kind) or any(map(_has_floats, inner))
 
 
 def _places(schema: pa.Schema) -> list[str]:

@@ -191,10 +191,10 @@ class _Options:
 
 def _topics(options: _Options) -> Topics:
     given = {name: options.text(name) for name in ("topic", "topics", "topicsPattern")}
-    said = [name for name, value in given.items() if value]
-    if len(said) != 1:
+    present = [name for name, value in given.items() if value]
+    if len(present) != 1:
         raise ValueError(
-            f"give one of topic, topics (separated by commas) and topicsPattern; found {' and '.join(said) or 'none'}"
+            f"give one of topic, topics (separated by commas) and topicsPattern; found {' and '.join(present) or 'none'}"
         )
     if given["topicsPattern"]:
         pattern = full_topic_name(given["topicsPattern"])

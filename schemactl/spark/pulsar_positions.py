@@ -72,9 +72,9 @@ def offsets_to_json(offsets: Offsets) -> dict[str, str]:
     }
 
 
-def offsets_from_json(told: Mapping[str, str]) -> dict[str, Position | None]:
+def offsets_from_json(offsets: Mapping[str, str]) -> dict[str, Position | None]:
     """Read what `offsets_to_json` made. Raises ValueError: it is something else."""
-    return {topic: None if text == EARLIEST else _position(text, topic) for topic, text in told.items()}
+    return {topic: None if text == EARLIEST else _position(text, topic) for topic, text in offsets.items()}
 
 
 def parse_bound(text: str, *, name: str) -> Bound:
@@ -90,14 +90,14 @@ def parse_bound(text: str, *, name: str) -> Bound:
     if text in (EARLIEST, LATEST):
         return Earliest() if text == EARLIEST else Latest()
     try:
-        told = json.loads(text)
+        places = json.loads(text)
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or not told:
+        places = None
+    if not isinstance(places, dict) or not places:
         raise ValueError(
             f'{name} is {text!r}: write earliest, latest, or JSON such as {{"persistent://t/n/topic": "5:17:-1"}}'
         )
-    return {full_topic_name(topic): _place(place, topic) for topic, place in told.items()}
+    return {full_topic_name(topic): _place(place, topic) for topic, place in places.items()}
 
 
 def full_topic_name(name: str) -> str:
@@ -123,26 +123,26 @@ def namespace_of(topic: str) -> str:
     return "/".join(topic.removeprefix("persistent://").split("/")[:2])
 
 
-def _place(told: Any, topic: str) -> Place:
-    if told == EARLIEST:
+def _place(value: Any, topic: str) -> Place:
+    if value == EARLIEST:
         return Earliest()
-    if told == LATEST:
+    if value == LATEST:
         return Latest()
-    if isinstance(told, list) and all(isinstance(each, int) and -128 <= each < 256 for each in told):
+    if isinstance(value, list) and all(isinstance(each, int) and -128 <= each < 256 for each in value):
         from .pulsar_connection import client_package
 
         try:
-            found = client_package().MessageId.deserialize(bytes(each & 255 for each in told))
+            found = client_package().MessageId.deserialize(bytes(each & 255 for each in value))
         except ValueError as error:
             raise ValueError(f"the offset of {topic} is no message id: {error}") from None
         return Position(found.ledger_id(), found.entry_id(), found.partition(), found.batch_index())
-    return _position(told, topic)
+    return _position(value, topic)
 
 
-def _position(told: Any, topic: str) -> Position:
-    found = _WRITTEN.fullmatch(told) if isinstance(told, str) else None
+def _position(value: Any, topic: str) -> Position:
+    found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(
-            f"the offset of {topic} is {told!r}: expected earliest, latest or ledger:entry:partition[:batch]"
+            f"the offset of {topic} is {value!r}: expected earliest, latest or ledger:entry:partition[:batch]"
         )
     return Position(*(-1 if part is None else int(part) for part in found.groups()))

@@ -79,7 +79,7 @@ def last_position(cluster: Cluster, topic: str, *, compacted: bool = False) -> P
     def last() -> Position | None:
         nonlocal losses
         if losses == _LOSSES:
-            return _told(cluster, topic)
+            return _position_by_consumer(cluster, topic)
         try:
             return _read_last(cluster, topic, compacted=compacted)
         except lost:
@@ -102,12 +102,12 @@ def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> Position | N
         return position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
     except pulsar.Timeout:
         # It cannot be placed at the end of a message in chunks.
-        return _told(cluster, topic)
+        return _position_by_consumer(cluster, topic)
     finally:
         close(reader)
 
 
-def _told(cluster: Cluster, topic: str) -> Position | None:
+def _position_by_consumer(cluster: Cluster, topic: str) -> Position | None:
     """Return what the broker says is last, asked by a consumer that asks for no messages (`_LOSSES`)."""
     consumer = cluster.client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
     try:

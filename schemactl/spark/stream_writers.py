@@ -26,8 +26,8 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskStaged:
         """In a task: its messages are staged."""
-        told = task_context().getLocalProperty
-        job = Job.of_epoch(str(told(_QUERY)), int(str(told(_EPOCH))))
+        local = task_context().getLocalProperty
+        job = Job.of_epoch(str(local(_QUERY)), int(str(local(_EPOCH))))
         return self.landing.stage(iterator, job)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature

@@ -23,11 +23,11 @@ def standalone(folder: Path, hosts: Sequence[str]) -> Iterator[str]:
     """The URL of a Spark master with a worker of one core on each address, which Spark takes for hosts; `folder` gets the logs."""
     with ExitStack() as running:
         log = running.enter_context(_spark(folder, "Master", "127.0.0.1", "--port", "0"))
-        url = _told(log, r"Starting Spark master at (spark://\S+)")
+        url = _match_in(log, r"Starting Spark master at (spark://\S+)")
         size = ("--cores", "1", "--memory", "600m", "--work-dir", str(folder / "work"))
         logs = [running.enter_context(_spark(folder, "Worker", host, *size, url)) for host in hosts]
         for log in logs:
-            _told(log, r"(Successfully registered) with master")
+            _match_in(log, r"(Successfully registered) with master")
         yield url
 
 
@@ -40,7 +40,7 @@ def s3(folder: Path) -> Iterator[fs.S3FileSystem]:
             "access_key": "key",
             "secret_key": "secret",
             "region": "us-east-1",
-            "endpoint_override": _told(log, r"Running on (http://\S+)"),
+            "endpoint_override": _match_in(log, r"Running on (http://\S+)"),
         }
         fs.S3FileSystem(**reached, allow_bucket_creation=True).create_dir("lake")
         yield fs.S3FileSystem(**reached)
@@ -76,7 +76,7 @@ def _daemon(log: Path, command: Sequence[str], environment: Mapping[str, str]) -
             process.wait()
 
 
-def _told(log: Path, pattern: str) -> str:
+def _match_in(log: Path, pattern: str) -> str:
     """What a process says once it has started."""
     ends = time.monotonic() + _STARTS_S
     while time.monotonic() < ends:

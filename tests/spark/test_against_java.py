@@ -33,7 +33,7 @@ MESSAGES = 100
 STRICTER = re.compile(
     r"milliseconds are more than 64 bits|: enum symbol|: a length of -|: a block of (-\d+ bytes, but|9223372036854775808 )"
 )
-"""What is refused here and not by the generic reader: what Spark cannot hold; a block of 2^63 items, which Java takes for the
+"""What is rejected here and not by the generic reader: what Spark cannot hold; a block of 2^63 items, which Java takes for the
 end; and where a field is passed over, a symbol that does not exist and negative sizes, by which Java goes back."""
 
 
@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 def java(cases: list[Case]) -> Iterator[list[bytes | None]]:
-    """What Java makes of the messages of each case: their values' bytes under the reader's schema, None where it refuses."""
+    """What Java makes of the messages of each case: their values' bytes under the reader's schema, None where it rejects."""
     request = bytearray()
     for case in cases:
         request += b"\1"
@@ -60,7 +60,7 @@ def java(cases: list[Case]) -> Iterator[list[bytes | None]]:
             str(ensure_java() / "bin" / "java"),
             "-Xmx512m",
             "-XX:+UseSerialGC",
-            # What no message here can hold is refused at once, not after it was allocated.
+            # What no message here can hold is rejected at once, not after it was allocated.
             "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
             "-cp",
             f"{Path(pyspark.__file__).parent}/jars/*",
@@ -95,7 +95,7 @@ def ordered(value: Any) -> Any:
 
 
 class Ours:
-    """The same, here, on both paths, and the reason for every refusal."""
+    """The same, here, on both paths, and the reason for every rejection."""
 
     def __init__(self, case: Case) -> None:
         writer, reader = (Definition("AVRO", json.dumps(schema)) for schema in (case.writer, case.reader))
@@ -105,8 +105,8 @@ class Ours:
     def alone(self, payload: bytes) -> tuple[Any, str | None]:
         try:
             return self.reading.storage(payload), None
-        except Unreadable as refused:
-            return None, refused.reason
+        except Unreadable as problem:
+            return None, problem.reason
 
     def together(self, payloads: list[bytes]) -> tuple[list[Any], list[str | None], list[bytes | None]]:
         """The values, why there is none, and what a batch of the values is written as."""
@@ -141,8 +141,8 @@ def answered() -> Answered:
     return [*zip(made, java(made), strict=True)]
 
 
-def test_nothing_is_read_that_java_refuses_and_what_it_reads_is_the_same(answered: Answered) -> None:
-    agreed = {"read": 0, "refused": 0, "stricter": 0}
+def test_nothing_is_read_that_java_rejects_and_what_it_reads_is_the_same(answered: Answered) -> None:
+    agreed = {"read": 0, "rejected": 0, "stricter": 0}
     for case, answers in answered[2:]:
         ours = Ours(case)
         made_here = zip(case.payloads, answers, *ours.together(case.payloads), strict=True)
@@ -151,7 +151,7 @@ def test_nothing_is_read_that_java_refuses_and_what_it_reads_is_the_same(answere
             assert reason == why, (case.writer, case.reader, payload)
             if reason is not None:
                 assert expected is None or STRICTER.search(f": {reason}"), (case, payload, reason)
-                agreed["refused" if expected is None else "stricter"] += 1
+                agreed["rejected" if expected is None else "stricter"] += 1
                 continue
             assert repr(row) == repr(found), (case.writer, case.reader, payload)
             assert expected is not None, (case.writer, case.reader, payload, row)
@@ -162,7 +162,7 @@ def test_nothing_is_read_that_java_refuses_and_what_it_reads_is_the_same(answere
             agreed["read"] += 1
     print(agreed)  # noqa: T201  how much of what was seen, for those who run it alone
     assert agreed["read"] > MESSAGES * len(SEEDS) / 4
-    assert agreed["refused"] > MESSAGES * len(SEEDS) / 4
+    assert agreed["rejected"] > MESSAGES * len(SEEDS) / 4
 
 
 TREE = {

@@ -149,7 +149,7 @@ def test_intervals_keys_and_plain_values_are_as_spark_writes_them(spark: SparkSe
     assert rows_of(spark.read.parquet(f"{folder}-bad")) == rows_of(rejected)
 
 
-def test_modes_add_replace_and_refuse(messages: DataFrame, folder: str) -> None:
+def test_modes_add_replace_and_reject(messages: DataFrame, folder: str) -> None:
     read = messages.sparkSession.read.parquet
     few, none = messages.limit(30).coalesce(1), messages.sparkSession.createDataFrame([], messages.schema)
     assert land(few, CODEC, folder, mode="error").rows == 28
@@ -205,19 +205,19 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
 def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFrame, folder: str) -> None:
     few = messages.limit(20).withColumn("a=b %", fn.lit("c/d"))
     land(few, CODEC, folder, partition_by=["a=b %", "ok"])
-    ways: list[Any] = [partial(land, few)]
+    landings: list[Any] = [partial(land, few)]
     if RELEASE >= (4, 1):
         few.write.parquet(f"{folder}-raw")
         stream = few.sparkSession.readStream.schema(few.schema).parquet(f"{folder}-raw")
-        ways.append(partial(land_stream, stream, checkpoint=f"{folder}-checkpoint"))
+        landings.append(partial(land_stream, stream, checkpoint=f"{folder}-checkpoint"))
     for other, words in (
         ([], "in no partitions"),
         (["ok"], "partitioned by ok"),
         (["ok", "a=b %"], "partitioned by ok, a=b %"),
     ):
-        for lands in ways:
+        for landing in landings:
             with pytest.raises(ValueError) as raised:  # noqa: PT011  its words are compared below
-                lands(codec=CODEC, path=folder, partition_by=other)
+                landing(codec=CODEC, path=folder, partition_by=other)
             assert str(raised.value) == (
                 f"the rows in {folder} are partitioned by a=b %, ok, and these would be {words}, which Spark cannot read "
                 "together: partition by a=b %, ok, too, or land in another folder"

@@ -38,7 +38,7 @@ POSITIONS = st.builds(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, "service.url is missing"),
         ({"service.url": "http://broker:8080"}, "expected pulsar://broker:6650"),
@@ -67,8 +67,8 @@ POSITIONS = st.builds(
         ({**TOPIC, "pulsar.client.authPluginClassName": OAUTH, "pulsar.client.authParams": "{"}, "no JSON"),
     ],
 )
-def test_a_wrong_option_is_one_clear_error(options: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_option_is_one_clear_error(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         connection_of(options, "a batch"), reading_of(options, "a batch")
 
 
@@ -80,7 +80,7 @@ def test_a_wrong_option_is_one_clear_error(options: dict[str, str], said: str) -
         (OAUTH, '{"issuerUrl": "https://i", "privateKey": "data:application/json;base64,s3cret"}'),
     ],
 )
-def test_a_secret_in_an_option_is_refused_and_not_repeated(plugin: str, params: str) -> None:
+def test_a_secret_in_an_option_is_rejected_and_not_repeated(plugin: str, params: str) -> None:
     options = {
         **TOPIC,
         "pulsar.client.authPluginClassName": plugin,

@@ -204,7 +204,7 @@ def test_each_type_that_the_client_names_finds_its_version(
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "message"),
     [
         ("payload binary, __schemaVersion bigint", {}, "a message has no __schemaVersion: drop the column"),
         ("payload string", {}, "payload is string: a message has binary there"),
@@ -215,11 +215,11 @@ def test_each_type_that_the_client_names_finds_its_version(
     ],
 )
 def test_rows_that_are_no_messages_are_rejected_before_a_job_runs(
-    text: str, options: dict[str, str], said: str
+    text: str, options: dict[str, str], message: str
 ) -> None:
     given = {"service.url": "pulsar://b:1", "topic": "t", "schema.version": "0", **options}
     sending = sending_of({name: value for name, value in given.items() if value})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Fields.of(columns(text), sending)
 
 
@@ -236,12 +236,12 @@ def test_rows_without_a_payload_for_a_reason_are_not_sent(space: Namespace) -> N
     )
     with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): leave such rows out"):
         with_error.send(iter([rows]))
-    for row, said in (
+    for row, message in (
         ((b"\x02", b"\xff", None, None, None), "is not UTF-8"),
         ((b"\x02", None, None, datetime(1969, 12, 31, tzinfo=UTC), None), "has an __eventTime before 1970"),
         ((b"\x02", None, None, None, {"a": None}), "has __messageProperties with a null"),
     ):
-        with pytest.raises(PulsarProblem, match=said):
+        with pytest.raises(PulsarProblem, match=message):
             sent(space, row, version=0, topic=topic)
     assert read(batch(space, topic=topic)) == []
 
