@@ -24,7 +24,6 @@ Pieces = list[pa.BinaryArray]
 _Write = Callable[[pa.Array, Ints, Mask], Pieces]
 """From values without nulls, the batch's row of each, and the mask of rows to mark, to the values' pieces."""
 
-_NOTHING: Final = pa.scalar(b"", pa.binary())
 _INT: Final = LIMITS["int"]
 
 
@@ -369,4 +368,5 @@ def _spread(pieces: Pieces, taken: Mask) -> Pieces:
 def _join(pieces: Pieces, count: int) -> pa.BinaryArray:
     if not pieces:
         return binary(np.zeros(count, np.int64), np.zeros(0, np.uint8))
-    return pieces[0] if len(pieces) == 1 else pc.binary_join_element_wise(*pieces, _NOTHING)
+    # The separator becomes a scalar here: made at import, it would have Arrow import pandas into each of Spark's processes.
+    return pieces[0] if len(pieces) == 1 else pc.binary_join_element_wise(*pieces, b"")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast, get_args
 
 from .pulsar_connection import Authentication, Connection
-from .pulsar_positions import Bound, Earliest, Latest, full_topic_name, parse_bound
+from .pulsar_positions import Bound, End, full_topic_name, parse_bound
 
 _CONNECTION: Final = (
     "service.url",
@@ -121,8 +121,8 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
         raise ValueError(f"key.encoding is {encoding!r}: write auto, text or base64")
     return Reading(
         topics=_topics(options),
-        start=_bound(options, "starting", Earliest() if purpose == "a batch" else Latest()),
-        end=_bound(options, "ending", Latest()),
+        start=_bound(options, "starting", End.EARLIEST if purpose == "a batch" else End.LATEST),
+        end=_bound(options, "ending", End.LATEST),
         fail_on_data_loss=options.flag("failOnDataLoss", default=True),
         poll_timeout_s=options.seconds("pollTimeoutMs", default_s=120),
         key_encoding=cast("KeyEncoding", encoding),

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, NamedTuple
 
 _PARTITION: Final = re.compile(r"-partition-\d+$")
@@ -44,37 +44,37 @@ class Position(NamedTuple):
         return f"{self.ledger}:{self.entry}:{self.partition}{batch}"
 
 
-@dataclass(frozen=True, slots=True)
-class Earliest:
-    """Before the first message there is."""
+class End(Enum):
+    """The place before the first message there is, or behind the last one there is now."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
 
 
-@dataclass(frozen=True, slots=True)
-class Latest:
-    """Behind the last message there is now."""
+_ENDS: Final = {end.value: end for end in End}
 
-
-Place = Earliest | Latest | Position
-Bound = Earliest | Latest | int | Mapping[str, Place]
+Place = End | Position
+Bound = Place | int | Mapping[str, Place]
 """Where to start or end: a place, a publish time in milliseconds since 1970, or a place for each topic."""
 
 Offsets = Mapping[str, Position | None]
 """For each topic, a partition being one, the last message that was read; None: none yet."""
 
-EARLIEST: Final = "earliest"
-LATEST: Final = "latest"
-
 
 def offsets_to_json(offsets: Offsets) -> dict[str, str]:
     """Write the offsets as text, sorted by topic: the same text for the same offsets."""
     return {
-        topic: EARLIEST if position is None else str(position) for topic, position in sorted(offsets.items())
+        topic: End.EARLIEST.value if position is None else str(position)
+        for topic, position in sorted(offsets.items())
     }
 
 
 def offsets_from_json(offsets: Mapping[str, str]) -> dict[str, Position | None]:
     """Read what `offsets_to_json` made. Raises ValueError: it is something else."""
-    return {topic: None if text == EARLIEST else _position(text, topic) for topic, text in offsets.items()}
+    return {
+        topic: None if text == End.EARLIEST.value else _position(text, topic)
+        for topic, text in offsets.items()
+    }
 
 
 def parse_bound(text: str, *, name: str) -> Bound:
@@ -87,8 +87,8 @@ def parse_bound(text: str, *, name: str) -> Bound:
         ValueError: it is none of these.
     """
     text = text.strip()
-    if text in (EARLIEST, LATEST):
-        return Earliest() if text == EARLIEST else Latest()
+    if text in _ENDS:
+        return _ENDS[text]
     try:
         places = json.loads(text)
     except ValueError:
@@ -124,10 +124,8 @@ def namespace_of(topic: str) -> str:
 
 
 def _place(value: Any, topic: str) -> Place:
-    if value == EARLIEST:
-        return Earliest()
-    if value == LATEST:
-        return Latest()
+    if isinstance(value, str) and value in _ENDS:
+        return _ENDS[value]
     if isinstance(value, list) and all(isinstance(each, int) and -128 <= each < 256 for each in value):
         from .pulsar_connection import client_package
 

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Reading
-from .pulsar_positions import Latest, Position
+from .pulsar_positions import End, Position
 from .pulsar_rows import Keys, batches_of
 from .pulsar_topics import (
     check_named,
@@ -63,7 +63,7 @@ class PulsarBatch(DataSourceReader):
                 end = place_in(cluster, topic, reading.end, compacted=reading.compacted)
                 if end is None:
                     continue
-                if isinstance(reading.end, Latest):
+                if reading.end is End.LATEST:
                     start = start_in(reading, topic, start, end)
                 if start is None or start.order < end.order:
                     ranges.append(Range(topic, start, end))

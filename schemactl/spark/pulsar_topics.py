@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from .pulsar_admin import topics_in
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Topics
-from .pulsar_positions import Bound, Earliest, Latest, Position, namespace_of, topic_of
+from .pulsar_positions import Bound, End, Position, namespace_of, topic_of
 
 T = TypeVar("T")
 
@@ -170,9 +170,9 @@ def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = Fa
         if isinstance(place, Position):
             return place
         bound = place
-    if isinstance(bound, Earliest):
+    if bound is End.EARLIEST:
         return None
-    if not isinstance(bound, Latest):
+    if isinstance(bound, int):
         found = first_since(cluster, topic, bound)
         if found is not None:
             return found.before()
