@@ -18,31 +18,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial, reduce
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import fastavro
 import pyarrow as pa
 from orders import Orders
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
-from spark_cost import Cost, measured, session
+from spark_cost import Cost, by_hand, measured, session
 
 from schemactl.spark import decode
 from schemactl.spark.arrow_types import struct_of
 
 OUTSIDE = 4
 """Of so many messages fastavro reads one."""
-
-
-def by_hand(messages: DataFrame, schemas: list[str]) -> DataFrame:
-    """A `CASE` over the versions, as a user of `from_avro` writes it."""
-    value: Any = sql
-    for number, schema in enumerate(schemas):
-        options = [sql.lit("avroSchema"), sql.lit(schemas[-1])]
-        read = sql.call_function("from_avro", sql.col("payload"), sql.lit(schema), sql.create_map(*options))
-        written = sql.col("schema_version") == number
-        value = value.when(written, read)
-    return messages.select(value.alias("v"), "schema_version").select("v.*", "schema_version")
 
 
 def read_batches(

@@ -16,14 +16,11 @@ import statistics
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 from orders import Orders
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
-from pyspark.sql.avro.functions import from_avro
-from spark_cost import Cost, measured, session
+from pyspark.sql import SparkSession
+from spark_cost import Cost, by_hand, measured, session
 
 from schemactl.spark import land
 
@@ -52,19 +49,9 @@ class Sides:
 
     def theirs(self) -> Path:
         """By hand."""
-        self.by_hand().write.mode("overwrite").parquet(str(self.out / "theirs"))
+        rows = by_hand(self.messages, self.orders.schemas)
+        rows.write.mode("overwrite").parquet(str(self.out / "theirs"))
         return self.out / "theirs"
-
-    def by_hand(self) -> DataFrame:
-        """What one writes without us."""
-        newest = {"avroSchema": self.orders.schemas[-1]}
-        version = fn.col("schema_version")
-        case: Any = fn
-        for number, schema in enumerate(self.orders.schemas):
-            value = from_avro("payload", schema, newest)
-            case = case.when(version == number, value)
-        rows = self.messages.select(case.alias("value"), version.alias("__schemaVersion"))
-        return rows.select("value.*", "__schemaVersion")
 
 
 def files(folder: Path) -> str:

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from schemactl.spark import ensure_java
 
@@ -54,6 +55,19 @@ def session(jars: Path | None = None, **settings: str) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def by_hand(messages: DataFrame, schemas: list[str]) -> DataFrame:
+    """A `CASE` over the versions, as a user of `from_avro` writes it; it dies of the first bad message."""
+    value: Any = sql
+    for number, schema in enumerate(schemas):
+        options = [sql.lit("avroSchema"), sql.lit(schemas[-1])]
+        read = sql.call_function("from_avro", sql.col("payload"), sql.lit(schema), sql.create_map(*options))
+        written = sql.col("schema_version") == number
+        value = value.when(written, read)
+    return messages.select(value.alias("v"), sql.col("schema_version").alias("__schemaVersion")).select(
+        "v.*", "__schemaVersion"
+    )
 
 
 def measured(job: Callable[[], object]) -> Cost:
