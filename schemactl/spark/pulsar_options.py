@@ -55,7 +55,7 @@ class Topics:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """What is asked of a read.
 
     Attributes:
@@ -84,7 +84,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class SendOptions:
     """What is asked of a sink.
 
     Attributes:
@@ -113,13 +113,13 @@ def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> C
     )
 
 
-def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]) -> Reading:
+def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]) -> ReadOptions:
     """Return what to read. Raises ValueError: an option is unknown, missing or wrong."""
     options = _Options(given, purpose)
     encoding = options.text("key.encoding") or "auto"
     if encoding not in get_args(KeyEncoding):
         raise ValueError(f"key.encoding is {encoding!r}: write auto, text or base64")
-    return Reading(
+    return ReadOptions(
         topics=_topics(options),
         start=_bound(options, "starting", End.EARLIEST if purpose == "a batch" else End.LATEST),
         end=_bound(options, "ending", End.LATEST),
@@ -133,12 +133,12 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
     )
 
 
-def sending_of(given: Mapping[str, str]) -> Sending:
+def sending_of(given: Mapping[str, str]) -> SendOptions:
     """Return what to send, and with which version. Raises ValueError: an option is unknown, missing or wrong."""
     options = _Options(given, "a sink")
     topic = options.text("topic")
     version = options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")
-    return Sending(
+    return SendOptions(
         topic=None if topic is None else full_topic_name(topic),
         version=int(version),
         send_timeout_s=options.seconds("pulsar.producer.sendTimeoutMs", default_s=30),

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
-from .pulsar_options import Reading
+from .pulsar_options import ReadOptions
 from .pulsar_positions import End, Position
 from .pulsar_rows import Keys, batches_of
 from .pulsar_topics import (
@@ -46,7 +46,7 @@ class Range(InputPartition):
 class PulsarBatch(DataSourceReader):
     """A batch read. Its ends are fixed when it is planned, so a task that is repeated finds the same rows."""
 
-    def __init__(self, connection: Connection, reading: Reading) -> None:
+    def __init__(self, connection: Connection, reading: ReadOptions) -> None:
         self.connection = connection.read_environment()
         self.reading = reading
 
@@ -76,7 +76,7 @@ class PulsarBatch(DataSourceReader):
 
 
 def read_range(
-    connection: Connection, reading: Reading, partition: InputPartition
+    connection: Connection, reading: ReadOptions, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Return the messages of a Range as record batches; the client lives as long as the iterator."""
     if not isinstance(partition, Range):
@@ -86,7 +86,7 @@ def read_range(
         yield from batches_of(messages_of(cluster, reading, partition), partition.topic, keys)
 
 
-def messages_of(cluster: Cluster, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
+def messages_of(cluster: Cluster, reading: ReadOptions, part: Range) -> Iterator[tuple[Any, Any]]:
     """Return the messages of a Range, each with its id, as the client's own objects.
 
     Raises:
@@ -105,7 +105,7 @@ def messages_of(cluster: Cluster, reading: Reading, part: Range) -> Iterator[tup
             close(reader)
 
 
-def _between(reader: Any, cluster: Cluster, reading: Reading, part: Range) -> Iterator[tuple[Any, Any]]:
+def _between(reader: Any, cluster: Cluster, reading: ReadOptions, part: Range) -> Iterator[tuple[Any, Any]]:
     timeout = client_package().Timeout
     read_next = reader._reader.read_next  # noqa: SLF001  around each message its wrapper costs as much as reading it
     first, end = None if part.start is None else part.start.ledger, part.end.order
@@ -138,7 +138,7 @@ def _between(reader: Any, cluster: Cluster, reading: Reading, part: Range) -> It
         seen, last = place, found
 
 
-def _await(reader: Any, cluster: Cluster, reading: Reading, part: Range) -> Any:
+def _await(reader: Any, cluster: Cluster, reading: ReadOptions, part: Range) -> Any:
     """Wait for the reader's next message; None if the topic ends in front of it."""
     until = time.monotonic() + reading.poll_timeout_s
     while has_more(reader, cluster):
@@ -152,13 +152,13 @@ def _await(reader: Any, cluster: Cluster, reading: Reading, part: Range) -> Any:
     return None
 
 
-def missed(reading: Reading, what: str) -> None:
+def missed(reading: ReadOptions, what: str) -> None:
     """Raise DataLoss if `failOnDataLoss` is true."""
     if reading.fail_on_data_loss:
         raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
 
 
-def start_in(reading: Reading, topic: str, start: Position | None, end: Position) -> Position | None:
+def start_in(reading: ReadOptions, topic: str, start: Position | None, end: Position) -> Position | None:
     """Where to start in a topic that ends at `end`: `start`, or at its beginning if it ends in front of that.
 
     Raises:
@@ -170,7 +170,7 @@ def start_in(reading: Reading, topic: str, start: Position | None, end: Position
     return None
 
 
-def _lost(reading: Reading, part: Range, found: str) -> None:
+def _lost(reading: ReadOptions, part: Range, found: str) -> None:
     missed(
         reading,
         f"messages of {part.topic} between {part.start or 'its beginning'} and {part.end} are gone: {found}. They were "

@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructT
 
 from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
-from .pulsar_options import Sending
+from .pulsar_options import SendOptions
 from .pulsar_positions import full_topic_name
 from .pulsar_topics import schema_info
 
@@ -41,7 +41,7 @@ class Fields:
     topic: str | None
 
     @classmethod
-    def of(cls, rows: StructType, sending: Sending) -> Fields:
+    def of(cls, rows: StructType, sending: SendOptions) -> Fields:
         """Return those of rows that are to be sent.
 
         Raises:
@@ -77,7 +77,7 @@ class Sender:
     """
 
     connection: Connection
-    sending: Sending
+    sending: SendOptions
     fields: Fields
 
     def check(self) -> None:
@@ -122,7 +122,7 @@ class Sender:
 
 
 def _messages(
-    batch: pa.RecordBatch, fields: Fields, sending: Sending
+    batch: pa.RecordBatch, fields: Fields, sending: SendOptions
 ) -> Iterator[tuple[str, bytes | None, dict[str, Any]]]:
     """Return the topic and the payload of each row, and what else pulsar-client takes of it."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from .pulsar_connection import Cluster, Connection, client_package, close
-from .pulsar_options import Reading
+from .pulsar_options import ReadOptions
 from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
 from .pulsar_reading import Range, messages_of, missed, read_range, start_in
 from .pulsar_topics import Head, check_named, message_id_of, partitions_of, place_in, position_of
@@ -35,7 +35,7 @@ class PulsarStream(DataSourceStreamReader):
     so it has the same rows however often it is read. Partitions and topics that appear later are read from their beginning.
     """
 
-    def __init__(self, connection: Connection, reading: Reading) -> None:
+    def __init__(self, connection: Connection, reading: ReadOptions) -> None:
         if reading.max_messages_per_trigger is not None and _LIMITS is None:
             raise ValueError(
                 "maxMessagesPerTrigger needs Spark 4.2 or newer: before, a stream in Python cannot limit a batch"
@@ -162,7 +162,7 @@ class _Driver:
         known: the last message that was seen of each topic.
     """
 
-    def __init__(self, connection: Connection, reading: Reading) -> None:
+    def __init__(self, connection: Connection, reading: ReadOptions) -> None:
         self.reading = reading
         self.cluster = Cluster(connection)
         self.heads: dict[str, Head] = {}
