@@ -1,6 +1,6 @@
 """An Avro definition's text as a schema.
 
-Refused is what Java's Schema.Parser refuses in every release of Avro that a Pulsar or a Spark has, bad defaults apart: they matter
+Rejected is what Java's Schema.Parser rejects in every release of Avro that a Pulsar or a Spark has, bad defaults apart: they matter
 where a message needs them. What one of these releases takes is taken, such as a type that is named before it is defined.
 """
 

@@ -358,7 +358,7 @@ def _read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:
     count, at = read_long(data, at)
     if count < 0:
         count = -count
-        # Whose items are read has its size from them, whatever is said, as in Java.
+        # Whose items are read has its size from them, whatever the block states, as in Java.
         _, at = read_long(data, at)
     if count * item_size > len(data) - at:
         raise Unreadable(f"a block of {count} items, but {len(data) - at} bytes are left", start)

@@ -23,7 +23,7 @@ def to_numbers(values: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
 
 
 def adapted(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return the values as `wanted`, where their type says the same in another way (see `_alike`); else as they are."""
+    """Return the values as `wanted`, where their type has another form of the same (see `_alike`); else as they are."""
     if values.type == wanted or not _alike(values.type, wanted):
         return values
     try:

@@ -58,7 +58,7 @@ class Options:
         time_type: give times of day as Spark's `time` (which 4.2 and newer have for Avro), not as a number of
             microseconds.
         recursion_depth: how often a record may hold itself before the field is dropped, as Spark counts
-            (`recursiveFieldMaxDepth`); below 1: a recursive schema is refused.
+            (`recursiveFieldMaxDepth`); below 1: a recursive schema is rejected.
         strict: bytes after the value, and text that is not UTF-8, make a message unreadable. Otherwise the former are
             ignored and the latter has U+FFFD for what is wrong, as in Java.
         json_defaults: a field that a JSON payload lacks has its default; otherwise it is null, as in Pulsar's consumers.

@@ -159,17 +159,17 @@ class _Reader:
         def choice(value: Any) -> Any:
             if value is None and nullable:
                 return None
-            refusal = Unreadable(f"no branch of the union fits {_shown(value)}")
+            problem = Unreadable(f"no branch of the union fits {_shown(value)}")
             # Sorted, those stay in their order of which the same is to be expected.
             order = sorted(branches, key=lambda branch: not branch[2](value)) if several else branches
             for member, convert, _ in order:
                 try:
                     found = convert(value)
                 except Unreadable as error:
-                    refusal = refusal if several else error
+                    problem = problem if several else error
                     continue
                 return found if member is None else {**blank, member: found}
-            raise refusal
+            raise problem
 
         return choice
 

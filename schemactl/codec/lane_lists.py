@@ -85,11 +85,11 @@ class _BlockWalk:
             if turns > _FEW_LANES > len(here):
                 lanes.mark(rows[here])
                 break
-            count, after, said = lanes.counts(at.take(here), rows.take(here), sizes.least)
+            count, after, stated = lanes.counts(at.take(here), rows.take(here), sizes.least)
             left = count
-            if jump and said is not None:
-                left = np.where(said >= 0, 0, count)
-                after += np.maximum(said, 0)
+            if jump and stated is not None:
+                left = np.where(stated >= 0, 0, count)
+                after += np.maximum(stated, 0)
             at[here] = after
             here = here.take(np.flatnonzero(count))
             pass_block = self._block if sizes.exact is None else self._even_block

@@ -276,7 +276,7 @@ class _MessageShaper:
         return Scalar(kind, SCALARS[kind], names, not field.enum_type.is_closed)
 
     def _is_proto3(self, file: Any) -> bool:
-        """Whether protobuf itself refuses text that is not UTF-8 in messages of the file."""
+        """Whether protobuf itself rejects text that is not UTF-8 in messages of the file."""
         from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
         if file.name not in self._looked_at:

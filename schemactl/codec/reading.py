@@ -131,9 +131,9 @@ def _weight(value: Any) -> int:
 
 
 def unreadable(reason: str, arrow_type: pa.DataType) -> PayloadReader:
-    """Refuses every payload."""
+    """Return a reader that rejects every payload."""
 
-    def refuse(_: bytes) -> Any:
+    def reject(_: bytes) -> Any:
         raise Unreadable(reason)
 
-    return PayloadReader(arrow_type, refuse, refuse)
+    return PayloadReader(arrow_type, reject, reject)

@@ -315,7 +315,7 @@ class _Renamer:
         return renamed
 
     def check_defaults(self) -> None:
-        """Refuses what Java refuses: a default of the writer's that names a field by the name it had.
+        """Reject what Java rejects: a default of the writer's that names a field by the name it had.
 
         Raises InvalidDefinition: there is one.
         """

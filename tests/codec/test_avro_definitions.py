@@ -54,10 +54,10 @@ def field(type_: Any, **more: Any) -> dict[str, Any]:
         ('"int" // the end', "'// the end' follows it"),
     ],
 )
-def test_what_java_refuses_is_refused_with_the_place(text: str, reason: str) -> None:
-    with pytest.raises(InvalidDefinition) as refused:
+def test_what_java_rejects_is_rejected_with_the_place(text: str, reason: str) -> None:
+    with pytest.raises(InvalidDefinition) as rejected:
         _ = codec_of(Definition("AVRO", text)).columns
-    assert reason in str(refused.value)
+    assert reason in str(rejected.value)
 
 
 def test_a_definition_may_have_comments() -> None:

@@ -91,7 +91,7 @@ def test_odd_values_are_judged_alike_alone_and_in_a_batch(
 @pytest.mark.parametrize(
     "raw", [b"\xff", b"a\xc0\x80", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80"]
 )
-def test_text_that_is_no_text_is_refused_only_by_strict(raw: bytes) -> None:
+def test_text_that_is_no_text_is_rejected_only_by_strict(raw: bytes) -> None:
     payload = zigzag(len(raw)) + raw
     value, reason = judged(avro("string"), payload)
     assert reason is None
@@ -290,7 +290,7 @@ def test_a_reason_is_short_however_long_the_message() -> None:
     assert len(reason) < 300
 
 
-def test_a_definition_of_ten_thousand_lists_in_one_another_is_refused() -> None:
+def test_a_definition_of_ten_thousand_lists_in_one_another_is_rejected() -> None:
     depth = 10_000
     text = '{"type": "array", "items": ' * depth + '"int"' + "}" * depth
     codec = codec_of(Definition("AVRO", text))
@@ -325,7 +325,7 @@ def test_payloads_that_no_column_holds_are_written_in_parts(monkeypatch: pytest.
         codec.encode_batch(rows)
 
 
-def test_a_row_whose_payload_no_column_holds_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_whose_payload_no_column_holds_is_rejected_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     longs = Definition("AVRO", '{"type": "array", "items": "long"}')
     single = codec_of(longs)
     pairs = codec_of(KeyValue(Definition("STRING"), longs, "SEPARATED"))
@@ -354,7 +354,7 @@ def bomb(levels: int) -> dict[str, Any]:
     return record({"type": "array", "items": kind})
 
 
-def test_a_definition_that_stands_for_endless_columns_is_refused() -> None:
+def test_a_definition_that_stands_for_endless_columns_is_rejected() -> None:
     codec = codec_of(bomb(60))
     for use in (lambda: codec.columns, lambda: codec.encode_one({})):
         with pytest.raises(InvalidDefinition, match="more than 100,000"):

@@ -151,7 +151,7 @@ def test_one_row_with_many_blocks_does_not_hold_up_the_others(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**40, -(2**63), 10**7])
-def test_an_absurd_number_of_items_is_refused_without_being_counted_out(count: int) -> None:
+def test_an_absurd_number_of_items_is_rejected_without_being_counted_out(count: int) -> None:
 
     codec = codec_of(WIDE)
     for payload in (zigzag(count), b"\0" + zigzag(count)):

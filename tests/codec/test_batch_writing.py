@@ -1,4 +1,4 @@
-"""Many values written at once are the values written one by one: bytes, refusals and reasons."""
+"""Many values written at once are the values written one by one: bytes, rejections and reasons."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_decimals_take_as_few_bytes_as_hold_the_number(case: tuple[int, list[int
     ]
 
 
-def test_a_decimal_beyond_its_precision_is_refused() -> None:
+def test_a_decimal_beyond_its_precision_is_rejected() -> None:
     codec = codec_of(record({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 0}))
     # Arrow does not look at the digits of what it is given as bytes.
     raw = [10**38 - 1, 10**38, 1 - 10**38, -(10**38), 2**127 - 1, -(2**127)]
@@ -201,7 +201,7 @@ def test_a_column_of_nulls_is_null_whatever_its_type() -> None:
     assert codec.encode_batch(pa.record_batch({"f0": pa.nulls(1, pa.date32())})).payloads[0].as_py() == b"\0"
 
 
-def test_a_date_beyond_the_years_of_python_is_refused_where_a_time_belongs() -> None:
+def test_a_date_beyond_the_years_of_python_is_rejected_where_a_time_belongs() -> None:
     codec = codec_of(record({"type": "long", "logicalType": "timestamp-millis"}))
     days = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
     encoded = codec.encode_batch(pa.record_batch({"f0": days}))
@@ -255,7 +255,7 @@ def test_records_without_fields_have_payloads_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["INLINE", "SEPARATED"])
-def test_halves_are_written_together_and_refused_together(encoding: Any) -> None:
+def test_halves_are_written_together_and_rejected_together(encoding: Any) -> None:
     value = Definition("AVRO", json.dumps(record("int")))
     codec = codec_of(KeyValue(Definition("STRING"), value, encoding))
     pairs = [("a", {"f0": 1}), (None, {"f0": 2}), ("c", None), ("d", {"f0": None}), (None, None)]

@@ -83,7 +83,7 @@ def test_defaults_are_applied_where_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("depth", [500, 880, 930, 960, 990, 100_000])
-def test_a_value_nested_deeply_is_refused_and_the_next_is_read(depth: int) -> None:
+def test_a_value_nested_deeply_is_rejected_and_the_next_is_read(depth: int) -> None:
     payloads = [b'{"id": ' + b"[" * depth + b"]" * depth + b"}", b'{"id": 5}']
     decoded = CODEC.decode_batch(pa.array(payloads))
     assert decoded.errors.is_valid().to_pylist() == [True, False]
@@ -128,7 +128,7 @@ def test_values_are_read_in_the_units_of_the_schema() -> None:
         (b'{"id": ' + b"1" * 5_000 + b"}", "no JSON that can be followed"),
     ],
 )
-def test_what_the_schema_does_not_allow_is_refused_with_its_place(payload: bytes, reason: str) -> None:
+def test_what_the_schema_does_not_allow_is_rejected_with_its_place(payload: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
         CODEC.decode_one(payload)
     batch = CODEC.decode_batch(pa.array([b'{"id": 5}', payload]))

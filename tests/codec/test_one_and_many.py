@@ -1,4 +1,4 @@
-"""A value is taken or refused, and written, the same way alone and in a batch, whatever it is and whatever the schema."""
+"""A value is taken or rejected, and written, the same way alone and in a batch, whatever it is and whatever the schema."""
 
 from __future__ import annotations
 

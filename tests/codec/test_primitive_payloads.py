@@ -78,7 +78,7 @@ def test_times_of_day_are_spark_times_where_it_has_them(name: str) -> None:
         ("DATE", struct.pack(">q", 2**63 - 1)),
     ],
 )
-def test_wrong_sizes_and_ranges_are_refused(name: str, payload: bytes) -> None:
+def test_wrong_sizes_and_ranges_are_rejected(name: str, payload: bytes) -> None:
     codec = primitive(name)
     with pytest.raises(Unreadable):
         codec.decode_one(payload)
@@ -106,7 +106,7 @@ def test_text_that_is_no_utf_8_is_replaced_unless_strict() -> None:
 
 
 @pytest.mark.parametrize("charset", ["x-none", "hex", "rot13", "idna", "undefined", "a\0b", ""])
-def test_an_unknown_charset_is_refused(charset: str) -> None:
+def test_an_unknown_charset_is_rejected(charset: str) -> None:
     codec = primitive("STRING", __charset=charset)
     for use in (lambda: codec.encode_one("a"), lambda: codec.decode_one(b"a")):
         with pytest.raises((InvalidDefinition, Unreadable), match="__charset"):

@@ -232,7 +232,7 @@ def test_a_field_may_be_called_as_a_method_of_messages_is() -> None:
 
 @given(st.binary(max_size=40) | VALUES.map(lambda value: CODEC.encode_one(value) or b""), st.data())
 @EXAMPLES
-def test_damage_is_rejected_exactly_where_protobuf_refuses_it(payload: bytes, data: st.DataObject) -> None:
+def test_damage_is_rejected_exactly_where_protobuf_rejects_it(payload: bytes, data: st.DataObject) -> None:
     if payload:
         at = data.draw(st.integers(0, len(payload) - 1))
         payload = (

@@ -19,7 +19,7 @@ from schemactl.codec.values import text
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_values_public.jsonl.gz"
 
 ACCEPTED_HERE = {"rand-013"}
-"""A top-level union of a record and others: `from_avro` cannot write its rows and refuses all, here they are read."""
+"""A top-level union of a record and others: `from_avro` cannot write its rows and rejects all, here they are read."""
 
 
 CASES = {case["id"]: case for case in map(json.loads, gzip.decompress(CORPUS.read_bytes()).splitlines())}
@@ -88,7 +88,7 @@ def test_defaults_that_do_not_fit_are_those_of_from_avro(kind: Any, default: Any
             assert repr(row) == repr(expected if expected is REJECTED else {"a": 1, "d": expected})
 
 
-def test_only_a_message_that_needs_a_default_is_refused_for_it() -> None:
+def test_only_a_message_that_needs_a_default_is_rejected_for_it() -> None:
     writer = {"type": "array", "items": NONE}
     reader = {"type": "array", "items": NONE | {"fields": [{"name": "d", "type": DECIMAL, "default": ""}]}}
     for count in (1, 100):

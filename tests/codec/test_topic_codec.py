@@ -110,7 +110,7 @@ def test_commits_are_known_by_number() -> None:
         ORDERS.encode_one({}, 3)
 
 
-def test_strict_refuses_what_follows_the_value() -> None:
+def test_strict_rejects_what_follows_the_value() -> None:
     strict = Codec(ORDERS.versions, options=Options(strict=True))
     payload = (messages()[2][0] or b"") + b"\0"
     assert ORDERS.decode_one(payload, 2)["id"] == 3
@@ -181,9 +181,9 @@ def test_damage_of_a_pair_is_placed_in_its_half() -> None:
     assert decoded.errors.is_valid().to_pylist() == [False, True, True, True, True, True]
     assert decoded.rows.column("key").to_pylist() == ["k", None, None, None, None, None]
     for payload, reason in zip(damaged[1:4], decoded.errors.to_pylist()[1:4], strict=True):
-        with pytest.raises(Unreadable) as refused:
+        with pytest.raises(Unreadable) as rejected:
             codec.decode_one(payload)
-        assert refused.value.reason == reason
+        assert rejected.value.reason == reason
 
 
 def test_halves_evolve_like_whole_values() -> None:
