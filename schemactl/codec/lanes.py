@@ -262,6 +262,18 @@ def joined(parts: Sequence[pa.Array]) -> pa.Array:
         raise pa.ArrowCapacityError(str(error)) from None
 
 
+def replaced(values: pa.Array, parts: Sequence[tuple[Ints, pa.Array]]) -> pa.Array:
+    """Return the values with each part's at its rows. Raises pa.ArrowCapacityError: there is more than one array holds."""
+    if not parts:
+        return values
+    index = np.arange(len(values))
+    total = len(values)
+    for rows, _ in parts:
+        index[rows] = total + np.arange(len(rows))
+        total += len(rows)
+    return take_or_null(joined([values, *(part for _, part in parts)]), index)
+
+
 def narrowed(values: pa.Array) -> pa.BinaryArray:
     """Large binaries or strings as binary; nothing but offsets is copied. Arrow's cast refuses slices far into an array.
 

@@ -14,9 +14,8 @@ from . import payload
 from .columns import Options
 from .definition import Definition, KeyValue
 from .errors import Unreadable, Unwritable
-from .lanes import Ints, Lanes, Mask, pairs, sized, take_or_null
-from .reading import PayloadReader, read_together
-from .writing import PayloadWriter
+from .lanes import Ints, Lanes, Mask, pairs, replaced, sized
+from .payload_io import PayloadReader, PayloadWriter, read_together
 
 _NO_PAYLOAD: Final = (
     "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
@@ -278,13 +277,7 @@ def _present(
 
 def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
     """Return an array of `count` with `values` at `rows`, null elsewhere."""
-    if len(rows) == count:
-        return values
-    index = np.zeros(count, np.int64)
-    index[rows] = np.arange(len(rows))
-    absent = np.ones(count, bool)
-    absent[rows] = False
-    return take_or_null(values, index, nulls=absent)
+    return values if len(rows) == count else replaced(pa.nulls(count, values.type), [(rows, values)])
 
 
 def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:

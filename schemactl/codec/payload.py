@@ -28,12 +28,11 @@ from .errors import CodecError, CodecUnavailable, InvalidDefinition
 from .json_writer import JsonWriter
 from .lane_reader import compile_lanes
 from .lane_writer import lane_writer
+from .payload_io import PayloadReader, PayloadWriter, unreadable
 from .proto_column_reader import column_reader
 from .proto_column_writer import column_writer
 from .proto_plan import plan_of
 from .proto_schema import descriptor_of, root_of
-from .reading import PayloadReader, unreadable
-from .writing import PayloadWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,8 @@ from .definition import Definition
 from .errors import InvalidDefinition, Unreadable, Unwritable
 from .fitting import raw
 from .lanes import Lanes, Mask, sized
-from .reading import PayloadReader
+from .payload_io import PayloadReader, PayloadWriter
 from .values import MAX_MILLIS, text, to_python, to_storage
-from .writing import PayloadWriter
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000

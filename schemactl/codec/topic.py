@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from . import payload, version_number
@@ -16,7 +15,7 @@ from .batch import Decoded, Encoded, binaries, one_array, reason_array, record_b
 from .columns import Options, check_width
 from .definition import Definition, KeyValue, Numbers, Version
 from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion, Unreadable
-from .lanes import joined
+from .lanes import Ints, replaced
 from .message import (
     KeyValueReader,
     Layout,
@@ -399,18 +398,17 @@ class Codec:
         together = read_singles([(self._message_reader(number), rows) for number, rows in groups], payloads)
         if together is not None:
             return together
-        parts: list[list[pa.Array]] = []
+        parts: list[list[tuple[Ints, pa.Array]]] = [[] for _ in self.columns]
         reasons: dict[int, str] = {}
         for number, rows in groups:
             index = pa.array(rows)
             reader = self._message_reader(number)
             columns, wrong = reader.batch(payloads.take(index), None if keys is None else keys.take(index))
-            parts.append(columns)
+            for part, column in zip(parts, columns, strict=True):
+                part.append((rows, column))
             reasons |= {int(rows[at]): reason for at, reason in wrong.items()}
-        order = np.empty(len(payloads), np.int64)
-        order[np.concatenate([rows for _, rows in groups])] = np.arange(len(payloads))
-        back = pa.array(order)
-        return [joined(column).take(back) for column in zip(*parts, strict=True)], reasons
+        blank = [pa.nulls(len(payloads), kind) for kind in self.columns.types]
+        return [replaced(column, part) for column, part in zip(blank, parts, strict=True)], reasons
 
 
 @lru_cache(maxsize=8)

@@ -20,7 +20,7 @@ from schemactl.codec import (
     KeyValue,
     Unreadable,
     lanes,
-    reading,
+    payload_io,
 )
 from schemactl.codec.defaults import zigzag
 
@@ -157,7 +157,7 @@ def growing(size: int, *, items: bool = False) -> Codec:
 def _small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays as if they could hold no more than 2^20 bytes."""
     monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**20)
-    monkeypatch.setattr(reading, "MAX_ARRAY_BYTES", 2**20)
+    monkeypatch.setattr(payload_io, "MAX_ARRAY_BYTES", 2**20)
 
 
 @pytest.mark.usefixtures("_small_arrays")

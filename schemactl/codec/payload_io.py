@@ -1,4 +1,4 @@
-"""A reader of one kind of value: message by message, or by column with the single-message reader as reference."""
+"""Readers and writers of one kind of value: one by one, or by column with the single-value path as reference."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from .avro_reader import MAX_EMPTY_ITEMS
-from .errors import Unreadable
+from .casting import adapted, to_numbers
+from .errors import Unreadable, Unwritable
 from .lane_reader import Program, decode_lanes
-from .lanes import MAX_ARRAY_BYTES, Ints, Mask, joined, take_or_null
+from .lanes import MAX_ARRAY_BYTES, Ints, Mask, joined, replaced
 
 _FEW_ROWS: Final = 32
 _FEW_BYTES: Final = 2**16
@@ -103,18 +104,14 @@ def _judged(
     array: pa.Array, payloads: pa.BinaryArray, judges: Sequence[tuple[PayloadReader, Ints]], inside: str
 ) -> tuple[pa.Array, dict[int, str]]:
     """Return the array with what each reading makes of its rows, one by one, and the reasons for the rejected ones."""
-    parts = [array]
+    parts = []
     reasons: dict[int, str] = {}
-    index = np.arange(len(array))
-    total = len(array)
     for reading, rows in judges:
         if len(rows):
             values, rejected = reading._one_by_one(payloads.take(pa.array(rows)), inside)  # noqa: SLF001  of this module
-            parts.append(values)
-            index[rows] = total + np.arange(len(rows))
-            total += len(rows)
+            parts.append((rows, values))
             reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
-    return (array, reasons) if len(parts) == 1 else (take_or_null(joined(parts), index), reasons)
+    return replaced(array, parts), reasons
 
 
 def _weight(value: Any) -> int:
@@ -137,3 +134,63 @@ def unreadable(reason: str, arrow_type: pa.DataType) -> PayloadReader:
         raise Unreadable(reason)
 
     return PayloadReader(arrow_type, reject, reject)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadWriter:
+    """How values of one schema become bytes.
+
+    Attributes:
+        type: of the column the values come from.
+        value: from a value, in Python's own types or in storage form (see `columns`), to its bytes; raises Unwritable.
+        lanes: from an array of `type` to an array of bytes and the rows in it that are for `value` to judge; None: all are.
+    """
+
+    type: pa.DataType
+    value: Callable[[Any], bytes]
+    lanes: Callable[[pa.Array], tuple[pa.BinaryArray, Mask]] | None = None
+
+    def batch(self, values: pa.Array, *, inside: str = "") -> tuple[pa.BinaryArray, dict[int, str]]:
+        """One element a value, null where it cannot be written, and the reason for each of those.
+
+        `inside` names what the values are part of, for the reasons. Values of another type than `type` are written one
+        by one, if they can be at all.
+
+        Raises pa.ArrowCapacityError: the bytes are more than one array holds.
+        """
+        values = adapted(values, self.type)
+        if self.lanes is None or values.type != self.type:
+            return self._one_by_one(values, inside)
+        written, bad = self.lanes(values)
+        rows: Ints = np.flatnonzero(bad)
+        if not len(rows):
+            return written, {}
+        judged, reasons = self._one_by_one(values.take(pa.array(rows)), inside)
+        return replaced(written, [(rows, judged)]), {int(rows[at]): reason for at, reason in reasons.items()}
+
+    def _one_by_one(self, values: pa.Array, inside: str) -> tuple[pa.BinaryArray, dict[int, str]]:
+        written: list[bytes | None] = []
+        reasons: dict[int, str] = {}
+        for row, value in enumerate(to_numbers(values, self.type)):
+            try:
+                written.append(self.value(_held(value)))
+            except Unwritable as error:
+                if inside:
+                    error.inside(inside)
+                written.append(None)
+                reasons[row] = error.reason
+        payloads = pa.array(written, pa.binary())
+        if isinstance(payloads, pa.ChunkedArray):
+            raise pa.ArrowCapacityError("the bytes do not fit one array")
+        return payloads, reasons
+
+
+def _held(value: pa.Scalar) -> Any:
+    """Return the value for `PayloadWriter.value`."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        # Of another type than the column's: what has the column's is a number here.
+        raise Unwritable(
+            "a date or time outside the years 1 to 9999, in a column that takes another type"
+        ) from None
