@@ -153,9 +153,17 @@ def _most_first(counts: Ints) -> Ints:
 
 def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
     """Mark the rows where a key of a map stands twice: the last one counts, which the scalar path sees to."""
-    if length.max(initial=0) < 2:
+    many = np.flatnonzero(length > 1)
+    if not len(many):
         return
-    codes = np.asarray(lanes.binary(keys).dictionary_encode().indices).astype(np.int64)
-    entries = np.sort(np.repeat(np.arange(len(length)), length) * len(codes) + codes)
-    twice = entries[1:][entries[1:] == entries[:-1]]
-    lanes.mark(rows[twice // len(codes)])
+    counts = length.take(many)
+    places = item_places((np.cumsum(length) - length).take(many), counts)
+    owner = np.repeat(many, counts)
+    keys = keys.take(places, axis=0)
+    prints = lanes.prints(keys) ^ (owner.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
+    order = np.argsort(prints)
+    ordered = prints.take(order)
+    for suspect in set(owner[order[1:][ordered[1:] == ordered[:-1]]].tolist()):
+        texts = lanes.binary(keys[owner == suspect]).to_pylist()
+        if len(set(texts)) < len(texts):
+            lanes.mark(rows[suspect])

@@ -52,10 +52,24 @@ def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
 
 def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
     """Return the distinct numbers, each with its rows in order; None stands for those that are null. At least one group."""
-    encoded = numbers.dictionary_encode(null_encoding="encode")
-    codes = np.asarray(encoded.indices)
-    found = encoded.dictionary.to_pylist() or [None]
-    # Short codes are sorted by digits, many times as fast.
-    order = np.argsort(codes.astype(np.uint16) if len(found) <= 2**16 else codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(found)))
-    return list(zip(found, np.split(order, ends[:-1]), strict=True))
+    rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
+    values = np.asarray(numbers.drop_null())
+    groups: list[tuple[int | None, Ints]] = []
+    if len(values):
+        lowest = int(values.min())
+        found: Ints | None = None
+        codes = values - lowest
+        if int(values.max()) - lowest < 2**16:
+            # Short codes are sorted by digits, many times as fast.
+            codes = codes.astype(np.uint16)
+        else:
+            found, codes = np.unique(values, return_inverse=True)
+        order = rows.take(np.argsort(codes, kind="stable"))
+        counts = np.bincount(codes)
+        bounds = np.cumsum(counts)
+        for code in np.flatnonzero(counts).tolist():
+            number = lowest + code if found is None else int(found[code])
+            groups.append((number, order[bounds[code] - counts[code] : bounds[code]]))
+    if numbers.null_count or not groups:
+        groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
+    return groups
