@@ -12,6 +12,11 @@ from schemactl.verdicts import Breakage
 _YEAR_10000_MS = 253_402_300_800_000
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 topic` or `3 topics`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def numbers(values: Iterable[int]) -> str:
     """Version numbers with runs drawn together: `0-3, 5`."""
     runs: list[list[int]] = []
@@ -102,7 +107,7 @@ def obligation(
 
 def partitions(count: int | None) -> str:
     """Return `3 partitions`, or `not partitioned`."""
-    return "not partitioned" if count is None else f"{count} partition{'' if count == 1 else 's'}"
+    return "not partitioned" if count is None else counted(count, "partition")
 
 
 def partitioned(count: int | None) -> str:

@@ -275,5 +275,7 @@ def _listed(names: Sequence[TopicName]) -> str:
 
 
 def _counted(imported: ImportResult) -> str:
+    from schemactl.messages import counted
+
     namespaces, topics = imported.counts
-    return f"{namespaces} namespace{'' if namespaces == 1 else 's'} and {topics} topic{'' if topics == 1 else 's'}"
+    return f"{counted(namespaces, 'namespace')} and {counted(topics, 'topic')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemactl.checking import CheckReport
 from schemactl.printing import clean
+from schemactl.report import message_with_fix
 from schemactl.report.check_text import summary
 from schemactl.verdicts import Finding
 
@@ -35,8 +36,7 @@ def _command(level: str, finding: Finding) -> str:
             "col": str(finding.source.column),
         }
     parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    fix = f"\nFix: {finding.fix}" if finding.fix else ""
-    return f"::{level} {parameters}::{_message(finding.message + fix)}"
+    return f"::{level} {parameters}::{_message(message_with_fix(finding))}"
 
 
 def _message(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from xml.sax.saxutils import escape, quoteattr
 
 from schemactl.checking import CheckReport
+from schemactl.report import message_with_fix
 from schemactl.verdicts import Finding
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -51,11 +52,10 @@ def _case(suite: str, finding: Finding) -> str:
         else ""
     )
     name = f"{finding.rule} {finding.pointer} {finding.direction or ''}".strip()
-    fix = f"\nFix: {finding.fix}" if finding.fix else ""
     first = finding.message.partition("\n")[0]
     return (
         f"    <testcase classname={_attribute(suite)} name={_attribute(name)}{place}>"
-        f"<failure type={_attribute(finding.rule)} message={_attribute(first)}>{_text(finding.message + fix)}</failure></testcase>"
+        f"<failure type={_attribute(finding.rule)} message={_attribute(first)}>{_text(message_with_fix(finding))}</failure></testcase>"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from schemactl.checking import CheckReport
+from schemactl.report import message_with_fix
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Finding
 
@@ -44,12 +45,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:
-    fix = f"\nFix: {finding.fix}" if finding.fix else ""
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": finding.severity,
-        "message": {"text": finding.message + fix},
+        "message": {"text": message_with_fix(finding)},
         "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(finding)}:1"},
     }
     properties: dict[str, Any] = {"onlyAtTip": True} if finding.only_at_tip else {}

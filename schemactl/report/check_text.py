@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemactl.checking import CheckReport, TopicCheck
+from schemactl.messages import counted
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint, table
 from schemactl.verdicts import DataState, Finding
@@ -35,7 +36,7 @@ def _finding(finding: Finding, *, color: bool) -> str:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
         shown = message if len(message) <= _SHOWN else message[:_SHOWN] + " ..."
         lines.append(
-            f"  Counterexample: {shown} ({size} byte{'' if size == 1 else 's'}): {on_one_line(finding.counterexample.result)}"
+            f"  Counterexample: {shown} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
         )
     if finding.fix:
         lines.append(f"  Fix: {on_one_line(finding.fix)}")
@@ -98,19 +99,15 @@ def verdicts(topic: TopicCheck) -> tuple[str, str]:
 
 def summary(report: CheckReport, *, color: bool = False) -> str:
     """Return the sum of the report in one line."""
-
-    def plural(count: int, noun: str) -> str:
-        return f"{count} {noun}{'' if count == 1 else 's'}"
-
     if not report.decided:
-        text = f"The check could not decide: {plural(len(report.findings), 'problem')}."
+        text = f"The check could not decide: {counted(len(report.findings), 'problem')}."
         return paint(text, "red", color=color)
     left = f", left at {report.merge_base.short}," if report.merge_base else ""
     errors, warnings = report.count("error"), report.count("warning")
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
-    sums = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
+    sums = [counted(errors, "error")] * bool(errors) + [counted(warnings, "warning")] * bool(warnings)
     text = (
-        f"{plural(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
+        f"{counted(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
         f"{len(report.topics)} changed"
     )
     text += f", {failed} failed" if failed else ""

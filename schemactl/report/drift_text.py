@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.drift.versions import differences
-from schemactl.messages import day, format_version
+from schemactl.messages import counted, day, format_version
 from schemactl.model import NamespaceName, TopicName
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint
@@ -38,12 +38,14 @@ def summary(report: DriftReport, *, color: bool = False) -> str:
     count, names = len(report.differences), len(_by_name(report.differences))
     if not count:
         return paint("No drift. The registry has what Git approved.", "green", color=color)
-    things = "1 difference" if count == 1 else f"{count} differences"
-    where = "1 place" if names == 1 else f"{names} places"
     misread = sum(not topic.recorded for topic in report.apart)
-    aside = f" Messages of {misread} topic{'' if misread == 1 else 's'} would be misread." if misread else ""
+    aside = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
     shade = "red" if misread else "yellow"
-    return paint(f"Drift: {things} in {where}.{aside} Nothing was changed.", shade, color=color)
+    return paint(
+        f"Drift: {counted(count, 'difference')} in {counted(names, 'place')}.{aside} Nothing was changed.",
+        shade,
+        color=color,
+    )
 
 
 def _head(report: DriftReport) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from schemactl import messages
 from schemactl.apply import Result
-from schemactl.messages import day, numbers, policy_words
+from schemactl.messages import counted, day, numbers, policy_words
 from schemactl.model import NamespaceName, Policies, SchemaVersion, TopicName
 from schemactl.plan import (
     CreateNamespace,
@@ -54,11 +54,11 @@ def summary(plan: Plan) -> str:
     """One line: how much would change, and what would not."""
     if plan.refusals:
         topics = len({refusal.name for refusal in plan.refusals})
-        return f"Rejected: {_plural(topics, 'topic')}. Nothing of this plan can be applied."
+        return f"Rejected: {counted(topics, 'topic')}. Nothing of this plan can be applied."
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
-    aside = f"; {_plural(skipped, 'deletion')} skipped" if skipped else ""
+    aside = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
     if not plan.steps and plan.misread:
-        return f"No changes, but messages of {_plural(len(plan.misread), 'topic')} would be misread{aside}."
+        return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{aside}."
     if not plan.steps:
         return f"No changes. The registry has everything that Git approved{aside}."
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
@@ -97,7 +97,7 @@ def render_result(result: Result, *, color: bool = False) -> str:
     if result.left[1:]:
         lines += ["Not tried:", *_indented([describe(step) for step in result.left[1:]])]
     total = len(result.plan.steps)
-    lines.append(paint(f"Applied {result.done} of {_plural(total, 'step')}.", "red", color=color))
+    lines.append(paint(f"Applied {result.done} of {counted(total, 'step')}.", "red", color=color))
     return "\n".join(lines)
 
 
@@ -181,14 +181,10 @@ def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
     versions = sum(isinstance(step, RegisterVersion) for step in steps)
     deletions = sum(isinstance(step, DeleteSchema) for step in steps)
-    parts = [_plural(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
-    parts += [f"{_plural(versions, 'version')} {registered}"] if versions else []
-    parts += [f"{_plural(deletions, 'schema')} {deleted}"] if deletions else []
+    parts = [counted(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
+    parts += [f"{counted(versions, 'version')} {registered}"] if versions else []
+    parts += [f"{counted(deletions, 'schema')} {deleted}"] if deletions else []
     return ", ".join(parts) or "nothing"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _indented(lines: list[str]) -> list[str]:
