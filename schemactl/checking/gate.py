@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
+from schemactl.checking.policies import protects
 from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.errors import Source
 from schemactl.model import (
-    CompatibilityStrategy,
     NamespaceName,
     Project,
     TopicName,
@@ -177,7 +176,7 @@ def _defaults(
         yield SettingChange(
             ("defaults", "schema_compatibility_strategy"),
             f"the default strategy is {new}, was {old}",
-            loses=bool(concerned) and not _protects(old) <= _protects(new),
+            loses=bool(concerned) and not protects(old) <= protects(new),
             topics=concerned,
         )
     for name, judged in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
@@ -189,15 +188,6 @@ def _defaults(
                 loses=was is judged,
                 topics=topics,
             )
-
-
-def _protects(strategy: CompatibilityStrategy) -> frozenset[str]:
-    """Return whom a strategy protects, as a set that is larger the more it rejects."""
-    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
-        return frozenset({"reads old", "read by old", "all", "nothing follows"})
-    found = {"reads old"} if strategy in READS_OLD else set()
-    found |= {"read by old"} if strategy in READ_BY_OLD else set()
-    return frozenset(found | ({"all"} if strategy in TRANSITIVE else set()))
 
 
 def _protobuf(approved: Project, proposed: Project, topics: tuple[TopicName, ...]) -> Iterator[SettingChange]:

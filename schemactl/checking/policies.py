@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
 from schemactl.checking.run import Proposal, Run, is_rejected
 from schemactl.messages import partitions as partitions_said
 from schemactl.messages import policy_origin
 from schemactl.messages import versions as versions_said
-from schemactl.model import Topic
+from schemactl.model import CompatibilityStrategy, Namespace, Topic
 from schemactl.verdicts import Finding, Verdict
 
 
@@ -44,6 +45,50 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
             source=run.strategy_place(proposal.topic),
             against=tuple(failing),
         )
+
+
+def protection_lost(run: Run, topic: Topic, before: Topic | None) -> Iterator[Finding]:
+    """Yield policies that protect readers, or keep unchecked schemas out, and are relaxed."""
+    if before is None:
+        return
+    (old, _), (new, level) = run.strategies(topic.name)
+    if not protects(old) <= protects(new):
+        yield from run.find(
+            "PROTECTION_LOST",
+            topic,
+            f"{topic.name} becomes {new} ({policy_origin(level)}), was {old}: whom that protected is not asked any more.",
+            source=run.strategy_place(topic),
+        )
+    yield from _let_in(run, topic, before)
+
+
+def namespaces(run: Run) -> Iterator[Finding]:
+    """Yield the same of namespaces, also of those that are declared no longer."""
+    for name, before in sorted(run.approved.namespaces.items(), key=lambda item: str(item[0])):
+        yield from _let_in(run, run.target.namespaces.get(name), before)
+
+
+def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
+    """Yield the policies of `before` that kept schemas out, and that `now` does not have."""
+    for policy, strict in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
+        value = getattr(now.policies, policy) if now else None
+        if getattr(before.policies, policy) is strict and value is not strict:
+            is_now = "not declared" if value is None else str(value).lower()
+            yield from run.find(
+                "PROTECTION_LOST",
+                before if isinstance(before, Topic) else None,
+                f"{policy} of {before.name} is {is_now}, was {str(strict).lower()}: clients bring schemas that nobody has checked.",
+                source=now.locate(f"/{policy}") if now else before.source,
+            )
+
+
+def protects(strategy: CompatibilityStrategy) -> frozenset[str]:
+    """Return whom a strategy protects: the more it rejects, the larger the set."""
+    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
+        return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})
+    found = {"new_reads_old"} if strategy in READS_OLD else set()
+    found |= {"old_reads_new"} if strategy in READ_BY_OLD else set()
+    return frozenset(found | ({"all versions"} if strategy in TRANSITIVE else set()))
 
 
 def left_draft(run: Run, proposal: Proposal, before: Topic | None) -> Iterator[Finding]:

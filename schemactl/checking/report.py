@@ -28,6 +28,7 @@ class TopicCheck:
     Attributes:
         version: the number this content gets when it is approved as the next one, or has already; None: none.
         latest: the highest number approved so far; None: this is the first.
+        strategy_before: the approved one, where the change sets another.
         stepwise: the number this content gets if each commit of the branch is approved by itself; None: not asked, or
             the same.
         verdict: both verdicts; None where nothing is uploaded.
@@ -38,6 +39,7 @@ class TopicCheck:
     change: Change
     strategy: CompatibilityStrategy
     level: Level
+    strategy_before: CompatibilityStrategy | None = None
     version: int | None = None
     latest: int | None = None
     stepwise: int | None = None

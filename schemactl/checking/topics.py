@@ -27,10 +27,13 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         and is_same_schema(before.schema, declared.schema)
         and (old, before.partitions) == (strategy, declared.partitions)
         and before.reader == declared.reader == "latest"
+        and before.policies == declared.policies
         and not (before.lifecycle == "draft" and declared.lifecycle == "stable")
     ):
         return None, []
     seen = TopicCheck(name, "policies", strategy, level, source=declared.source)
+    if before and old is not strategy:
+        seen = replace(seen, strategy_before=old)
     findings = [*policies.partitions(run, declared, before)]
     if declared.schema is not None:
         proposal = Proposal.of(declared, declared.schema, run.versions(name), strategy, level)
@@ -50,7 +53,10 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         )
     elif before is None:
         seen = replace(seen, change="added")
-    if seen.change == "policies" and not findings:
+    if before and not any(finding.rule == "STRATEGY_RELAXED" for finding in findings):
+        findings += policies.protection_lost(run, declared, before)
+    is_as_before = before and (old, before.partitions) == (strategy, declared.partitions)
+    if seen.change == "policies" and not findings and is_as_before:
         return None, []
     return seen, findings
 

@@ -109,7 +109,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         ) from error
     if hooked:
         print(
-            f"\n.pre-commit-config.yaml is there already; the hook would be:\n\n{HOOK.partition(chr(10))[2]}",
+            f"\n.pre-commit-config.yaml is there already; the hook would be:\n\n{HOOK.partition('repos:\n')[2]}",
             end="",
         )
     print("\nNext:")

@@ -44,6 +44,7 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "change": topic.change,
         "strategy": topic.strategy.value,
         "level": topic.level,
+        "strategy_before": topic.strategy_before.value if topic.strategy_before else None,
         "version": topic.version,
         "latest": topic.latest,
         "pending": topic.is_pending,

@@ -6,7 +6,7 @@ import re
 
 from schemactl.checking import CheckReport
 from schemactl.printing import on_one_line
-from schemactl.report.check_text import change, summary, tables, tables_head, verdicts
+from schemactl.report.check_text import change, strategy, summary, tables, tables_head, verdicts
 from schemactl.verdicts import Finding
 
 MARKER = "<!-- schemactl:report:check -->"
@@ -34,7 +34,9 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [
-            _row(_code(str(t.topic)), *map(_plain, (change(t), t.strategy, *verdicts(t), *tables(t, report))))
+            _row(
+                _code(str(t.topic)), *map(_plain, (change(t), strategy(t), *verdicts(t), *tables(t, report)))
+            )
             for t in report.topics
         ]
         names = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))

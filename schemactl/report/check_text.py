@@ -47,7 +47,7 @@ def _finding(finding: Finding, *, color: bool) -> str:
 def _topics(report: CheckReport) -> str:
     head = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))
     rows = [
-        (str(topic.topic), change(topic), topic.strategy.value, *verdicts(topic), *tables(topic, report))
+        (str(topic.topic), change(topic), strategy(topic), *verdicts(topic), *tables(topic, report))
         for topic in report.topics
     ]
     return "\n".join(table([head, *rows]))
@@ -76,6 +76,12 @@ def change(topic: TopicCheck) -> str:
             return f"version {topic.version}, not stored"
         case other:
             return other
+
+
+def strategy(topic: TopicCheck) -> str:
+    """Return the strategy in force, and the one before where the change sets another."""
+    was = f" (was {topic.strategy_before})" if topic.strategy_before else ""
+    return f"{topic.strategy}{was}"
 
 
 def _stepwise(topic: TopicCheck) -> str:

@@ -108,6 +108,20 @@ schema_compatibility_strategy: FORWARD""",
         link=_STRATEGIES,
     ),
     _rule(
+        "PROTECTION_LOST",
+        summary="A policy that protects readers is relaxed, in a change of its own.",
+        why="Nothing breaks today. From now on the registry takes changes that it would have rejected, and the consumers or producers that "
+        "were protected have to be asked instead.",
+        example="""
+# before
+schema_compatibility_strategy: FULL
+
+# after
+schema_compatibility_strategy: FORWARD""",
+        fix="Agree with those who read and write the topic, or leave the policy as it is.",
+        link=_STRATEGIES,
+    ),
+    _rule(
         "STRATEGY_TIGHTENED",
         summary="A stricter compatibility strategy is declared, and approved versions do not satisfy it.",
         why="A strategy judges new versions only: what is stored stays. Messages of the named versions are not protected by "
