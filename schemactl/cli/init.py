@@ -54,9 +54,8 @@ DEFINITION = """\
 }
 """
 
+HOOK_TYPES = "default_install_hook_types: [pre-commit, pre-merge-commit]\n"
 HOOK = """\
-default_install_hook_types: [pre-commit, pre-merge-commit]
-repos:
   - repo: local
     hooks:
       - id: schemactl-check
@@ -95,7 +94,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     hooked = os.path.lexists(folder / ".pre-commit-config.yaml")
     if not hooked:
-        files[".pre-commit-config.yaml"] = HOOK
+        files[".pre-commit-config.yaml"] = f"{HOOK_TYPES}repos:\n{HOOK}"
     try:
         for name, text in files.items():
             output.write(folder / name, text.encode(), below=context.top, is_new=True)
@@ -109,7 +108,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         ) from error
     if hooked:
         print(
-            f"\n.pre-commit-config.yaml is there already; the hook would be:\n\n{HOOK.partition('repos:\n')[2]}",
+            f"\n.pre-commit-config.yaml is there already; below its `repos:`, the hook would be:\n\n{HOOK}"
+            f"\nand at its top, so that merges are checked too:\n\n{HOOK_TYPES}",
             end="",
         )
     print("\nNext:")

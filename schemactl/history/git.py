@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 TIME_LIMIT_S = 3600.0
-"""A command that takes longer, or gives no more output for so long, is killed."""
+"""A command that gives no more output for so long is killed."""
 
 CHUNK_BYTES = 1 << 16
 _STDERR_BYTES = 1 << 16
@@ -66,32 +66,19 @@ class Runner:
         with TemporaryFile() as given:
             given.write(standard_input)
             given.seek(0)
-            status, output, words = self._execute(
-                *(options, arguments),
-                istream=given,
-                env=variables,
-                kill_after_timeout=TIME_LIMIT_S,
-                with_extended_output=True,
-                with_exceptions=False,
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
-            )
-        if status:
-            raise GitFailed(arguments[0], status, words)
-        found: bytes = output
-        return found
+            return self._start(options, arguments, istream=given, env=variables).read()
 
     def start(self, *arguments: str) -> Process:
         """Start a git command that runs beside this process, with pipes to and from it."""
-        return Process(arguments[0], self._execute(OPTIONS, arguments, istream=PIPE, as_process=True))
+        return self._start(OPTIONS, arguments, istream=PIPE)
 
-    def _execute(self, options: Sequence[str], arguments: Sequence[str], **settings: Any) -> Any:
+    def _start(self, options: Sequence[str], arguments: Sequence[str], **settings: Any) -> Process:
         from git.exc import GitCommandNotFound
 
+        command = [self._git.GIT_PYTHON_GIT_EXECUTABLE or "git", *options, *arguments]
         try:
-            return self._git.execute(
-                [self._git.GIT_PYTHON_GIT_EXECUTABLE or "git", *options, *arguments], **settings
-            )
+            # Only so is it ended when this process is interrupted: GitPython's own waiting leaves it and a timer running.
+            return Process(arguments[0], self._git.execute(command, as_process=True, **settings))
         except GitCommandNotFound as error:
             raise _no_git() from error
 
@@ -113,6 +100,16 @@ class Process:
         """Pass `data` to the command at once."""
         self._process.stdin.write(data)
         self._process.stdin.flush()
+
+    def read(self) -> bytes:
+        """Return the whole output, and close the process. Raise GitFailed where its status is not 0."""
+        try:
+            output = b"".join(iter(self.output.read1, b""))
+            if status := self._process.wait():
+                raise GitFailed(self._command, status, self.words())
+            return output
+        finally:
+            self.close()
 
     def tokens(self) -> Iterator[bytes]:
         """Yield the NUL-terminated records of the output, and close the process. Raise GitFailed as `run`."""
@@ -137,7 +134,8 @@ class Process:
         """End the command, however far it has come."""
         # Closing flushes; what a dead process no longer reads does not matter.
         with suppress(BrokenPipeError):
-            self._process.stdin.close()
+            if self._process.stdin:
+                self._process.stdin.close()
         self._process.kill()
         self._process.wait()
         self._listener.join(_EXIT_TIMEOUT_S)
