@@ -107,7 +107,7 @@ def check_project(
         is_whole = request.staged and not (request.topics or request.namespaces or request.config)
         if is_whole and not report.count("error") and Path.cwd() == Path(request.directory):
             _record(repository, proposed, declared, numbers)
-        if request.staged and head:
+        if request.staged and head and not in_ci():
             report = _of_this_commit(report, repository, head, files, declared, forked, project.path)
     return report
 
@@ -257,11 +257,11 @@ def _files(
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
         proposed = declare.load_project(request.directory, request.config, files=files)[0]
-        project = _judging(request, repository, proposed, note)
+        project = _judging(request, repository, proposed, lambda path: files.entry(path) is not None, note)
         files.folders = project.roots
     else:
         proposed, top = declare.load_project(request.directory, request.config)
-        project = _judging(request, repository, proposed, note)
+        project = _judging(request, repository, proposed, lambda path: Path(top, path).is_file(), note)
         worktree = declare.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
     if repository.top:
@@ -276,7 +276,11 @@ def _files(
 
 
 def _judging(
-    request: CheckRequest, repository: Repository, proposed: Project, note: Callable[[object], None]
+    request: CheckRequest,
+    repository: Repository,
+    proposed: Project,
+    is_file: Callable[[str], bool],
+    note: Callable[[object], None],
 ) -> Project:
     """Return the project by which a change is judged, whose settings are those that were approved."""
     from schemactl.checking import judging
@@ -287,6 +291,9 @@ def _judging(
     except SchemactlError as error:
         note(f"the settings of {proposed.path} at hand judge, not approved ones: {error.what}")
         return proposed
+    if found and found.project.path != proposed.path and is_file(found.project.path):
+        # A new project beside the approved one, which goes on.
+        found = None
     if found and (root := _forgotten_root(proposed, found.project)) is not None:
         written = posixpath.relpath(root or ".", proposed.folder or ".")
         raise HistoryError(

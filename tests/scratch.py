@@ -83,6 +83,10 @@ class Scratch:
         self._stream += b"\n".join(lines) + b"\n\n"
         return self._marks
 
+    def uncommit(self) -> None:
+        """What the last commit changed is staged instead."""
+        self.git("reset", "-q", "--soft", "HEAD^")
+
     def configure_author(self) -> None:
         """Ada is the author of what others than `git` commit here."""
         with (self.path / ".git/config").open("a") as config:

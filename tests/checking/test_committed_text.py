@@ -120,6 +120,7 @@ def test_an_encoding_of_the_working_tree_hides_nothing(scratch: Scratch) -> None
     scratch.write({".gitattributes": "refunds.avsc -diff\n"})
     scratch.git("commit", "-q", "-m", "attributes", ".gitattributes")
     check("--base", "main", code=BAD)
+    scratch.git("reset", "-q", "--soft", "main")
     check("--staged", code=BAD)
 
 

@@ -67,12 +67,15 @@ def rules(report: Any) -> set[str]:
 def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Path, domain: str) -> None:
     work = Work(tmp_path, domain)
     work.redeclare(BREAKING)
-    for option in ([], ["--staged"], ["--base", "main"]):
+    for option in ([], ["--base", "main"], ["--staged"]):
+        if option == ["--staged"]:
+            work.scratch.uncommit()
         report = work.report("check", *option, code=100)
         assert rules(report) == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
         (seen,) = (each for each in report["topics"] if each["topic"] == name(work.other))
         assert (seen["change"], seen["version"]) == ("new version", 1)
     assert work.hook() == 100
+    work.scratch.git("commit", "-q", "-m", "redeclared")
     # Approved all the same, the plan says what the check had said.
     schemactl(work.path, "apply", "--auto-approve")
     work.scratch.git("branch", "-f", "main", "work")

@@ -179,7 +179,7 @@ def test_what_the_settings_name_is_not_run(attack: Attack) -> None:
         attack.scratch.git("config", name, value)
     assert attack.run("", "check")[0] == 100
     assert attack.run("", "check", "--base", "main")[0] == 100
-    assert attack.process("", "check", "--staged")[0] == 100
+    assert attack.process("", "check", "--staged", CI="true")[0] == 100
     assert attack.run("", "log", "--all")[0] == 0
     assert attack.ran == ""
     # Worked out, and on sight.
