@@ -71,6 +71,12 @@ class PythonComposer(Reader, Scanner, Parser, Composer, _Limits):
         Parser.__init__(self)
         Composer.__init__(self)
 
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803  the scanner's own name
+        """Stop what is too deep: the scanner is a thousand brackets ahead of the composer, and looks at all for each."""
+        if self.flow_level >= MAX_DEPTH:
+            raise _TooMuch(f"the file is nested more than {MAX_DEPTH} levels deep")
+        super().fetch_flow_collection_start(TokenClass)
+
 
 COMPOSER: Any = PythonComposer
 
