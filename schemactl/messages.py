@@ -12,9 +12,9 @@ from schemactl.verdicts import Breakage
 _YEAR_10000_MS = 253_402_300_800_000
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 topic` or `3 topics`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 topic` or `3 topics`; `plural` where it is not the noun with an s."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def numbers(values: Iterable[int]) -> str:

@@ -6,6 +6,7 @@ import os
 import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,12 +148,16 @@ def _of_this_commit(
             yield from (each.source.path for each in found if each and each.source)
         yield from declared.dependencies.get(name, ())
 
-    def is_touched(name: TopicName | None) -> bool:
-        paths = (settings, *(made_of(name) if name else ()))
+    @cache
+    def is_touched(name: TopicName | None, place: str | None) -> bool:
+        paths = (settings, *([place] if place else ()), *(made_of(name) if name else ()))
         return any(before.entry(path) != files.entry(path) for path in paths)
 
-    touched = {name: is_touched(name) for name in {finding.topic for finding in report.findings}}
-    kept = tuple(finding for finding in report.findings if touched[finding.topic])
+    kept = tuple(
+        finding
+        for finding in report.findings
+        if is_touched(finding.topic, finding.source.path if finding.source else None)
+    )
     left_out = len(report.findings) - len(kept)
     notes = list(report.notes)
     if left_out:

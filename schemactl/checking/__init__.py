@@ -19,7 +19,7 @@ from schemactl.checking.branches import (
 )
 from schemactl.checking.gate import judging, with_settings
 from schemactl.checking.merging import merged
-from schemactl.checking.report import ORDER, Change, CheckReport, TopicCheck, undecided
+from schemactl.checking.report import ORDER, Change, CheckReport, PolicyChange, TopicCheck, undecided
 from schemactl.checking.run import Run
 from schemactl.checking.topics import look_at
 from schemactl.model import Catalog, Project, TopicName
@@ -30,6 +30,7 @@ __all__ = [
     "Change",
     "CheckReport",
     "Fork",
+    "PolicyChange",
     "Stepwise",
     "TopicCheck",
     "check",
@@ -106,6 +107,7 @@ def check(
         base=label,
         checked=sum(name in target.topics for name in names),
         topics=tuple(topics),
+        policies=tuple(policies.changes(run, [name for name in names if name not in unchanged])),
         findings=tuple(findings),
         merge_base=fork.commit if is_behind else None,
         notes=tuple(notes),

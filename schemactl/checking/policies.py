@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from typing import Final
 
 from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
+from schemactl.checking.merging import declared as declared_in
+from schemactl.checking.report import PolicyChange
 from schemactl.checking.run import Proposal, Run, is_rejected
 from schemactl.messages import partitions as partitions_said
 from schemactl.messages import policy_origin
 from schemactl.messages import versions as versions_said
-from schemactl.model import CompatibilityStrategy, Namespace, Topic
+from schemactl.model import (
+    CompatibilityStrategy,
+    Namespace,
+    NamespaceName,
+    Policies,
+    Topic,
+    TopicName,
+)
 from schemactl.verdicts import Finding, Verdict
+
+
+def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
+    """Yield what becomes of the policies of every namespace, and of those topics with these names that go on."""
+    for space in sorted({*run.approved.namespaces, *run.target.namespaces}):
+        yield from _changes(space, run.approved.namespaces.get(space), run.target.namespaces.get(space))
+    for name in names:
+        before, after = declared_in(run.approved, name), declared_in(run.target, name)
+        if before and after:
+            yield from _changes(name, before, after)
+
+
+def _changes(
+    name: NamespaceName | TopicName, before: Namespace | Topic | None, after: Namespace | Topic | None
+) -> Iterator[PolicyChange]:
+    for policy in (*(field.name for field in fields(Policies)), "partitions"):
+        was, will = (
+            getattr(each if policy == "partitions" else each.policies, policy, None) if each else None
+            for each in (before, after)
+        )
+        if was != will:
+            yield PolicyChange(name, policy, was, will)
 
 
 def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
@@ -52,11 +84,12 @@ def protection_lost(run: Run, topic: Topic, before: Topic | None) -> Iterator[Fi
     if before is None:
         return
     (old, _), (new, level) = run.strategies(topic.name)
-    if not protects(old) <= protects(new):
+    if lost := protects(old) - protects(new):
         yield from run.find(
             "PROTECTION_LOST",
             topic,
-            f"{topic.name} becomes {new} ({policy_origin(level)}), was {old}: whom that protected is not asked any more.",
+            f"{topic.name} becomes {new} ({policy_origin(level)}), was {old}. Not protected any more: "
+            f"{', '.join(text for each, text in _PROTECTED.items() if each in lost)}.",
             source=run.strategy_place(topic),
         )
     yield from _let_in(run, topic, before)
@@ -80,6 +113,14 @@ def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) 
                 f"{policy} of {before.name} is {is_now}, was {str(strict).lower()}: clients bring schemas that nobody has checked.",
                 source=now.locate(f"/{policy}") if now else before.source,
             )
+
+
+_PROTECTED: Final = {
+    "new_reads_old": "new readers of old messages",
+    "old_reads_new": "old readers of new messages",
+    "all versions": "readers and messages of versions before the latest",
+    "nothing may follow": "the schema from every change",
+}
 
 
 def protects(strategy: CompatibilityStrategy) -> frozenset[str]:

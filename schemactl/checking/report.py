@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from schemactl.errors import DeclarationError, SchemactlError, Source
-from schemactl.model import Commit, CompatibilityStrategy, Level, Release, Severity, TopicName
+from schemactl.model import Commit, CompatibilityStrategy, Level, NamespaceName, Release, Severity, TopicName
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Finding, Verdict
 
@@ -54,6 +54,22 @@ class TopicCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """A policy that a namespace or topic declares otherwise than before.
+
+    Attributes:
+        name: whose.
+        policy: its key in a declaration.
+        before: its value as JSON has it; None: it was not declared. `after`: likewise.
+    """
+
+    name: NamespaceName | TopicName
+    policy: str
+    before: str | int | None
+    after: str | int | None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckReport:
     """What a check found.
 
@@ -63,6 +79,7 @@ class CheckReport:
         merge_base: where the work left that ref, when something was approved since; None: at its tip.
         checked: the number of topics looked at.
         topics: the changed ones, by name.
+        policies: those changed, of namespaces and topics that were there before.
         findings: by topic; errors of a topic before its warnings.
         decided: False: what was to be checked could not be read, and the findings say why; nothing else is known.
     """
@@ -71,6 +88,7 @@ class CheckReport:
     base: str
     checked: int
     topics: tuple[TopicCheck, ...] = ()
+    policies: tuple[PolicyChange, ...] = ()
     findings: tuple[Finding, ...] = ()
     merge_base: Commit | None = None
     notes: tuple[str, ...] = field(default=())

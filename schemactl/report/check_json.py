@@ -27,6 +27,15 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             "decided": report.decided,
             "checked": report.checked,
             "topics": [_topic(topic) for topic in report.topics],
+            "policies": [
+                {
+                    "name": str(each.name),
+                    "policy": each.policy,
+                    "before": each.before,
+                    "after": each.after,
+                }
+                for each in report.policies
+            ],
             "findings": [_finding(finding) for finding in report.findings],
             "notes": list(report.notes),
             "errors": report.count("error"),

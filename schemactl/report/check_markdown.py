@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from schemactl.checking import CheckReport
 from schemactl.printing import on_one_line
-from schemactl.report.check_text import change, strategy, summary, tables, tables_head, verdicts
+from schemactl.report.check_text import (
+    POLICIES_HEAD,
+    change,
+    policies,
+    strategy,
+    summary,
+    tables,
+    tables_head,
+    verdicts,
+)
 from schemactl.verdicts import Finding
 
 MARKER = "<!-- schemactl:report:check -->"
@@ -34,13 +44,15 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [
-            _row(
-                _code(str(t.topic)), *map(_plain, (change(t), strategy(t), *verdicts(t), *tables(t, report)))
-            )
+            (_code(str(t.topic)), *map(_plain, (change(t), strategy(t), *verdicts(t), *tables(t, report))))
             for t in report.topics
         ]
         names = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))
-        blocks.append("\n".join([_row(*map(_plain, names)), "|" + "---|" * len(names), *rows]))
+        blocks.append(_table(names, rows))
+    if report.policies:
+        blocks.append(
+            _table(POLICIES_HEAD, [(_code(row[0]), *map(_plain, row[1:])) for row in policies(report)])
+        )
     size = sum(len(block) for block in blocks)
     for position, finding in enumerate(report.findings):
         block = _finding(finding)
@@ -52,6 +64,10 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             break
         blocks.append(block)
     return "\n\n".join(blocks)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join([_row(*map(_plain, head)), "|" + "---|" * len(head), *(_row(*row) for row in rows)])
 
 
 def _row(*cells: str) -> str:

@@ -11,6 +11,8 @@ from schemactl.verdicts import DataState, Finding
 _SHOWN = 300
 """Of a counterexample: longer ones are whole in the JSON report."""
 
+POLICIES_HEAD = ("policy of", "policy", "before", "after the merge")
+
 _SHADES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -19,6 +21,8 @@ def render(report: CheckReport, *, color: bool = False) -> str:
     blocks = [_finding(finding, color=color) for finding in report.findings]
     if report.topics:
         blocks.append(_topics(report))
+    if report.policies:
+        blocks.append("\n".join(table([POLICIES_HEAD, *policies(report)])))
     blocks += [f"note: {note}" for note in report.notes]
     blocks.append(summary(report, color=color))
     return "\n\n".join(blocks)
@@ -51,6 +55,18 @@ def _topics(report: CheckReport) -> str:
         for topic in report.topics
     ]
     return "\n".join(table([head, *rows]))
+
+
+def policies(report: CheckReport) -> list[tuple[str, ...]]:
+    """Return a row for each policy that changes: whose, which, and its value before and after the merge."""
+    return [
+        (str(each.name), each.policy, *(_policy(value) for value in (each.before, each.after)))
+        for each in report.policies
+    ]
+
+
+def _policy(value: str | int | None) -> str:
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def tables_head(report: CheckReport) -> tuple[str, ...]:
@@ -116,6 +132,7 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
         f"{counted(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
         f"{len(report.topics)} changed"
     )
+    text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
     text += f", {failed} failed" if failed else ""
     text += f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else "."
     return paint(text, "red" if errors else "yellow" if warnings else "green", color=color)
