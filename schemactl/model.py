@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from enum import Enum, StrEnum
 from functools import lru_cache
 from types import MappingProxyType
@@ -400,9 +401,30 @@ class Project:
         default_factory=dict
     )
     proto_rules: ProtoCategory | None = None
-    waivers: str | None = None
+    waivers: str = "waivers.yaml"
     targets: Mapping[str, Target] = field(default_factory=dict)
     generate: Generate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """An entry of the waiver file: one finding on one change is approved all the same.
+
+    Attributes:
+        rule: the finding's, as are `topic` and `fingerprint` (see `schemactl.waivers`).
+        until: the last day, in UTC, on which it approves anything.
+        source: where the entry stands.
+        field: the finding's, for people.
+    """
+
+    rule: str
+    topic: TopicName
+    fingerprint: str
+    reason: str
+    owner: str
+    until: date
+    source: Source | None = field(default=None, compare=False)
+    field: str = ""
 
 
 Severity = Literal["error", "warning", "note"]

@@ -272,11 +272,8 @@ def _files(
     if repository.top:
         folders = (posixpath.dirname(project.path), *project.roots)
         repository.reject_embedded(repository.top / folder for folder in folders)
-    if project.waivers:
-        raise SchemactlError(
-            f"{project.path} has `waivers`, which this version does not support: a finding would wrongly count as waived",
-            fix="remove `waivers`; `severities` can turn a rule down, also for one namespace",
-        )
+    if files.kind(project.waivers) != "missing":
+        raise SchemactlError(f"{project.waivers}: waivers are not supported yet", fix="remove the file")
     return proposed, project, files
 
 

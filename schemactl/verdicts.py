@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
 from schemactl.errors import Source
-from schemactl.model import Commit, Severity, TopicName
+from schemactl.model import Commit, Severity, TopicName, Waiver
 
 T = TypeVar("T")
 
@@ -149,6 +149,8 @@ class Finding:
         counterexample: a message that proves a breakage of data; None where none can exist, or none was found.
         only_at_tip: it was not so where the work left the approved history: what was approved since makes it so.
         commit: the one of the branch that it is about; None: it is about the end.
+        fingerprint: what a waiver of it names (see `schemactl.waivers`); "": none can waive it.
+        waiver: by which it is approved all the same; None: it is not.
     """
 
     rule: str
@@ -166,3 +168,5 @@ class Finding:
     counterexample: Counterexample | None = None
     only_at_tip: bool = False
     commit: Commit | None = None
+    fingerprint: str = ""
+    waiver: Waiver | None = None

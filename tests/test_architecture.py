@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "model": {"errors"},
     "verdicts": {"errors", "model"},
     "source": {"errors"},
+    "waivers": {"errors", "model", "verdicts", "formats"},
     "deadline": set(),
     "json_values": {"errors", "model", "verdicts"},
     "formats": {"errors", "model", "verdicts"},
@@ -68,6 +69,7 @@ LAYERS: dict[str, set[str]] = {
         "compat",
         "messages",
         "tables",
+        "waivers",
     },
     "registry_url": set(),
     "registry": {

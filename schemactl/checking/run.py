@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,7 +22,8 @@ from schemactl.model import (
     TopicName,
 )
 from schemactl.rules import Rule, rules
-from schemactl.verdicts import Finding, Outcome, Verdict
+from schemactl.verdicts import Direction, Finding, Outcome, Verdict
+from schemactl.waivers import fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,19 @@ class Proposal:
     def version(self, number: int) -> SchemaInfo:
         """Return the content of the version with this number."""
         return next(each.info for each in self.versions if each.number == number and each.info is not None)
+
+    def fingerprint(
+        self, rule: str, pointer: str, direction: Direction | None = None, *, against: Iterable[int]
+    ) -> str:
+        """Return the fingerprint of what it breaks: by `rule`, at `pointer`, with the versions that have the numbers `against`."""
+        return fingerprint(
+            rule,
+            self.topic.name,
+            new=self.schema,
+            against=map(self.version, against),
+            pointer=pointer,
+            direction=direction,
+        )
 
     def verdict(self, project: Project) -> Verdict:
         """Return both verdicts on it, by the brokers of `project`."""

@@ -17,6 +17,7 @@ from schemactl.messages import obligation, policy_origin
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, live
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
+from schemactl.waivers import broker_fingerprint
 
 _PROVED: Final = 100
 """So many findings of a topic come with a message that proves them: one is enough to see why, and each is searched for."""
@@ -59,6 +60,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
             against=against,
             older=str(older or ""),
             counterexample=counterexample(nearest, new=proposal.schema, old=old) if provable else None,
+            fingerprint=proposal.fingerprint(what.rule, what.pointer, direction, against=against),
         )
 
 
@@ -121,6 +123,7 @@ def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Findin
                     fix=run.rules[found.rule].fix,
                     pointer=found.pointer,
                     against=(latest[0].number,),
+                    fingerprint=proposal.fingerprint(found.rule, found.pointer, against=(latest[0].number,)),
                 )
             )
 
@@ -139,6 +142,9 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
         f"{proposal.strategy} ({policy_origin(proposal.level)}).{says}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_broker_fix(run, proposal, verdict),
+        fingerprint=broker_fingerprint(proposal.topic.name, proposal.versions, proposal.schema)
+        if answer.outcome is Outcome.INCOMPATIBLE
+        else "",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from schemactl.checking.run import Proposal, Run
-from schemactl.model import SchemaInfo, Topic
+from schemactl.model import SchemaInfo, Topic, live
 from schemactl.verdicts import Finding
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
             source=proposal.schema.locate(at),
             field=change.column,
             pointer=at,
+            fingerprint=proposal.fingerprint(
+                "TABLE_REWRITE", f"{at}#{change.column}", against=_latest(proposal)
+            ),
         )
     changes = [change for change in found.changes if change.effect != "rewrite"]
     if changes or found.refusal:
@@ -72,7 +75,12 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
             effects_on(str(topic.name), lines),
             source=proposal.schema.locate(at),
             fix=advice(changes),
+            fingerprint=proposal.fingerprint("TABLE_CHANGED", "", against=_latest(proposal)),
         )
+
+
+def _latest(proposal: Proposal) -> list[int]:
+    return [version.number for version in live(proposal.versions)[-1:]]
 
 
 def _places(run: Run, proposal: Proposal) -> Pointers:

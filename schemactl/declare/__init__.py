@@ -12,6 +12,7 @@ from schemactl.declare.document import (
 from schemactl.declare.files import Files, WorktreeFiles
 from schemactl.declare.project import PROJECT_FILE, load_project, place_in_project, read_project
 from schemactl.declare.validation_cache import ValidationCache
+from schemactl.declare.waivers import read_waivers
 
 __all__ = [
     "PROJECT_FILE",
@@ -34,4 +35,5 @@ __all__ = [
     "read",
     "read_documents",
     "read_project",
+    "read_waivers",
 ]

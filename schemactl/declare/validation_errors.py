@@ -61,7 +61,7 @@ def _place(root: yaml.Node, misfit: Misfit, path: str) -> Source:
 
 
 def validation_errors(kind: str, value: object) -> Iterator[Misfit]:
-    """Yield everything in `value` that does not fit the shape of `kind` (topic, namespace or project)."""
+    """Yield everything in `value` that does not fit the shape of `kind` (see `shapes.KINDS`)."""
     # pydantic is imported when something is read.
     from schemactl.declare.shapes import mismatches
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from schemactl.history.approved import ApprovedProject, approved_project, load_project
+    from schemactl.history.approved import ApprovedProject, approved_project, load_project, waivers_at
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.history import Forked, History, read, read_forked, read_here
     from schemactl.history.repository import Repository
@@ -35,11 +35,12 @@ __all__ = [
     "read",
     "read_forked",
     "read_here",
+    "waivers_at",
 ]
 
 
 _MODULES = {
-    "approved": ("ApprovedProject", "approved_project", "load_project"),
+    "approved": ("ApprovedProject", "approved_project", "load_project", "waivers_at"),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("Forked", "History", "read", "read_forked", "read_here"),
     "repository": ("Repository",),

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from schemactl import declare
-from schemactl.declare import PROJECT_FILE, read_project
+from schemactl.declare import PROJECT_FILE, read_project, read_waivers
 from schemactl.declare.files import read_bytes
 from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.history.files import CommitFiles
 from schemactl.history.git import GitFailed
 from schemactl.history.repository import LoggedCommit, Repository, log
-from schemactl.model import Commit, Project
+from schemactl.model import Commit, Project, Waiver
 
 _USUAL: Final = (
     *("refs/remotes/origin/main", "refs/remotes/origin/master"),
@@ -196,6 +196,20 @@ def judging_project(
     left = fork(repository, head=head, tip=tip) if head and tip else tip
     project = _project_at(repository, left, ref, directory, config)
     return ApprovedProject(project, ref) if project else None
+
+
+def waivers_at(repository: Repository, project: Project, commit: Commit) -> tuple[Waiver, ...]:
+    """Return the waivers in the tree of a commit, at the path that its own project file names.
+
+    What was approved by that commit is judged by these, whatever has become of the file since, and never by the clock. Entries that
+    cannot be read are none.
+    """
+    files = CommitFiles(repository, commit)
+    try:
+        there = _bare_project(repository, commit, project.path) or project
+    except DeclarationError:
+        there = project
+    return read_waivers(files, there.waivers)[0]
 
 
 def by_default(

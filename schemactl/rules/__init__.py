@@ -35,6 +35,15 @@ class Rule:
     asked_with: str = ""
     is_fixed: bool = False
 
+    @property
+    def is_waivable(self) -> bool:
+        """Whether a waiver can name it: it is about what a new content breaks, and the change can be carried out all the same."""
+        return (
+            self.verdict in ("data", "tables")
+            or self.id == "BROKER_INCOMPATIBLE"
+            or self.asked_with.startswith("protobuf: {rules")
+        )
+
 
 BROKER_SOURCE: Final = "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema"
 """The folder of the classes that answer for a broker's schema registry."""

@@ -16,12 +16,14 @@ from pydantic.json_schema import models_json_schema
 from schemactl.declare.shapes.documents import BRANCHES, NamespaceShape, TopicShape
 from schemactl.declare.shapes.leaf import MappingShape
 from schemactl.declare.shapes.project import SEVERITY_TAGS, ProjectShape
+from schemactl.declare.shapes.waiver import WaiverShape
 from schemactl.source import Tokens
 
 KINDS: Final[dict[str, type[MappingShape]]] = {
     "topic": TopicShape,
     "namespace": NamespaceShape,
     "project": ProjectShape,
+    "waiver": WaiverShape,
 }
 
 
@@ -110,13 +112,16 @@ def _keys(shape: type[MappingShape]) -> dict[str, str]:
 
 
 def editor_schema() -> dict[str, Any]:
-    """Return the JSON Schema of all files: a project, a namespace or a topic."""
+    """Return the JSON Schema of all files: a project, a namespace, a topic, or a list of waivers."""
     _, schema = models_json_schema([(shape, "validation") for shape in KINDS.values()], by_alias=True)
     _clean(schema)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "schemactl: Pulsar topics, namespaces and schemas",
-        "oneOf": [{"$ref": f"#/$defs/{shape.__name__}"} for shape in KINDS.values()],
+        "oneOf": [
+            {"type": "array", "items": ref} if kind == "waiver" else ref
+            for kind, ref in ((kind, {"$ref": f"#/$defs/{shape.__name__}"}) for kind, shape in KINDS.items())
+        ],
         "$defs": schema["$defs"],
     }
 

@@ -186,7 +186,7 @@ class ProjectShape(MappingShape):
         ],
         Field(max_length=MAX_ITEMS),
     ] = optional("Rule to error, warning or off; or a namespace to such a mapping.")
-    waivers: FilePath = optional("The waiver file.")
+    waivers: FilePath = optional("The waiver file (default: waivers.yaml).")
     targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
         "The registries to plan against, by name."
     )

@@ -1,0 +1,102 @@
+"""Fingerprints of what a waiver waives, and the waiver that applies.
+
+A fingerprint is of exactly one change: the rule, the topic, the place in the definition, who reads whom, the new content, and the
+contents it breaks with. Numbers, commits and lines are not in it, so it survives a rebase.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from schemactl.errors import InvalidSchema
+from schemactl.formats import identity
+from schemactl.model import SchemaInfo, SchemaVersion, TopicName, Waiver, live
+from schemactl.verdicts import Direction
+
+BROKER_RULE: Final = "BROKER_INCOMPATIBLE"
+"""The one refusal of a broker that a waiver can name: what it holds for invalid, or fails on, no strategy makes it accept."""
+
+
+def fingerprint(
+    rule: str,
+    topic: TopicName,
+    *,
+    new: SchemaInfo,
+    against: Iterable[SchemaInfo],
+    pointer: str = "",
+    direction: Direction | None = None,
+) -> str:
+    """Return the fingerprint of a finding, as `sha256:` and 64 hex digits.
+
+    Args:
+        rule: the finding's.
+        topic: its topic; both domains share one list of schemas, and one fingerprint.
+        new: the definition that is at fault.
+        against: the definitions it breaks with, in any order.
+        pointer: the finding's.
+        direction: the finding's.
+    """
+    parts = [rule, topic.schema_id, pointer, direction, _content(new), sorted({*map(_content, against)})]
+    return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
+
+
+def broker_fingerprint(topic: TopicName, before: Sequence[SchemaVersion], new: SchemaInfo) -> str:
+    """Return the fingerprint of a broker's refusal to let `new` follow the versions `before`: it is of the latest live one."""
+    against = [version.info for version in live(before)[-1:] if version.info]
+    return fingerprint(BROKER_RULE, topic, new=new, against=against)
+
+
+def find_waiver(waivers: Iterable[Waiver], rule: str, topic: TopicName | None, wanted: str) -> Waiver | None:
+    """Return the waiver of the finding with the fingerprint `wanted`; of several the one that ends first; None: there is none."""
+    found = [
+        each
+        for each in waivers
+        if topic and (each.rule, each.topic.schema_id, each.fingerprint) == (rule, topic.schema_id, wanted)
+    ]
+    return min(found, key=lambda each: each.until, default=None)
+
+
+def broker_waiver(
+    waivers: Iterable[Waiver], topic: TopicName, before: Sequence[SchemaVersion], new: SchemaInfo
+) -> Waiver | None:
+    """Return the waiver of a broker's refusal to let `new` follow the versions `before`; None: there is none.
+
+    Whether it has expired is not asked: that ends its power to approve, not the record of what was approved under it.
+    """
+    return find_waiver(waivers, BROKER_RULE, topic, broker_fingerprint(topic, before, new))
+
+
+def _content(info: SchemaInfo) -> str:
+    """Return the digest of a definition's identity: of PROTOBUF also of its `.proto`, by which it is judged."""
+    info.load()
+    own = _digest(info)
+    return f"{own} {_digest(info.proto)}" if info.proto else own
+
+
+@lru_cache(maxsize=256)
+def _digest(info: SchemaInfo) -> str:
+    """Return the digest of what makes two definitions one version; of one that does not parse, of its bytes."""
+    try:
+        key: object = identity(info)
+    except InvalidSchema:
+        key = (info.type, info.schema)
+    return hashlib.sha256(json.dumps(_plain(key)).encode()).hexdigest()
+
+
+def _plain(key: object) -> object:
+    """Return an identity as JSON, the same in every run: sets in order."""
+    match key:
+        case tuple():
+            return [_plain(each) for each in key]
+        case frozenset():
+            return ["set", *sorted(map(json.dumps, map(_plain, key)))]
+        case bytes():
+            return ["bytes", key.hex()]
+        case Enum():
+            return key.name
+    return key

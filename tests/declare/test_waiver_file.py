@@ -1,0 +1,121 @@
+"""The waiver file: what it may hold, and what is said of everything else."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from memory_files import MemoryFiles
+
+from schemactl.declare import read_waivers
+from schemactl.errors import Source
+from schemactl.model import TopicName, Waiver
+
+PRINT = "sha256:" + "0f" * 32
+ENTRY = {
+    "rule": "MISSING_ENUM_SYMBOLS",
+    "topic": "shop/sales/orders",
+    "fingerprint": PRINT,
+    "reason": "no message ever had it",
+    "owner": "team-orders",
+    "until": "2027-01-31",
+}
+WAIVER = Waiver(
+    "MISSING_ENUM_SYMBOLS",
+    TopicName.parse("shop/sales/orders"),
+    PRINT,
+    "no message ever had it",
+    "team-orders",
+    date(2027, 1, 31),
+)
+
+
+def entry(**values: str | None) -> str:
+    """An entry as a line of the file; of None there is no key."""
+    lines = {**ENTRY, **values}
+    return "- {" + ", ".join(f"{key}: {value}" for key, value in lines.items() if value is not None) + "}\n"
+
+
+def read(text: str | bytes) -> tuple[tuple[Waiver, ...], list[str]]:
+    waivers, problems = read_waivers(MemoryFiles({"waivers.yaml": text}), "waivers.yaml")
+    return waivers, [str(problem) for problem in problems]
+
+
+def test_a_waiver_is_read_with_its_place() -> None:
+    (waiver,), problems = read("# why\n" + entry(field="Order.status"))
+    assert problems == []
+    assert (waiver.source, waiver.field) == (Source("waivers.yaml", 2, 3), "Order.status")
+    assert read(entry())[0] == (WAIVER,)
+
+
+@pytest.mark.parametrize("text", ["", "# none yet\n", "[]\n", "~\n"])
+def test_a_file_without_waivers_is_fine(text: str) -> None:
+    assert read(text) == ((), [])
+
+
+def test_no_file_is_no_waivers() -> None:
+    assert read_waivers(MemoryFiles({}), "waivers.yaml") == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (entry(reason=None), "1:3: the key `reason` is missing"),
+        (entry(owner=None), "1:3: the key `owner` is missing"),
+        (entry(until=None), "1:3: the key `until` is missing"),
+        (entry(reason='" "'), "expected the reason, a text, found the text ` `"),
+        (entry(reason="[no]"), "expected the reason, a text, found a list"),
+        (entry(owner="7"), "expected a person or a team, found the number 7"),
+        (entry(until="2027-02-30"), "expected a day such as 2027-01-31, found the text `2027-02-30`"),
+        (entry(until="2027-1-31"), "expected a day such as 2027-01-31"),
+        (entry(until="never"), "expected a day such as 2027-01-31"),
+        (entry(until="20270131"), "expected a day such as 2027-01-31"),
+        (entry(fingerprint="0f0f"), "expected a fingerprint such as sha256:0f3a..., found the text `0f0f`"),
+        (entry(fingerprint=PRINT.upper()), "expected a fingerprint"),
+        (
+            entry(rule="MISSING_ENUM_SYMBOL"),
+            "`MISSING_ENUM_SYMBOL` is not a rule\n  Fix: write MISSING_ENUM_SYMBOLS",
+        ),
+        (entry(rule='"*"'), "a waiver is of one rule, and `*` has a `*`"),
+        (entry(topic='"shop/sales/*"'), "a waiver is of one topic, and `shop/sales/*` has a `*`"),
+        (entry(topic="orders"), "'orders' is not a topic"),
+        (entry(rule="GATE_WEAKENED"), "1:10: GATE_WEAKENED cannot be waived"),
+        (entry(rule="NOT_DECIDED"), "NOT_DECIDED cannot be waived"),
+        (entry(rule="BROKER_INVALID"), "BROKER_INVALID cannot be waived"),
+        (entry(rule="DELETED_TOPIC"), "DELETED_TOPIC cannot be waived"),
+        (entry(paths="x"), "unknown key `paths`"),
+        (entry() + "- 5\n", "2:3: expected a mapping, found the number 5"),
+        ("- {rule: A, rule: B}\n", "the key `rule` is repeated"),
+        ("rule: X\n", "1:1: expected a list of waivers, found a mapping\n  Fix: write `- rule: ...`"),
+        ("waivers\n", "expected a list of waivers, found the text `waivers`"),
+        (entry() + "---\n" + entry(), "3:1: a waiver file has one document"),
+        ("- {rule: !secret x}\n", "tags (`!...`) are not used here"),
+        ("- [", "waivers.yaml:"),
+        ("- &a [*a]\n", "this value contains an alias of itself"),
+        (b"\xff\xfe\x00", "waivers.yaml:"),
+        ("[" * 300, "nested more than"),
+        ("x" * (5 * 1024 * 1024 + 1), "waivers.yaml:"),
+    ],
+)
+def test_a_wrong_entry_is_rejected_with_its_place(text: str | bytes, message: str) -> None:
+    _, problems = read(text)
+    assert message in "\n".join(problems)
+
+
+def test_many_wrong_entries_are_counted() -> None:
+    _, problems = read(entry(until="never") * 5000)
+    assert len(problems) == 101
+    assert "4,900 more problems" in problems[-1]
+
+
+def test_what_is_right_is_read_beside_what_is_wrong() -> None:
+    waivers, problems = read(entry(until="never") + entry())
+    assert waivers == (WAIVER,)
+    assert len(problems) == 1
+
+
+def test_a_link_is_not_followed() -> None:
+    files = MemoryFiles({}, apart={"waivers.yaml": "symlink"})
+    assert [str(each) for each in read_waivers(files, "waivers.yaml")[1]] == [
+        "waivers.yaml:1:1: `waivers.yaml` is a symbolic link; links are not followed\n  Fix: put the file itself here"
+    ]

@@ -1,0 +1,60 @@
+"""The waivers that a commit was approved under are those of its own tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scratch import Scratch
+
+from schemactl import history
+from schemactl.model import Project
+
+ENTRY = (
+    "- {{rule: BROKER_INCOMPATIBLE, topic: shop/sales/orders, fingerprint: 'sha256:{digits}', reason: meant, "
+    "owner: ada, until: 2020-01-31}}\n"
+)
+PROJECT = "version: 1\nwaivers: {path}\n"
+
+
+def entry(digit: str) -> str:
+    return ENTRY.format(digits=digit * 64)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    return Scratch(tmp_path / "repository")
+
+
+def digits(scratch: Scratch, mark: int, project: Project = Project()) -> str:  # noqa: B008  a frozen value
+    """The first digits of the fingerprints at a commit."""
+    with history.Repository.open(str(scratch.path)) as repository:
+        commit = repository.commit(scratch.id(mark))
+        assert commit
+        return "".join(each.fingerprint[7] for each in history.waivers_at(repository, project, commit))
+
+
+def test_a_commit_keeps_its_waivers_when_the_file_goes(scratch: Scratch) -> None:
+    first = scratch.commit({"waivers.yaml": entry("a")})
+    second = scratch.commit({"waivers.yaml": entry("a") + entry("b")})
+    third = scratch.commit({"waivers.yaml": None})
+    assert [digits(scratch, each) for each in (first, second, third)] == ["a", "ab", ""]
+
+
+def test_the_path_is_the_one_that_the_commit_itself_names(scratch: Scratch) -> None:
+    project = Project(waivers="approvals/waivers.yaml")
+    first = scratch.commit({"schemactl.yaml": PROJECT.format(path="old.yaml"), "old.yaml": entry("a")})
+    second = scratch.commit(
+        {
+            "schemactl.yaml": PROJECT.format(path=project.waivers),
+            "old.yaml": None,
+            "approvals/waivers.yaml": entry("b"),
+        }
+    )
+    assert [digits(scratch, each, project) for each in (first, second)] == ["a", "b"]
+
+
+def test_entries_and_project_files_that_cannot_be_read_take_nothing_else_away(scratch: Scratch) -> None:
+    wrong = entry("a").replace("BROKER_INCOMPATIBLE", "NO_LONGER_A_RULE")
+    mark = scratch.commit({"schemactl.yaml": "version: [", "waivers.yaml": wrong + entry("b")})
+    assert digits(scratch, mark) == "b"

@@ -1,0 +1,116 @@
+"""Fingerprints: of exactly one change, the same in every run and after a rebase."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, TopicName, Waiver
+from schemactl.waivers import broker_fingerprint, broker_waiver, fingerprint
+
+ORDERS = TopicName.parse("shop/sales/orders")
+
+
+def enum(*symbols: str, **more: Any) -> SchemaInfo:
+    text = {"type": "enum", "name": "Status", "symbols": symbols, **more}
+    return SchemaInfo(SchemaType.AVRO, json.dumps(text).encode())
+
+
+PAID, OPEN = enum("PAID"), enum("PAID", "OPEN")
+RECORD = b"""{"type": "record", "name": "Order", "namespace": "shop", "fields": [
+    {"name": "id", "type": "long"},
+    {"name": "status", "type": ["null", {"type": "enum", "name": "Status", "symbols": ["PAID"]}], "default": null},
+    {"name": "lines", "type": {"type": "array", "items": "shop.Order"}, "default": []}]}"""
+CHANGE: dict[str, Any] = {
+    "rule": "MISSING_ENUM_SYMBOLS",
+    "topic": ORDERS,
+    "new": PAID,
+    "against": [OPEN],
+    "pointer": "/symbols",
+    "direction": "new_reads_old",
+}
+
+
+@pytest.mark.parametrize(
+    ("info", "digits"),
+    [
+        (PAID, "b57a458b9222"),
+        (SchemaInfo(SchemaType.STRING), "31d40923fb09"),
+        (SchemaInfo(SchemaType.JSON, RECORD), "d6ee9101a9b1"),
+    ],
+    ids=["enum", "plain", "record"],
+)
+def test_a_fingerprint_is_the_same_for_ever(info: SchemaInfo, digits: str) -> None:
+    # Waivers in Git's history hold it: a release that computes another one forgets them all.
+    assert fingerprint(**{**CHANGE, "new": info}).startswith(f"sha256:{digits}")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"new": enum("PAID", doc="said otherwise", default="PAID")},
+        {"new": replace(PAID, schema=b" " + PAID.schema)},
+        {"topic": replace(ORDERS, domain="non-persistent")},
+        {"against": [OPEN, OPEN]},
+    ],
+    ids=["documentation", "layout", "the other domain", "two versions of one content"],
+)
+def test_what_is_the_same_change_has_the_same_fingerprint(other: dict[str, Any]) -> None:
+    assert fingerprint(**{**CHANGE, **other}) == fingerprint(**CHANGE)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"rule": "TYPE_MISMATCH"},
+        {"topic": TopicName.parse("shop/sales/order")},
+        {"new": enum("OPEN")},
+        {"new": replace(PAID, type=SchemaType.JSON)},
+        {"new": replace(PAID, proto=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}"))},
+        {"against": []},
+        {"against": [OPEN, PAID]},
+        {"pointer": "/symbols/0"},
+        {"direction": "old_reads_new"},
+        {"direction": None},
+    ],
+    ids=str,
+)
+def test_another_change_has_another_fingerprint(other: dict[str, Any]) -> None:
+    assert fingerprint(**{**CHANGE, **other}) != fingerprint(**CHANGE)
+
+
+def test_a_definition_that_does_not_parse_has_a_fingerprint_of_its_bytes() -> None:
+    broken = [SchemaInfo(SchemaType.AVRO, text) for text in (b"{", b"[")]
+    one, other = (fingerprint(**{**CHANGE, "against": [each]}) for each in broken)
+    assert one != other
+
+
+def versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
+    return tuple(SchemaVersion(number, info) for number, info in enumerate(infos))
+
+
+def test_a_brokers_refusal_is_of_the_latest_live_version_whatever_its_number() -> None:
+    wanted = broker_fingerprint(ORDERS, versions(OPEN), PAID)
+    assert broker_fingerprint(ORDERS, versions(PAID, OPEN), PAID) == wanted
+    assert broker_fingerprint(ORDERS, versions(PAID, None, OPEN), PAID) == wanted
+    assert broker_fingerprint(ORDERS, versions(OPEN, None), PAID) != wanted
+    assert broker_fingerprint(ORDERS, versions(OPEN, PAID), PAID) != wanted
+
+
+def test_the_waiver_of_a_brokers_refusal_names_rule_topic_and_fingerprint() -> None:
+    before = versions(OPEN)
+    wanted = broker_fingerprint(ORDERS, before, PAID)
+    waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, wanted, "meant", "ada", date(2027, 1, 31))
+    assert broker_waiver([waiver], ORDERS, before, PAID) == waiver
+    for other in (
+        replace(waiver, rule="MISSING_ENUM_SYMBOLS"),
+        replace(waiver, topic=TopicName.parse("shop/sales/order")),
+        replace(waiver, fingerprint=fingerprint(**CHANGE)),
+    ):
+        assert broker_waiver([other], ORDERS, before, PAID) is None
+    sooner = replace(waiver, until=date(2026, 12, 31))
+    assert broker_waiver([waiver, sooner], ORDERS, before, PAID) == sooner
