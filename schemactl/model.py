@@ -386,6 +386,7 @@ class Project:
         release: whose answers to predict: the nearest that is not newer than `pulsar`, the release as written.
         severities: rule id to severity ("off": not shown); `namespace_severities` goes before it.
         proto_rules: the category of buf's whose rules are checked besides the data verdict; None: no category.
+        require_declared_namespaces: a topic whose namespace no file declares is an error, not a warning.
     """
 
     folder: str = ""
@@ -401,6 +402,7 @@ class Project:
         default_factory=dict
     )
     proto_rules: ProtoCategory | None = None
+    require_declared_namespaces: bool = False
     waivers: str = "waivers.yaml"
     targets: Mapping[str, Target] = field(default_factory=dict)
     generate: Generate | None = None

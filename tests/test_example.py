@@ -38,7 +38,7 @@ VERSIONS = {
 
 def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
-    assert shop.git(folder, "rev-parse", "HEAD").strip() == "4936098d51b39f7f35e1ef4f2a67a2094b85d980"
+    assert shop.git(folder, "rev-parse", "HEAD").strip() == "f9329b2270600bba5795048b748147865c79ec5d"
     assert shop.git(folder, "status", "--porcelain") == ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from schemactl.checking import policies
+from schemactl.checking import namespaces, policies
 from schemactl.checking.branches import (
     MAX_PAIRS,
     Fork,
@@ -100,6 +100,7 @@ def check(
         if name in run.target.topics:
             found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
         findings += sorted(found, key=lambda finding: ORDER[finding.severity])
+    findings += namespaces.undeclared(run, names)
     if only is None:
         findings += policies.namespaces(run)
     return CheckReport(

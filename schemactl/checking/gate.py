@@ -53,6 +53,7 @@ def judging(proposed: Project, approved: Project | None) -> Project:
         severities=approved.severities,
         namespace_severities=approved.namespace_severities,
         proto_rules=approved.proto_rules,
+        require_declared_namespaces=approved.require_declared_namespaces,
         generate=approved.generate or proposed.generate,
     )
 
@@ -102,6 +103,15 @@ def setting_changes(approved: Project, proposed: Project, run: Run) -> Iterator[
             f"answers are predicted for Pulsar {proposed.pulsar}, not {approved.pulsar}",
             loses=older,
             topics=topics,
+        )
+    if proposed.require_declared_namespaces != approved.require_declared_namespaces:
+        required = proposed.require_declared_namespaces
+        lost = {name for name in run.target.topics if name.namespace_name not in run.target.namespaces}
+        yield SettingChange(
+            ("require_declared_namespaces",),
+            f"a namespace {'has to' if required else 'need not'} be declared",
+            loses=not required,
+            topics=tuple(sorted(lost)) if required else topics,
         )
     if approved.generate and not proposed.generate:
         yield SettingChange(

@@ -22,6 +22,8 @@ defaults:                                # what your brokers are configured with
   is_allow_auto_update_schema: true
   schema_validation_enforced: false
 
+require_declared_namespaces: true        # a typo in a topic's name makes no namespace
+
 targets:
   local: {{registry: "sqlite:.schemactl/registry.db"}}
 

@@ -284,6 +284,7 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
         registry.version,
         checkers,
         declared,
+        chosen.project.require_declared_namespaces,
     )
 
 

@@ -250,6 +250,7 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
         severities={rule: each for rule, each in severities.items() if rule not in of_namespaces},
         namespace_severities={NamespaceName.parse(name): each for name, each in of_namespaces.items()},
         proto_rules=protobuf.get("rules"),
+        require_declared_namespaces=value.get("require_declared_namespaces", False),
         waivers=resolve(folder, value.get("waivers", "waivers.yaml")),
         targets={name: _target(folder, name, target) for name, target in value.get("targets", {}).items()},
         generate=generate

@@ -103,6 +103,7 @@ def make_plan(
             )
     planner = Planner(base, applicable(target), origin, permissions)
     planner.compute()
+    planner.refusals += _in_undeclared_namespaces(target, origin)
     plan = planner.plan(scope_of(target), planner.target, numbers)
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
@@ -118,6 +119,22 @@ def applicable(target: Catalog) -> Catalog:
     topics = {name: topic for name, topic in target.topics.items() if not _is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
     return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics).load()
+
+
+def _in_undeclared_namespaces(target: Catalog, origin: Origin) -> Iterator[PlanRefusal]:
+    """Yield a refusal for each topic whose namespace no file declares, where the project requires that."""
+    for name, topic in target.topics.items():
+        space = name.namespace_name
+        if origin.require_declared_namespaces and not (
+            topic.deleted or _is_draft(topic) or space in target.namespaces
+        ):
+            yield PlanRefusal(
+                name,
+                None,
+                None,
+                f"no file declares the namespace {space}, and the project file has `require_declared_namespaces: true`",
+                f"correct the topic's name, or approve a declaration: `namespace: {origin.declared.get(space, space)}`",
+            )
 
 
 def _is_draft(topic: Topic) -> bool:

@@ -162,6 +162,7 @@ class Origin:
         version: the release that the registry reports, "" where it does not tell.
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
+        require_declared_namespaces: a topic whose namespace no file declares is rejected.
     """
 
     target: str
@@ -172,6 +173,7 @@ class Origin:
     version: str = ""
     checkers: tuple[str, ...] = field(default=(), compare=False)
     declared: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict, compare=False)
+    require_declared_namespaces: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,6 +234,20 @@ renamed_from: persistent://shop/sales/ordes""",
         link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
     ),
     _rule(
+        "NAMESPACE_UNDECLARED",
+        summary="A topic is in a namespace that no file declares.",
+        why="`apply` creates the namespaces and tenants that topics need, so a typo in a topic's name would make a new one, where no "
+        "consumer is and where the broker's own policies hold. With `require_declared_namespaces: true`, which `init` writes, this is an "
+        "error, and `plan` rejects such a topic, too. Otherwise it is a warning about namespaces that the change brings, where no topic was "
+        "approved yet. There is one finding for each namespace, at its first topic.",
+        example="""
+namespace: shop/sales
+---
+topic: persistent://shop/salse/orders""",
+        fix="Correct the topic's name, or declare the namespace in a document of its own: `namespace: tenant/namespace`.",
+        link="https://pulsar.apache.org/docs/next/concepts-multi-tenancy/",
+    ),
+    _rule(
         "REFERENCE_UNUSED",
         summary="A file is listed under `references`, but the definition takes no type from it.",
         why="Either the definition was to use it and does not, or the entry is left over. As long as it stands there, a broken "

@@ -340,7 +340,7 @@ def test_a_root_that_is_forgotten_is_a_problem(
 def test_a_new_project_speaks_for_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = Scratch(tmp_path / "new")
     made.commit({"README.md": "about"})
-    files = {**project(severities=OFF), "topics/orders.yaml": declared(), **HARMLESS}
+    files = {**project(severities=OFF), **space("FULL"), "topics/orders.yaml": declared(), **HARMLESS}
     code, report = check(made, capsys, *as_index(made, files))
     assert (code, report["findings"]) == (0, [])
 

@@ -186,6 +186,9 @@ class ProjectShape(MappingShape):
         ],
         Field(max_length=MAX_ITEMS),
     ] = optional("Rule to error, warning or off; or a namespace to such a mapping.")
+    require_declared_namespaces: Flag = optional(
+        "Whether a topic whose namespace no file declares is an error (default: false, a new one is a warning)."
+    )
     waivers: FilePath = optional("The waiver file (default: waivers.yaml).")
     targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
         "The registries to plan against, by name."
