@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from schemactl.changes import content_identity, upload
+from schemactl.changes import content_identity, stamp, upload
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
+from schemactl.messages import versions
 from schemactl.model import Catalog, CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, TopicName
 from schemactl.plan import (
     CreateNamespace,
@@ -126,7 +127,10 @@ def restore_left(
 
 def restored_line(name: TopicName, own: CompatibilityStrategy) -> str:
     """Say in a sentence what was restored."""
-    return f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, and its own strategy is {own} again"
+    return (
+        f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, without automatic updates, "
+        f"and its own strategy is {own} again"
+    )
 
 
 @contextmanager
@@ -155,9 +159,10 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
         case RelaxStrategy(name):
             relaxed.add(name)
             registry.relax(name)
-        case RestoreStrategy(name):
+        case RestoreStrategy(name, _, latest):
             _restore(registry, name)
             relaxed.discard(name)
+            _expect_nothing_after(latest, name, registry)
         case DeleteSchema():
             _delete(step, registry)
         case TakeNumber(name, number):
@@ -178,6 +183,23 @@ def _expect_known_schemas(name: NamespaceName, seen: Catalog, scope: Scope, regi
                 f"{topic.name} has schemas from a time when the namespace existed before, and the plan knows nothing of them",
                 fix="look at a new plan: schemactl plan",
             )
+
+
+def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:
+    """Raise RegistryError where a version has appeared after number `latest` while the topic accepted every upload."""
+    if latest is None:
+        return
+    topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+    appeared = [version for version in topic.versions if version.number > latest] if topic else []
+    if not appeared:
+        return
+    commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
+    whose = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
+    raise RegistryError(
+        f"{name}: {whose} {versions([each.number for each in appeared])} while the topic accepted everything, over the admin API: "
+        "automatic updates were off; the strategy is restored",
+        fix="schemactl drift shows what was uploaded",
+    )
 
 
 def _set_policies(name: NamespaceName | TopicName, policies: Policies, registry: Registry) -> None:
@@ -244,7 +266,7 @@ def _restore(registry: Registry, name: TopicName) -> None:
     except SchemactlError as error:
         why = error
     raise RegistryError(
-        f"{name} still has the strategy ALWAYS_COMPATIBLE, which was meant for the uploads only"
+        f"{name} still has the strategy ALWAYS_COMPATIBLE, or no automatic updates, which was meant for the uploads only"
         + (f": {why.what}" if why else ""),
         fix="run apply again: it restores the topic's own",
     ) from why

@@ -113,7 +113,7 @@ LAYERS: dict[str, set[str]] = {
         "messages",
     },
     "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "messages"},
-    "apply": {"errors", "model", "changes", "plan", "registry"},
+    "apply": {"errors", "model", "messages", "changes", "plan", "registry"},
     "report": {
         "installation",
         "model",

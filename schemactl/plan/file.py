@@ -110,8 +110,8 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
         "schema": _SCHEMA,
         "answer": _ANSWER,
     },
-    "relax_strategy": {"topic": str, "strategy": str},
-    "restore_strategy": {"topic": str, "strategy": str},
+    "relax_strategy": {"topic": str, "strategy": str, "updates": bool},
+    "restore_strategy": {"topic": str, "strategy": str, "latest": int | None},
     "take_number": {"topic": str, "number": int},
     "delete_schema": {"topic": str, "versions": [int], "force": bool},
 }
@@ -173,10 +173,20 @@ def step_document(step: PlanStep) -> Json:
                 "schema": schema_value(git.info),
                 "answer": _answer(answer),
             }
-        case RelaxStrategy(name, strategy):
-            return {"action": "relax_strategy", "topic": str(name), "strategy": strategy.value}
-        case RestoreStrategy(name, strategy):
-            return {"action": "restore_strategy", "topic": str(name), "strategy": strategy.value}
+        case RelaxStrategy(name, strategy, updates):
+            return {
+                "action": "relax_strategy",
+                "topic": str(name),
+                "strategy": strategy.value,
+                "updates": updates,
+            }
+        case RestoreStrategy(name, strategy, latest):
+            return {
+                "action": "restore_strategy",
+                "topic": str(name),
+                "strategy": strategy.value,
+                "latest": latest,
+            }
         case DeleteSchema(name, versions, force):
             return {"action": "delete_schema", "topic": str(name), "versions": list(versions), "force": force}
         case TakeNumber(name, number):
@@ -332,8 +342,12 @@ _STEPS: dict[str, Callable[[Json], PlanStep]] = {
         SchemaVersion(step["version"], read_schema(step["schema"]), read_commit(step["commit"])),
         _read_answer(step["answer"]),
     ),
-    "relax_strategy": lambda step: RelaxStrategy(_topic(step), CompatibilityStrategy(step["strategy"])),
-    "restore_strategy": lambda step: RestoreStrategy(_topic(step), CompatibilityStrategy(step["strategy"])),
+    "relax_strategy": lambda step: RelaxStrategy(
+        _topic(step), CompatibilityStrategy(step["strategy"]), step["updates"]
+    ),
+    "restore_strategy": lambda step: RestoreStrategy(
+        _topic(step), CompatibilityStrategy(step["strategy"]), step["latest"]
+    ),
     "take_number": lambda step: TakeNumber(_topic(step), step["number"]),
     "delete_schema": lambda step: DeleteSchema(_topic(step), tuple(step["versions"]), step["force"]),
 }

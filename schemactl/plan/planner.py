@@ -272,7 +272,9 @@ class Planner:
             self.versions[name.schema_id] = before
             steps, refusal = self._upload(name, missing, ALWAYS_COMPATIBLE)
             own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
-            steps = [RelaxStrategy(name, strategy), *steps, RestoreStrategy(name, own)]
+            updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema is not False
+            latest = self.versions[name.schema_id][-1].number
+            steps = [RelaxStrategy(name, strategy, updates), *steps, RestoreStrategy(name, own, latest)]
         self.steps += steps
         if refusal:
             self.refusals.append(refusal)

@@ -25,9 +25,9 @@ class RegistryState:
     """What a registry held when it was read.
 
     Attributes:
-        catalog: what it holds. A relaxed topic has the strategy it had before.
+        catalog: what it holds. A relaxed topic has the strategy it had before, and its namespace automatic updates.
         default_strategies: by namespace, the strategy where neither topic nor namespace sets one.
-        relaxed: the topics that a killed `apply` left relaxed, with their own strategy before.
+        relaxed: the topics that a killed `apply` left relaxed, or on the way there, with their own strategy before.
     """
 
     catalog: Catalog
@@ -38,16 +38,26 @@ class RegistryState:
 def observe(registry: Registry, scope: Scope) -> RegistryState:
     """Return what `registry` holds of `scope` now."""
     catalog = registry.read(scope)
-    topics, relaxed = dict(catalog.topics), {}
-    for name, topic in catalog.topics.items():
-        # Only such a topic can have been relaxed; the others need not be asked about.
-        strategy = topic.policies.schema_compatibility_strategy
-        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE and (before := registry.relaxed(name)):
-            relaxed[name] = before
-            own = replace(topic.policies, schema_compatibility_strategy=before)
-            topics[name] = replace(topic, policies=own)
+    namespaces, topics = dict(catalog.namespaces), dict(catalog.topics)
+    # Only such topics and namespaces can have been changed by `relax`; the others need not be asked about.
+    open_topics = {
+        name
+        for name, topic in topics.items()
+        if topic.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
+    }
+    for space in catalog.namespaces.values():
+        if space.policies.is_allow_auto_update_schema is False and (
+            at := registry.updates_off_for(space.name)
+        ):
+            open_topics.add(at)
+            policies = replace(space.policies, is_allow_auto_update_schema=True)
+            namespaces[space.name] = replace(space, policies=policies)
+    relaxed = {name: own for name in sorted(open_topics) if (own := registry.relaxed(name))}
+    for name in relaxed.keys() & topics.keys():
+        policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name])
+        topics[name] = replace(topics[name], policies=policies)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
-    return RegistryState(Catalog(catalog.namespaces, topics), defaults, relaxed)
+    return RegistryState(Catalog(namespaces, topics), defaults, relaxed)
 
 
 def digest(state: RegistryState) -> str:

@@ -65,18 +65,30 @@ class RegisterVersion:
 
 @dataclass(frozen=True, slots=True)
 class RelaxStrategy:
-    """Accept every upload until `RestoreStrategy`; `strategy` is the one in force."""
+    """Accept every upload until `RestoreStrategy`, and no schema of a client.
+
+    Attributes:
+        strategy: the one in force before.
+        updates: whether clients could register schemas before.
+    """
 
     name: TopicName
     strategy: CompatibilityStrategy
+    updates: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreStrategy:
-    """Give a relaxed topic its own strategy back; `strategy` is what the topic itself said before."""
+    """Give a relaxed topic its own strategy back, and its namespace automatic updates.
+
+    Attributes:
+        strategy: what the topic itself said before.
+        latest: the number after which no version may have appeared meanwhile; None: not known, as a killed `apply` relaxed it.
+    """
 
     name: TopicName
     strategy: CompatibilityStrategy
+    latest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ from schemactl.verdicts import Answer
 RELAXED_FROM = "schemactl.relaxed_from"
 """The topic property in which `Registry.relax` keeps what the topic's own strategy was."""
 
+UPDATES_OFF_FOR = "schemactl.auto_update_off_for"
+"""The namespace property in which `Registry.relax` names the topic for which it turned automatic updates off."""
+
 AUTO_UPDATE_STRATEGIES: Final = {
     "AutoUpdateDisabled": CompatibilityStrategy.ALWAYS_INCOMPATIBLE,
     "Backward": CompatibilityStrategy.BACKWARD,
@@ -132,16 +135,20 @@ class Registry(Protocol):
         """
 
     def relax(self, topic: TopicName) -> None:
-        """Set the topic's own strategy to ALWAYS_COMPATIBLE, and keep the former one with the topic.
+        """Turn automatic updates off, and set the topic's own strategy to ALWAYS_COMPATIBLE: uploads alone can register then.
 
-        A later command can `restore` it after a killed `apply`. A second call changes nothing.
+        Automatic updates are a policy of the namespace, so its other topics have none meanwhile either. What both were is kept
+        with topic and namespace, so that a later command can `restore` them after a killed `apply`. A second call changes nothing.
         """
 
     def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
-        """Return the topic's own strategy before `relax`; None if it is not relaxed."""
+        """Return the topic's own strategy before `relax`; None if there is nothing to `restore`."""
+
+    def updates_off_for(self, namespace: NamespaceName) -> TopicName | None:
+        """Return the topic for which `relax` turned the namespace's automatic updates off; None if it did not."""
 
     def restore(self, topic: TopicName) -> None:
-        """Give the topic the strategy it had before `relax`, and read it back."""
+        """Give the topic the strategy it had before `relax`, and its namespace automatic updates; read both back."""
 
     def close(self) -> None:
         """Release connections and files."""

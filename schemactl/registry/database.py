@@ -32,7 +32,8 @@ CREATE TABLE namespaces (
   schema_compatibility_strategy TEXT NOT NULL DEFAULT 'UNDEFINED',
   schema_auto_update_compatibility_strategy TEXT,
   is_allow_auto_update_schema INTEGER,
-  schema_validation_enforced INTEGER
+  schema_validation_enforced INTEGER,
+  properties TEXT NOT NULL DEFAULT '{}'
 ) WITHOUT ROWID;
 CREATE TABLE topics (
   topic TEXT PRIMARY KEY,
@@ -50,6 +51,9 @@ CREATE TABLE schemas (
   PRIMARY KEY (key, version)
 );
 """
+
+_ADDED = "ALTER TABLE namespaces ADD COLUMN properties TEXT NOT NULL DEFAULT '{}'"
+"""What files of format 3 may lack; an older schemactl works with it."""
 
 
 class Database:
@@ -125,10 +129,13 @@ class Database:
     def _create(self, connection: sqlite3.Connection) -> None:
         """Create the tables unless they exist; two processes may do so at once with the same new file."""
         with _transaction(connection, "BEGIN"):
-            if self._is_ours(connection):
+            if self._is_ours(connection) and _is_complete(connection):
                 return
         with _transaction(connection, "BEGIN IMMEDIATE"):
-            if not self._is_ours(connection):
+            if self._is_ours(connection):
+                if not _is_complete(connection):
+                    connection.execute(_ADDED)
+            else:
                 for statement in _TABLES.split(";\n"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -174,6 +181,11 @@ class Database:
                 f"the registry {self._path} is not a readable SQLite file: {error}",
                 fix=f"check the path; if the file is damaged, move it away and {_REGISTER_AGAIN}",
             ) from error
+
+
+def _is_complete(connection: sqlite3.Connection) -> bool:
+    columns = connection.execute("SELECT name FROM pragma_table_info('namespaces')")
+    return ("properties",) in (tuple(row) for row in columns)
 
 
 def _connect(path: str) -> sqlite3.Connection:

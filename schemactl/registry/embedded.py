@@ -30,6 +30,7 @@ from schemactl.registry.base import Scope
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
+from schemactl.registry.relaxing import Relaxing
 from schemactl.registry.storage import SchemaStorage, StoredSchema
 from schemactl.verdicts import Answer, Outcome
 
@@ -42,7 +43,7 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class EmbeddedRegistry(Metadata):
+class EmbeddedRegistry(Metadata, Relaxing):
     """Implements `Registry`, and what else a broker's admin API does to schemas.
 
     Schemas belong to `tenant/namespace/topic` only: an upload needs no topic, deleting a topic drops them, deleting a namespace
@@ -244,11 +245,6 @@ class EmbeddedRegistry(Metadata):
         policy = found.policies.is_allow_auto_update_schema if found else None
         return self.defaults.is_allow_auto_update_schema if policy is None else policy
 
-    def relaxed(self, topic: TopicName) -> CompatibilityStrategy | None:
-        """See `Registry.relaxed`."""
-        found = self.topic(topic)
-        return found.relaxed_from if found else None
-
     def _judged(
         self, topic: TopicName, info: SchemaInfo
     ) -> tuple[tuple[CompatibilityStrategy, tuple[StoredSchema, ...]], Answer]:
@@ -262,6 +258,26 @@ class EmbeddedRegistry(Metadata):
         self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
     ) -> Answer:
         return put([version(each) for each in stored], info, strategy, self.release, optional=self._checkers)
+
+    def _own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
+        found = self.topic(topic)
+        return (found.policies.schema_compatibility_strategy if found else None) or UNDEFINED
+
+    def _updates_allowed(self, namespace: NamespaceName) -> bool:
+        return self.is_allow_auto_update_schema(namespace)
+
+    def _property(self, name: NamespaceName | TopicName, key: str) -> str | None:
+        found = self.topic(name) if isinstance(name, TopicName) else self.namespace(name)
+        return found.properties.get(key) if found else None
+
+    def _set_property(self, name: NamespaceName | TopicName, key: str, value: str | None) -> None:
+        if isinstance(name, TopicName):
+            self.set_topic_properties(name, {key: value})
+        else:
+            self.set_namespace_properties(name, {key: value})
+
+    def _let_clients_see(self) -> None:
+        pass  # they do at once
 
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
         # Then the auto-update strategy, then the broker's (AdminResource.getSchemaCompatibilityStrategy).

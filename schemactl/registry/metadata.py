@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from schemactl.errors import RegistryError
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
-from schemactl.registry.base import RELAXED_FROM
 from schemactl.registry.database import Database
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
@@ -24,10 +23,11 @@ class StoredTenant:
 
 @dataclass(frozen=True, slots=True)
 class StoredNamespace:
-    """A namespace's policies; `auto_update_strategy` is the deprecated one, already mapped to its meaning."""
+    """A namespace's policies and properties; `auto_update_strategy` is the deprecated policy, already mapped to its meaning."""
 
     policies: Policies
     auto_update_strategy: CompatibilityStrategy | None
+    properties: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,6 @@ class StoredTopic:
     policies: Policies
     partitions: int | None
     properties: Mapping[str, str]
-
-    @property
-    def relaxed_from(self) -> CompatibilityStrategy | None:
-        """The topic's own strategy before `Registry.relax`; None if it is not relaxed, whatever mark it still has."""
-        mark = self.properties.get(RELAXED_FROM)
-        relaxed = self.policies.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
-        return CompatibilityStrategy(mark) if mark is not None and relaxed else None
 
 
 class Metadata:
@@ -96,6 +89,7 @@ class Metadata:
                 _boolean(row["schema_validation_enforced"]),
             ),
             CompatibilityStrategy(mapped) if mapped else None,
+            json.loads(row["properties"]),
         )
 
     def need_namespace(self, name: NamespaceName) -> StoredNamespace:
@@ -123,6 +117,12 @@ class Metadata:
             self.need_namespace(name)
             for column, value in _set_values(policies).items():
                 rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
+
+    def set_namespace_properties(self, name: NamespaceName, properties: Mapping[str, str | None]) -> None:
+        """Set each property, or delete it where the value is None; the namespace's others stay. RegistryError without it."""
+        with self._database.write() as rows:
+            text = _merged(self.need_namespace(name).properties, properties)
+            rows.execute("UPDATE namespaces SET properties = ? WHERE namespace = ?", (text, str(name)))
 
     def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
         """Set the namespace's deprecated auto-update strategy, already mapped; None unsets it."""
@@ -186,26 +186,8 @@ class Metadata:
     def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
         """Set each property, or delete it where the value is None; the topic's others stay. RegistryError without the topic."""
         with self._database.write() as rows:
-            merged = {**self.need_topic(name).properties, **properties}
-            text = json.dumps({key: value for key, value in merged.items() if value is not None})
+            text = _merged(self.need_topic(name).properties, properties)
             rows.execute("UPDATE topics SET properties = ? WHERE topic = ?", (text, str(name)))
-
-    def relax(self, name: TopicName) -> None:
-        """See `Registry.relax`."""
-        with self._database.write():
-            own = self.need_topic(name).policies.schema_compatibility_strategy
-            if own is not None and own is not CompatibilityStrategy.ALWAYS_COMPATIBLE:
-                self.set_topic_properties(name, {RELAXED_FROM: own})
-                self.set_topic_policies(name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
-
-    def restore(self, name: TopicName) -> None:
-        """See `Registry.restore`."""
-        with self._database.write():
-            found = self.topic(name)
-            if found is not None and found.relaxed_from is not None:
-                self.set_topic_policies(name, Policies(found.relaxed_from))
-            if found is not None and RELAXED_FROM in found.properties:
-                self.set_topic_properties(name, {RELAXED_FROM: None})
 
 
 def _topic(row: sqlite3.Row) -> StoredTopic:
@@ -217,6 +199,11 @@ def _topic(row: sqlite3.Row) -> StoredTopic:
         row["partitions"],
         json.loads(row["properties"]),
     )
+
+
+def _merged(properties: Mapping[str, str], changed: Mapping[str, str | None]) -> str:
+    merged = {**properties, **changed}
+    return json.dumps({key: value for key, value in merged.items() if value is not None})
 
 
 def _set_values(policies: Policies) -> dict[str, str | bool]:

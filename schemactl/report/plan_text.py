@@ -137,10 +137,14 @@ def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
             yield "~", f"partitions: {before} -> {after}"
         case RegisterVersion(_, version):
             yield "+", f"{_version_with_commit(version)}: {_prediction(step)}"
-        case RelaxStrategy(_, strategy):
+        case RelaxStrategy(name, strategy, updates):
+            if updates:
+                yield "~", f"automatic updates in {name.namespace_name}: off, for the time of these uploads"
             yield "~", f"strategy: {strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
-        case RestoreStrategy(_, strategy):
-            yield "~", f"the topic's own strategy: back to {strategy}"
+        case RestoreStrategy(_, strategy, latest):
+            yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
+            if latest is not None:
+                yield "=", f"v{latest} has to be the latest version then"
         case TakeNumber(_, number):
             yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
         case DeleteSchema(_, versions, force):

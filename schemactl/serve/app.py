@@ -65,6 +65,8 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         "POST": namespaces.set_validation_enforced,
         "DELETE": namespaces.delete_bundle,
     },
+    f"{_SPACE}/properties": {"GET": namespaces.properties, "PUT": namespaces.set_properties},
+    f"{_SPACE}/property/{{key}}": {"DELETE": namespaces.delete_property},
     f"{_SPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
     **{
         f"/{domain}{path}": methods

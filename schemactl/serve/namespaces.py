@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from schemactl.model import Policies, TopicName
 from schemactl.registry.metadata import StoredNamespace, StoredTopic
-from schemactl.serve.answers import ErrorPage, RestError, nothing, ok
+from schemactl.serve.answers import ErrorPage, RestError, nothing, ok, plain
 from schemactl.serve.call import AdminCall
 from schemactl.serve.cluster import NAME
 from schemactl.serve.jackson import (
@@ -18,7 +18,7 @@ from schemactl.serve.jackson import (
     read_object,
     read_strategy,
 )
-from schemactl.serve.topics import listed
+from schemactl.serve.topics import listed, read_properties
 
 
 def of_tenant(call: AdminCall) -> Response:
@@ -60,7 +60,7 @@ def policies(call: AdminCall) -> Response:
             "is_allow_auto_update_schema": call.registry.is_allow_auto_update_schema(call.namespace),
             "schema_validation_enforced": bool(found.policies.schema_validation_enforced),
             "subscription_types_enabled": [],
-            "properties": {},
+            "properties": dict(found.properties),
             "migrated": False,
         }
     )
@@ -172,6 +172,28 @@ def get_validation_enforced(call: AdminCall) -> Response:
 def set_validation_enforced(call: AdminCall) -> Response:
     """POST schemaValidationEnforced."""
     return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+
+
+def properties(call: AdminCall) -> Response:
+    """GET properties."""
+    return ok(dict(_need(call).properties))
+
+
+def set_properties(call: AdminCall) -> Response:
+    """PUT properties: they come to those that it has."""
+    with call.registry.exclusive():
+        _need(call)
+        call.registry.set_namespace_properties(call.namespace, read_properties(call))
+    return nothing()
+
+
+def delete_property(call: AdminCall) -> Response:
+    """DELETE property/{key}: answers its value, nothing where there was none."""
+    key = call.names["key"]
+    with call.registry.exclusive():
+        value = _need(call).properties.get(key)
+        call.registry.set_namespace_properties(call.namespace, {key: None})
+    return plain(value or "")
 
 
 def _set(call: AdminCall, asked: Policies) -> Response:

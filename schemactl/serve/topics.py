@@ -57,7 +57,7 @@ def partitioned(call: AdminCall) -> Response:
 
 def create(call: AdminCall) -> Response:
     """PUT {topic}: one without partitions, with the properties of the body."""
-    properties = _properties(call)
+    properties = read_properties(call)
     with call.registry.exclusive():
         answer = _create(call, None)
         if properties and call.partition is None:
@@ -177,7 +177,7 @@ def properties(call: AdminCall) -> Response:
 def set_properties(call: AdminCall) -> Response:
     """PUT {topic}/properties: they come to those that it has."""
     _need_persistent(call)
-    call.registry.set_topic_properties(call.topic, _properties(call))
+    call.registry.set_topic_properties(call.topic, read_properties(call))
     return nothing()
 
 
@@ -189,7 +189,8 @@ def delete_property(call: AdminCall) -> Response:
     return nothing()
 
 
-def _properties(call: AdminCall) -> dict[str, str]:
+def read_properties(call: AdminCall) -> dict[str, str]:
+    """Return the properties in the body."""
     values = texts(read(call.body)) or {}
     found = {key: value for key, value in values.items() if value is not None}
     if len(found) < len(values):

@@ -31,7 +31,7 @@ from approved import (
 from schemactl.apply import Result, apply_plan
 from schemactl.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
 from schemactl.model import NamespaceName, Policies, SchemaInfo, TopicName
-from schemactl.plan import Plan, PlanStep, RegisterVersion, RelaxStrategy
+from schemactl.plan import Plan, PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
 from schemactl.registry import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -111,7 +111,7 @@ def test_a_plan_is_stale_once_the_registry_has_changed(
 
 
 def test_a_plan_is_stale_once_a_topic_was_relaxed_which_is_restored(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A))
+    carry_out(registry, orders(A, sales=Policies(is_allow_auto_update_schema=True)))
     plan = plan_for(registry, TARGET)
     before = registry.read(plan.scope)
     registry.relax(ORDERS)
@@ -172,6 +172,23 @@ def test_a_relaxed_strategy_is_always_restored(disturbed: Disturb, what: Callabl
     carry_out(registry, REPLAYED, relax=True)
     assert held(registry, ORDERS) == [A, record(ID, NEEDED)]
     assert registry.strategy(ORDERS) is S.FULL
+
+
+def test_a_version_that_appeared_while_the_topic_was_relaxed_is_reported() -> None:
+    uploads = [record(ID, {"name": "theirs", "type": "int"})]
+
+    class Moved(EmbeddedRegistry):
+        def restore(self, topic: TopicName) -> None:
+            while uploads:
+                self.put_schema(topic, uploads.pop())
+            super().restore(topic)
+
+    with closing(Moved(":memory:")) as registry:
+        plan = plan_for(registry, REPLAYED, relax=True)
+        result = apply(plan, registry)
+        assert isinstance(result.left[0], RestoreStrategy)
+        assert "somebody uploaded version 2 while the topic accepted everything" in str(result.failure)
+        assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
 
 
 def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_apply() -> None:

@@ -99,10 +99,14 @@ def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
 def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
     plan = plan_for(registry, orders(A, record(ID, NEEDED), policies=Policies(S.FULL)), relax=True)
     before, _, uploads = render(plan).partition(
+        "  ~ automatic updates in shop/sales: off, for the time of these uploads\n"
         "  ~ strategy: FULL -> ALWAYS_COMPATIBLE, for the time of these uploads\n"
     )
     assert before.endswith("  + schema_compatibility_strategy: FULL\n")
-    assert uploads.splitlines()[2] == "  ~ the topic's own strategy: back to FULL"
+    assert uploads.splitlines()[2:4] == [
+        "  ~ the topic's own strategy: back to FULL, and automatic updates as before",
+        "  = v1 has to be the latest version then",
+    ]
 
 
 def test_an_empty_plan(registry: EmbeddedRegistry) -> None:

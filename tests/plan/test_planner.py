@@ -204,8 +204,8 @@ def test_relaxing_registers_what_todays_strategy_refuses(registry: EmbeddedRegis
     plan = carry_out(registry, target, relax=True)
     assert plan.refusals == ()
     assert [step for step in plan.steps if isinstance(step, (RelaxStrategy, RestoreStrategy))] == [
-        RelaxStrategy(ORDERS, S.FULL),
-        RestoreStrategy(ORDERS, S.FULL),
+        RelaxStrategy(ORDERS, S.FULL, updates=True),
+        RestoreStrategy(ORDERS, S.FULL, latest=1),
     ]
     assert held(registry, ORDERS) == [A, record(ID, NEEDED)]
     assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)

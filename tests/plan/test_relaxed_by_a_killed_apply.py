@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 
 import brokers
@@ -12,12 +13,15 @@ from estate import Estate, EstateOnPulsar, avro
 from forks import Say, assert_killed, forked, kill_oneself
 from scratch import record
 
-from schemactl.model import CompatibilityStrategy, TopicName
-from schemactl.registry import Registry
+from schemactl.model import CompatibilityStrategy
+from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.pulsar import PulsarRegistry
 
 pytestmark = pytest.mark.slow
+
+RELAXED, RESTORED = 4, 8
+"""The writes until the topic accepts everything, and until it is as before."""
 
 
 class Left(Estate):
@@ -30,13 +34,15 @@ class Left(Estate):
         self.kill_an_apply()
         assert self.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
 
-    def kill_an_apply(self) -> None:
-        """In a process of its own, right after the topic was relaxed."""
+    def kill_an_apply(self, writes: int = RELAXED) -> None:
+        """In a process of its own, after so many writes of relaxing and restoring."""
         self.scratch.flush()
 
         def apply(_: Say) -> None:
-            EmbeddedRegistry.relax = and_dies(EmbeddedRegistry.relax)  # type: ignore[method-assign]
-            PulsarRegistry.relax = and_dies(PulsarRegistry.relax)  # type: ignore[method-assign]
+            left = iter(range(writes - 1, -1, -1))
+            for kind in (EmbeddedRegistry, PulsarRegistry):
+                for write in ("_set_property", "set_namespace_policies", "set_topic_policies"):
+                    setattr(kind, write, and_dies(getattr(kind, write), left))
             self.run("apply", "--auto-approve", "--relax-while-replaying")
 
         assert_killed(*forked(apply))
@@ -46,9 +52,24 @@ class Left(Estate):
         with self.registry() as registry:
             return registry.strategy(self.topic)
 
+    @property
+    def updates(self) -> bool | None:
+        space = self.topic.namespace_name
+        with self.registry() as registry:
+            policies = registry.read(Scope(frozenset({space}), frozenset())).namespaces[space].policies
+        return policies.is_allow_auto_update_schema
+
     def assert_restored(self, printed: str) -> None:
         assert f"restored {self.topic}" in printed
         assert self.strategy is CompatibilityStrategy.BACKWARD
+        with self.registry() as registry:
+            assert registry.relaxed(self.topic) is None
+        assert self.updates is True
+
+    def assert_finished_by_the_next_apply(self) -> None:
+        self.run("apply", "--auto-approve", "--relax-while-replaying")
+        self.run("plan", "--relax-while-replaying", "--detailed-exitcode")
+        assert (self.strategy, self.updates) == (CompatibilityStrategy.BACKWARD, True)
         with self.registry() as registry:
             assert registry.relaxed(self.topic) is None
 
@@ -60,12 +81,14 @@ schema: {type: AVRO, definition: orders.avsc}
 """
 
 
-def and_dies(relax: Callable[..., None]) -> Callable[..., None]:
-    def last(registry: Registry, topic: TopicName) -> None:
-        relax(registry, topic)
-        kill_oneself()
+def and_dies(write: Callable[..., None], left: Iterator[int]) -> Callable[..., None]:
+    @wraps(write)
+    def perhaps_last(*arguments: object) -> None:
+        write(*arguments)
+        if next(left) == 0:
+            kill_oneself()
 
-    return last
+    return perhaps_last
 
 
 class LeftOnPulsar(EstateOnPulsar, Left):
@@ -93,6 +116,27 @@ def test_on_a_broker_too(tmp_path: Path, broker: brokers.Broker) -> None:
     printed = left.run("registry", "delete", str(left.topic), "--allow-delete", "--format", "json")
     assert json.loads(printed.out)["tombstone"] == 1
     left.assert_restored(printed.err)
+
+
+@pytest.mark.parametrize("writes", range(1, RESTORED + 1))
+def test_by_an_apply_after_a_kill_between_any_two_writes(estate: Left, writes: int) -> None:
+    estate.run("apply", "--auto-approve", code=100)
+    estate.kill_an_apply(writes)
+    estate.assert_finished_by_the_next_apply()
+
+
+@pytest.mark.live
+@pytest.mark.broker
+@pytest.mark.parametrize("release", ["4.0", "4.2"])
+def test_by_an_apply_on_a_broker_after_a_kill_between_any_two_writes(tmp_path: Path, release: str) -> None:
+    left = LeftOnPulsar(tmp_path / "shop", brokers.running(release))
+    left.scratch.commit({"namespaces/orders.yaml": STRICT})
+    left.run("apply", "--auto-approve")
+    for writes in range(1, RESTORED + 1):
+        fields = ["id", *(f"needed{number}" for number in range(writes))]
+        left.scratch.commit({"namespaces/orders.avsc": record(*fields)})
+        left.kill_an_apply(writes)
+        left.assert_finished_by_the_next_apply()
 
 
 def test_by_an_apply_of_what_was_not_approved(estate: Left) -> None:

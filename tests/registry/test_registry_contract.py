@@ -390,10 +390,28 @@ def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registr
     registry.relax(orders)
     registry.relax(orders)
     assert (registry.strategy(orders), registry.relaxed(orders)) == (S.ALWAYS_COMPATIBLE, S.FULL)
+    assert updates(registry, orders) == (False, orders)
     assert registry.put_schema(orders, record(ID, NEEDED)) == 1
     registry.restore(orders)
     registry.restore(orders)
     assert (registry.strategy(orders), registry.relaxed(orders)) == (S.FULL, None)
+    assert updates(registry, orders) == (True, None)
+
+
+def updates(registry: Registry, orders: TopicName) -> tuple[bool | None, TopicName | None]:
+    """Whether clients may register schemas, and for which relaxed topic they may not."""
+    space = orders.namespace_name
+    policies = registry.read(Scope(frozenset({space}), frozenset())).namespaces[space].policies
+    return policies.is_allow_auto_update_schema, registry.updates_off_for(space)
+
+
+def test_automatic_updates_that_were_off_stay_off(registry: Registry, orders: TopicName) -> None:
+    registry.create_topic(orders, None)
+    registry.set_namespace_policies(orders.namespace_name, Policies(is_allow_auto_update_schema=False))
+    registry.relax(orders)
+    assert updates(registry, orders) == (False, None)
+    registry.restore(orders)
+    assert (registry.relaxed(orders), updates(registry, orders)) == (None, (False, None))
 
 
 def test_properties_and_times_are_kept(registry: Registry, orders: TopicName) -> None:

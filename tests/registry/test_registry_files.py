@@ -153,6 +153,19 @@ def test_another_format_is_refused_untouched(tmp_path: Path, more: int, fix: str
         assert fix in raised.value.fix
 
 
+def test_a_file_without_properties_of_namespaces_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    make(path)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("ALTER TABLE namespaces DROP COLUMN properties")
+    before = read(path)
+    assert before == read(path)
+    with closing(EmbeddedRegistry(str(path))) as registry:
+        (space,) = registry.namespaces()
+        registry.set_namespace_properties(space, {"k": "v"})
+        assert registry.need_namespace(space).properties == {"k": "v"}
+
+
 def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="cannot be used: unable to open database file"):
         make(tmp_path)

@@ -297,6 +297,17 @@ def test_a_topic_keeps_properties(client: admin_rest.Client, tenant: str) -> Non
     assert client.call("GET", f"/persistent/{tenant}/ns/p/properties").content == b""
 
 
+def test_a_namespace_keeps_properties(client: admin_rest.Client, tenant: str) -> None:
+    space = f"/namespaces/{tenant}/ns"
+    assert client.call("GET", f"/namespaces/{tenant}/absent/properties").status == 404
+    assert client.call("PUT", f"{space}/properties", {"k": "v"}).status == 204
+    assert client.call("PUT", f"{space}/properties", {"z": "persistent://a/b/c"}).status == 204
+    assert client.call("GET", f"{space}/properties").json() == {"k": "v", "z": "persistent://a/b/c"}
+    removed = client.call("DELETE", f"{space}/property/k"), client.call("DELETE", f"{space}/property/k")
+    assert [(each.status, each.content) for each in removed] == [(200, b"v"), (200, b"")]
+    assert client.call("GET", space).json()["properties"] == {"z": "persistent://a/b/c"}
+
+
 def test_the_settings_that_speak_of_schemas_are_told(client: admin_rest.Client) -> None:
     assert client.call("GET", "/brokers/configuration/runtime").json() == {
         "schemaCompatibilityStrategy": "FULL",
