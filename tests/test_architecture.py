@@ -100,6 +100,7 @@ LAYERS: dict[str, set[str]] = {
         "messages",
         "json_values",
         "target_numbers",
+        "waivers",
     },
     "drift": {
         "errors",

@@ -12,6 +12,7 @@ from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import (
     EnvironmentTarget,
     add_selection,
+    approved_waivers,
     find,
     origin_of,
     output_file,
@@ -143,5 +144,8 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     with closing(chosen.open(context)) as registry:
         state = observe(registry, scope_of(catalog))
         origin = origin_of(chosen, registry, approved)
-        plan = make_plan(state, catalog, origin=origin, permissions=permissions, numbers=numbers)
+        waivers = approved_waivers(chosen, context)
+        plan = make_plan(
+            state, catalog, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers
+        )
         yield plan, registry, None

@@ -12,6 +12,7 @@ from schemactl.cli.apply import RESULT_OPTION, carry_out, confirmed, print_resto
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import (
     add_selection,
+    approved_waivers,
     find,
     origin_of,
     output_file,
@@ -135,6 +136,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             interrupted=interrupted,
             origin=origin,
             permissions=permissions,
+            waivers=approved_waivers(found, context),
             numbers=numbers,
         )
         files = {

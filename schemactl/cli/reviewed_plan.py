@@ -15,6 +15,7 @@ from schemactl.cli import Context
 from schemactl.cli.selection import (
     ChosenTarget,
     EnvironmentTarget,
+    approved_waivers,
     origin_of,
     recorded_numbers,
     relative_path,
@@ -102,7 +103,7 @@ def _needed(plan: Plan) -> Permissions:
     return Permissions(
         delete=frozenset(step.name for step in deletions if not step.force),
         force_delete=frozenset(step.name for step in deletions if step.force),
-        relax=any(isinstance(step, RelaxStrategy) for step in plan.steps),
+        relax=any(isinstance(step, RelaxStrategy) and step.waiver is None for step in plan.steps),
     )
 
 
@@ -250,11 +251,14 @@ class Review:
         )
         origin = replace(origin_of(self.chosen, self.registry, self.approved), tip=plan.origin.tip)
         permissions = _needed(plan)
+        waivers = approved_waivers(self.chosen, self.context)
         numbers = recorded_numbers(self.chosen, then, self.context) if then else None
         if plan.lists is None:
             if not permissions.delete | permissions.force_delete <= git.topics.keys():
                 return None
-            return make_plan(state, git, origin=origin, permissions=permissions, numbers=numbers)
+            return make_plan(
+                state, git, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers
+            )
         topics = then.catalog.topics if then else {}
         interrupted = {
             renamed_topic(name, namespaces) for name in topics if then and then.was_interrupted(name)
@@ -266,5 +270,6 @@ class Review:
             interrupted=interrupted & git.topics.keys(),
             origin=origin,
             permissions=permissions,
+            waivers=waivers,
             numbers=numbers,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,8 +16,8 @@ from schemactl.topic_match import find_one, matching
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import Catalog, Project, SchemaInfo, SchemaVersion, Target, Topic
-    from schemactl.plan import Origin
+    from schemactl.model import Catalog, Commit, Project, SchemaInfo, SchemaVersion, Target, Topic, Waiver
+    from schemactl.plan import Origin, WaiversAt
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
 
@@ -286,6 +287,17 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
         declared,
         chosen.project.require_declared_namespaces,
     )
+
+
+def approved_waivers(chosen: ChosenTarget, context: Context) -> WaiversAt:
+    """Return what reads the waivers in the tree of an approved commit; the repository is opened when it is asked."""
+    from schemactl.history import Repository, waivers_at
+
+    def at(commit: Commit) -> Iterable[Waiver]:
+        with Repository.open(context.directory) as repository:
+            return waivers_at(repository, chosen.project, commit)
+
+    return at
 
 
 def recorded_numbers(chosen: ChosenTarget, approved: History, context: Context) -> TargetNumbers | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemactl.plan.planner import Permissions, applicable, make_plan
+from schemactl.plan.planner import Permissions, WaiversAt, applicable, make_plan
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import renamed, renamed_numbers, renamed_topic, scope_of, select
 from schemactl.plan.steps import (
@@ -41,6 +41,7 @@ __all__ = [
     "RestoreStrategy",
     "SetPolicies",
     "TakeNumber",
+    "WaiversAt",
     "applicable",
     "make_plan",
     "observe",

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final
@@ -23,7 +24,15 @@ from schemactl.json_values import (
     schema_value,
     shape_error,
 )
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Release, SchemaVersion, TopicName
+from schemactl.model import (
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    Release,
+    SchemaVersion,
+    TopicName,
+    Waiver,
+)
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -77,6 +86,15 @@ _REFUSAL: Final = {
     "message": str,
     "fix": str,
 }
+_WAIVER: Final = {
+    "rule": str,
+    "topic": str,
+    "field": str,
+    "fingerprint": str,
+    "reason": str,
+    "owner": str,
+    "until": str,
+}
 _APART: Final = {"topic": str, "registry": int, "git": int | None, "state": str, "recorded": bool}
 _PLAN: Final = {
     "format_version": int,
@@ -110,7 +128,7 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
         "schema": _SCHEMA,
         "answer": _ANSWER,
     },
-    "relax_strategy": {"topic": str, "strategy": str, "updates": bool},
+    "relax_strategy": {"topic": str, "strategy": str, "updates": bool, "waiver": (_WAIVER, NoneType)},
     "restore_strategy": {"topic": str, "strategy": str, "latest": int | None},
     "take_number": {"topic": str, "number": int},
     "delete_schema": {"topic": str, "versions": [int], "force": bool},
@@ -173,12 +191,13 @@ def step_document(step: PlanStep) -> Json:
                 "schema": schema_value(git.info),
                 "answer": _answer(answer),
             }
-        case RelaxStrategy(name, strategy, updates):
+        case RelaxStrategy(name, strategy, updates, waiver):
             return {
                 "action": "relax_strategy",
                 "topic": str(name),
                 "strategy": strategy.value,
                 "updates": updates,
+                "waiver": None if waiver is None else _waiver(waiver),
             }
         case RestoreStrategy(name, strategy, latest):
             return {
@@ -270,6 +289,26 @@ def _refusal(refusal: PlanRefusal) -> Json:
     }
 
 
+def _waiver(waiver: Waiver) -> Json:
+    """Return a waiver without its place."""
+    return {
+        "rule": waiver.rule,
+        "topic": str(waiver.topic),
+        "field": waiver.field,
+        "fingerprint": waiver.fingerprint,
+        "reason": waiver.reason,
+        "owner": waiver.owner,
+        "until": waiver.until.isoformat(),
+    }
+
+
+def _read_waiver(value: Json | None) -> Waiver | None:
+    if value is None:
+        return None
+    topic, until = TopicName.parse(value["topic"]), date.fromisoformat(value["until"])
+    return Waiver(**{**value, "topic": topic, "until": until})
+
+
 def _plan(value: Json) -> Plan:
     origin = Origin(
         value["target"],
@@ -343,7 +382,7 @@ _STEPS: dict[str, Callable[[Json], PlanStep]] = {
         _read_answer(step["answer"]),
     ),
     "relax_strategy": lambda step: RelaxStrategy(
-        _topic(step), CompatibilityStrategy(step["strategy"]), step["updates"]
+        _topic(step), CompatibilityStrategy(step["strategy"]), step["updates"], _read_waiver(step["waiver"])
     ),
     "restore_strategy": lambda step: RestoreStrategy(
         _topic(step), CompatibilityStrategy(step["strategy"]), step["latest"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from schemactl import formats
@@ -29,13 +29,16 @@ from schemactl.errors import UsageError
 from schemactl.messages import format_version, numbers, partitioned
 from schemactl.model import (
     Catalog,
+    Commit,
     CompatibilityStrategy,
     Namespace,
     NamespaceName,
     Policies,
+    SchemaInfo,
     SchemaVersion,
     Topic,
     TopicName,
+    Waiver,
     live,
     strategy_of,
 )
@@ -60,8 +63,12 @@ from schemactl.plan.steps import (
 from schemactl.registry.base import Scope
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
+from schemactl.waivers import broker_waiver
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
+
+WaiversAt = Callable[[Commit], Iterable[Waiver]]
+"""Returns the waivers in the tree of a commit."""
 
 _MAX_MESSAGE = 500
 """The most characters of a registry's message that are shown."""
@@ -82,18 +89,24 @@ class Permissions:
     relax: bool = False
 
 
+def no_waivers(_commit: Commit) -> Iterable[Waiver]:
+    """Return nothing: no refusal is waived."""
+    return ()
+
+
 def make_plan(
     base: RegistryState,
     target: Catalog,
     *,
     origin: Origin,
     permissions: Permissions,
+    waivers: WaiversAt = no_waivers,
     numbers: TargetNumbers | None = None,
 ) -> Plan:
     """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
     Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
-    carried out, planning again gives no steps and the same notes. `numbers` is the record of the registry's version numbers, by
+    carried out, planning again gives no steps and the same notes. `waivers` approve what a broker refuses. `numbers` is the record of the registry's version numbers, by
     its own names. Raise UsageError if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
@@ -101,7 +114,7 @@ def make_plan(
             raise UsageError(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
-    planner = Planner(base, applicable(target), origin, permissions)
+    planner = Planner(base, applicable(target), origin, permissions, waivers)
     planner.compute()
     planner.refusals += _in_undeclared_namespaces(target, origin)
     plan = planner.plan(scope_of(target), planner.target, numbers)
@@ -145,7 +158,12 @@ class Planner:
     """The registry's state after the steps so far."""
 
     def __init__(
-        self, base: RegistryState, target: Catalog, origin: Origin, permissions: Permissions
+        self,
+        base: RegistryState,
+        target: Catalog,
+        origin: Origin,
+        permissions: Permissions,
+        waivers: WaiversAt,
     ) -> None:
         # What is not for this plan to judge (drafts) is not there for it.
         there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
@@ -154,6 +172,7 @@ class Planner:
         self.target = target
         self.origin = origin
         self.permissions = permissions
+        self.waivers = waivers
         self.changes: tuple[Change, ...] = ()
         self.steps: list[PlanStep] = []
         self.refusals: list[PlanRefusal] = []
@@ -271,10 +290,7 @@ class Planner:
         ):
             self.versions[name.schema_id] = before
             steps, refusal = self._upload(name, missing, ALWAYS_COMPATIBLE)
-            own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
-            updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema is not False
-            latest = self.versions[name.schema_id][-1].number
-            steps = [RelaxStrategy(name, strategy, updates), *steps, RestoreStrategy(name, own, latest)]
+            steps = [*self._relaxed(name, strategy, steps)]
         self.steps += steps
         if refusal:
             self.refusals.append(refusal)
@@ -288,12 +304,47 @@ class Planner:
             info = upload(version)
             stored = self.versions.get(name.schema_id, ())
             answer = put(stored, info, strategy, self.origin.release, optional=self.origin.checkers)
-            if answer.outcome is Outcome.OK and answer.version is not None:
-                self.versions[name.schema_id] = (*stored, SchemaVersion(answer.version, info, version.commit))
-                steps.append(RegisterVersion(name, version, answer))
-            elif answer.outcome is not Outcome.UNCHANGED:
+            waiver = self._waiver(name, version, stored) if answer.outcome is Outcome.INCOMPATIBLE else None
+            accepted = self._under_always_compatible(stored, info) if waiver else answer
+            if accepted.outcome is Outcome.OK and accepted.version is not None:
+                self.versions[name.schema_id] = (
+                    *stored,
+                    SchemaVersion(accepted.version, info, version.commit),
+                )
+                step = RegisterVersion(name, version, accepted)
+                steps += self._relaxed(name, strategy, [step], waiver) if waiver else [step]
+            elif accepted.outcome is not Outcome.UNCHANGED:
                 return steps, _rejection(name, version, stored, answer, strategy)
         return steps, None
+
+    def _relaxed(
+        self,
+        name: TopicName,
+        strategy: CompatibilityStrategy,
+        steps: Sequence[PlanStep],
+        waiver: Waiver | None = None,
+    ) -> Iterator[PlanStep]:
+        """Yield the uploads `steps` between those that relax the topic and restore it."""
+        updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema is not False
+        yield RelaxStrategy(name, strategy, updates, waiver)
+        yield from steps
+        own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
+        yield RestoreStrategy(name, own, latest=self.versions[name.schema_id][-1].number)
+
+    def _waiver(
+        self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]
+    ) -> Waiver | None:
+        """Return the waiver of the refusal to let Git's `version` follow those stored: one in the commit that brought it."""
+        if version.commit is None or version.info is None or name not in self.topics:
+            return None
+        # A waiver is of Git's definitions: what is stored has a stamp, and no `.proto`.
+        git = Contents(self.target.topics[name].versions)
+        before = [git.find(each.info) or each for each in live(stored)[-1:] if each.info]
+        declared = renamed_topic(name, self.origin.declared)
+        return broker_waiver(self.waivers(version.commit), declared, before, version.info)
+
+    def _under_always_compatible(self, stored: tuple[SchemaVersion, ...], info: SchemaInfo) -> Answer:
+        return put(stored, info, ALWAYS_COMPATIBLE, self.origin.release, optional=self.origin.checkers)
 
     def strategy(self, name: TopicName) -> CompatibilityStrategy:
         """Return the strategy in force for uploads to the topic."""

@@ -15,6 +15,7 @@ from schemactl.model import (
     Release,
     SchemaVersion,
     TopicName,
+    Waiver,
 )
 from schemactl.registry.base import Scope
 from schemactl.target_numbers import TopicApart
@@ -70,11 +71,13 @@ class RelaxStrategy:
     Attributes:
         strategy: the one in force before.
         updates: whether clients could register schemas before.
+        waiver: what approved the one version that follows; None: the user allows the versions that follow.
     """
 
     name: TopicName
     strategy: CompatibilityStrategy
     updates: bool
+    waiver: Waiver | None = None
 
 
 @dataclass(frozen=True, slots=True)

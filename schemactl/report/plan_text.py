@@ -79,7 +79,7 @@ def describe(step: PlanStep) -> str:
             shifted = "" if answer.version == version.number else f"Git's v{version.number} as "
             return f"{name}: register {shifted}v{answer.version}"
         case RelaxStrategy(name):
-            return f"{name}: ALWAYS_COMPATIBLE while old versions are registered"
+            return f"{name}: ALWAYS_COMPATIBLE, without automatic updates, for what is registered next"
         case RestoreStrategy(name, strategy):
             return f"{name}: the topic's own strategy again ({strategy})"
         case DeleteSchema(name, _, force):
@@ -137,10 +137,8 @@ def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
             yield "~", f"partitions: {before} -> {after}"
         case RegisterVersion(_, version):
             yield "+", f"{_version_with_commit(version)}: {_prediction(step)}"
-        case RelaxStrategy(name, strategy, updates):
-            if updates:
-                yield "~", f"automatic updates in {name.namespace_name}: off, for the time of these uploads"
-            yield "~", f"strategy: {strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
+        case RelaxStrategy():
+            yield from _relaxing(step)
         case RestoreStrategy(_, strategy, latest):
             yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
             if latest is not None:
@@ -153,6 +151,14 @@ def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
                 "-",
                 f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {then}",
             )
+
+
+def _relaxing(step: RelaxStrategy) -> Iterator[tuple[str, str]]:
+    if step.waiver:
+        yield "~", f"waived by {step.waiver.owner}, until {step.waiver.until}: {step.waiver.reason}"
+    if step.updates:
+        yield "~", f"automatic updates in {step.name.namespace_name}: off, for the time of these uploads"
+    yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
 
 
 def _policies(before: Policies, after: Policies) -> Iterator[tuple[str, str]]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from functools import wraps
 from pathlib import Path
 
 import brokers
 import pytest
 from estate import Estate, EstateOnPulsar, avro
-from forks import Say, assert_killed, forked, kill_oneself
+from forks import Say, assert_killed, die_after, forked
 from scratch import record
 
 from schemactl.model import CompatibilityStrategy
@@ -39,10 +37,8 @@ class Left(Estate):
         self.scratch.flush()
 
         def apply(_: Say) -> None:
-            left = iter(range(writes - 1, -1, -1))
             for kind in (EmbeddedRegistry, PulsarRegistry):
-                for write in ("_set_property", "set_namespace_policies", "set_topic_policies"):
-                    setattr(kind, write, and_dies(getattr(kind, write), left))
+                die_after(writes, kind, "_set_property", "set_namespace_policies", "set_topic_policies")
             self.run("apply", "--auto-approve", "--relax-while-replaying")
 
         assert_killed(*forked(apply))
@@ -79,16 +75,6 @@ topic: shop/sales/orders
 schema_compatibility_strategy: BACKWARD
 schema: {type: AVRO, definition: orders.avsc}
 """
-
-
-def and_dies(write: Callable[..., None], left: Iterator[int]) -> Callable[..., None]:
-    @wraps(write)
-    def perhaps_last(*arguments: object) -> None:
-        write(*arguments)
-        if next(left) == 0:
-            kill_oneself()
-
-    return perhaps_last
 
 
 class LeftOnPulsar(EstateOnPulsar, Left):
