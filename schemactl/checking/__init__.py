@@ -17,6 +17,7 @@ from schemactl.checking.branches import (
     unjudged,
     untouched,
 )
+from schemactl.checking.causes import Cause
 from schemactl.checking.gate import judging, with_settings
 from schemactl.checking.merging import merged
 from schemactl.checking.report import ORDER, Change, CheckReport, PolicyChange, TopicCheck, undecided
@@ -27,6 +28,7 @@ from schemactl.verdicts import Finding
 
 __all__ = [
     "ORDER",
+    "Cause",
     "Change",
     "CheckReport",
     "Fork",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from schemactl.checking.causes import Cause, causes
 from schemactl.errors import DeclarationError, SchemactlError, Source
 from schemactl.model import Commit, CompatibilityStrategy, Level, NamespaceName, Release, Severity, TopicName
 from schemactl.printing import on_one_line
@@ -99,9 +100,14 @@ class CheckReport:
         """Whether every changed topic has two good verdicts, whatever the severities say."""
         return all(topic.verdict is None or topic.verdict.is_compatible for topic in self.topics)
 
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The findings by the edits that bring them."""
+        return causes(self.findings)
+
     def count(self, severity: Severity) -> int:
-        """How many findings have `severity`."""
-        return sum(finding.severity == severity for finding in self.findings)
+        """How many causes have `severity`."""
+        return sum(cause.severity == severity for cause in self.causes)
 
 
 def undecided(error: SchemactlError) -> CheckReport:

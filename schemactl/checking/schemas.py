@@ -8,6 +8,7 @@ from typing import Final
 
 from schemactl import broker
 from schemactl.broker.checkers import known_to
+from schemactl.checking.causes import COMPARED_BY_BROKERS
 from schemactl.checking.run import Proposal, Run
 from schemactl.compat import breakages
 from schemactl.errors import Source
@@ -158,7 +159,7 @@ def _broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     rule = run.rules.get(answer.message.partition(":")[0])
     if rule:
         return rule.fix
-    if verdict.data:
+    if any(breakage.incompatibility.rule in COMPARED_BY_BROKERS for breakage in verdict.data):
         return "Change the schema as the data findings of this version say."
     if spec(proposal.schema).checker == "proto":
         return "Keep the full name of the root message: it is all that the broker's checker compares."

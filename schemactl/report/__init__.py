@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
-    from schemactl.verdicts import Finding
 
 CHECK_FORMATS: dict[str, str] = {
     "text": "schemactl.report.check_text",
@@ -22,11 +21,6 @@ CHECK_FORMATS: dict[str, str] = {
 
 OBEYED = "github"
 """The format that a build server is to obey: what stands on standard output is written as it is."""
-
-
-def message_with_fix(finding: Finding) -> str:
-    """Return what is wrong, and on a line of its own what to do."""
-    return finding.message + (f"\nFix: {finding.fix}" if finding.fix else "")
 
 
 def render_check(report: CheckReport, name: str, *, color: bool = False) -> str:

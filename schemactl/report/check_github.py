@@ -1,12 +1,11 @@
-"""A check's report as GitHub workflow commands: each finding becomes an annotation in the pull request."""
+"""A check's report as GitHub workflow commands: each cause becomes an annotation in the pull request."""
 
 from __future__ import annotations
 
-from schemactl.checking import CheckReport
+from schemactl.checking import Cause, CheckReport
 from schemactl.printing import clean
-from schemactl.report import message_with_fix
+from schemactl.report.cause import message
 from schemactl.report.check_text import summary
-from schemactl.verdicts import Finding
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -16,27 +15,25 @@ SHOWN = 10
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """One command a line, at most ten of each level, and the sum as plain text."""
-    lines: list[str] = []
+    commands: list[str] = []
     for severity, level in _LEVELS.items():
-        findings = [finding for finding in report.findings if finding.severity == severity]
-        shown = findings if len(findings) <= SHOWN else findings[: SHOWN - 1]
-        lines += [_command(level, finding) for finding in shown]
-        if len(shown) < len(findings):
-            more = len(findings) - len(shown)
-            lines.append(f"::{level} title=schemactl::{more} more: run `schemactl check` to see all of them")
-    return "\n".join([*lines, clean(summary(report))])
+        causes = [cause for cause in report.causes if cause.severity == severity]
+        shown = causes if len(causes) <= SHOWN else causes[: SHOWN - 1]
+        commands += [_command(level, cause, report) for cause in shown]
+        if len(shown) < len(causes):
+            more = len(causes) - len(shown)
+            commands.append(
+                f"::{level} title=schemactl::{more} more: run `schemactl check` to see all of them"
+            )
+    return "\n".join([*commands, clean(summary(report))])
 
 
-def _command(level: str, finding: Finding) -> str:
-    properties = {"title": finding.rule}
-    if finding.source:
-        properties |= {
-            "file": finding.source.path,
-            "line": str(finding.source.line),
-            "col": str(finding.source.column),
-        }
+def _command(level: str, cause: Cause, report: CheckReport) -> str:
+    properties, source = {"title": cause.lead.rule}, cause.lead.source
+    if source:
+        properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
     parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{level} {parameters}::{_message(message_with_fix(finding))}"
+    return f"::{level} {parameters}::{_message(message(cause, report))}"
 
 
 def _message(text: str) -> str:

@@ -6,18 +6,22 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from schemactl.checking import CheckReport, TopicCheck
+from schemactl.checking import Cause, CheckReport, TopicCheck
 from schemactl.json_values import breakage_value
-from schemactl.verdicts import Answer, Counterexample, Finding
+from schemactl.verdicts import Answer, Counterexample, DataState, Finding, Verdict
 
 if TYPE_CHECKING:
     from schemactl.tables.changes import ColumnChange
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """Return the report as indented JSON."""
+    causes = report.causes
+    ids = {
+        id(finding): cause.id for cause in reversed(causes) for finding in (*cause.refusals, *cause.findings)
+    }
     return json.dumps(
         {
             "format_version": FORMAT_VERSION,
@@ -36,7 +40,8 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
                 }
                 for each in report.policies
             ],
-            "findings": [_finding(finding) for finding in report.findings],
+            "causes": [_cause(cause) for cause in causes],
+            "findings": [_finding(finding, ids[id(finding)]) for finding in report.findings],
             "notes": list(report.notes),
             "errors": report.count("error"),
             "warnings": report.count("warning"),
@@ -60,7 +65,7 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "version_if_rebased": topic.version if topic.stepwise is None else topic.stepwise,
         "broker": _answer(verdict.broker) if verdict else None,
         "test": _answer(verdict.test) if verdict else None,
-        "data": None if verdict is None else verdict.state.json,
+        "data": _data(verdict),
         "incompatibilities": [
             {**breakage_value(each), "strict_readers_only": each.incompatibility.strict_only}
             for each in verdict.data
@@ -69,6 +74,13 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         else [],
         "tables": None if topic.tables is None else [_change(each) for each in topic.tables.changes],
     }
+
+
+def _data(verdict: Verdict | None) -> str | None:
+    """Return the data verdict; None where there is none, as a definition does not parse."""
+    if verdict is None or verdict.state is DataState.UNPARSABLE:
+        return None
+    return str(verdict.state)
 
 
 def _change(change: ColumnChange) -> dict[str, Any]:
@@ -96,16 +108,34 @@ def _counterexample(counterexample: Counterexample | None) -> dict[str, Any] | N
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _cause(cause: Cause) -> dict[str, Any]:
+    return {
+        "id": cause.id,
+        "rule": cause.lead.rule,
+        "severity": cause.severity,
+        **_place(cause.lead),
+        "topics": [str(topic) for topic in cause.topics],
+        "rejected": [str(refusal.topic) for refusal in cause.refusals],
+    }
+
+
+def _place(finding: Finding) -> dict[str, Any]:
     source = finding.source
     return {
+        "file": source.path if source else None,
+        "line": source.line if source else None,
+        "column": source.column if source else None,
+    }
+
+
+def _finding(finding: Finding, cause: str) -> dict[str, Any]:
+    return {
+        "cause": cause,
         "rule": finding.rule,
         "severity": finding.severity,
         "verdict": finding.verdict,
         "topic": str(finding.topic) if finding.topic else None,
-        "file": source.path if source else None,
-        "line": source.line if source else None,
-        "column": source.column if source else None,
+        **_place(finding),
         "message": finding.message,
         "fix": finding.fix,
         "field": finding.field,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from schemactl.checking import CheckReport
+from schemactl.checking import Cause, CheckReport
 from schemactl.printing import on_one_line
+from schemactl.report.cause import lines
 from schemactl.report.check_text import (
     POLICIES_HEAD,
     change,
@@ -17,7 +18,6 @@ from schemactl.report.check_text import (
     tables_head,
     verdicts,
 )
-from schemactl.verdicts import Finding
 
 MARKER = "<!-- schemactl:report:check -->"
 """Its first line, so that a comment can be found again and replaced."""
@@ -40,7 +40,7 @@ _LIMIT = 60_000
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Return the sum, a table of the changed topics with both verdicts, and a folded block for each finding."""
+    """Return the sum, a table of the changed topics with both verdicts, and a folded block for each cause."""
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [
@@ -54,13 +54,11 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             _table(POLICIES_HEAD, [(_code(row[0]), *map(_plain, row[1:])) for row in policies(report)])
         )
     size = sum(len(block) for block in blocks)
-    for position, finding in enumerate(report.findings):
-        block = _finding(finding)
+    for position, cause in enumerate(report.causes):
+        block = _cause(cause, report)
         size += len(block)
         if size > _LIMIT:
-            blocks.append(
-                f"_{len(report.findings) - position} more findings: run `schemactl check` to see them._"
-            )
+            blocks.append(f"_{len(report.causes) - position} more: run `schemactl check` to see them._")
             break
         blocks.append(block)
     return "\n\n".join(blocks)
@@ -74,13 +72,12 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _finding(finding: Finding) -> str:
-    where = f" at {_code(str(finding.source))}" if finding.source else ""
-    lines = [f"<details><summary><b>{finding.rule}</b> ({finding.severity}){where}</summary>", ""]
-    lines += [_plain(line.strip()) + "  " for line in finding.message.split("\n")]
-    if finding.fix:
-        lines.append(f"**Fix:** {_plain(finding.fix)}")
-    return "\n".join([*lines, "", "</details>"])
+def _cause(cause: Cause, report: CheckReport) -> str:
+    lead = cause.lead
+    where = f" at {_code(str(lead.source))}" if lead.source else ""
+    head = f"<details><summary><b>{lead.rule}</b> ({lead.severity}){where}</summary>"
+    said = [_plain(line.strip()) + "  " for line in lines(cause, report)]
+    return "\n".join([head, "", *said, "", "</details>"])
 
 
 def _plain(text: str) -> str:
@@ -98,4 +95,4 @@ def _code(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return _LINKED.sub(lambda found: f"{found[0]}{_NOTHING}", on_one_line(text))
+    return _LINKED.sub(lambda found: f"{_NOTHING}{found[0]}{_NOTHING}", on_one_line(text))

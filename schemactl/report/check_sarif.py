@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 from urllib.parse import quote
 
-from schemactl.checking import CheckReport
-from schemactl.report import message_with_fix
+from schemactl.checking import Cause, CheckReport
+from schemactl.report.cause import message
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Finding
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """One run with the rules that fired and a result for each finding."""
+    """One run with the rules that fired and a result for each cause."""
     known = rules()
-    fired = sorted({finding.rule for finding in report.findings})
+    causes = report.causes
+    fired = sorted({cause.lead.rule for cause in causes})
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -26,7 +26,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
                 "automationDetails": {"id": "schemactl/check/"},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": report.decided}],
-                "results": [_result(finding, fired.index(finding.rule)) for finding in report.findings],
+                "results": [_result(cause, report, fired.index(cause.lead.rule)) for cause in causes],
             }
         ],
     }
@@ -44,13 +44,14 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, index: int) -> dict[str, Any]:
+def _result(cause: Cause, report: CheckReport, index: int) -> dict[str, Any]:
+    finding = cause.lead
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": finding.severity,
-        "message": {"text": message_with_fix(finding)},
-        "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(finding)}:1"},
+        "message": {"text": message(cause, report)},
+        "partialFingerprints": {"primaryLocationLineHash": f"{cause.id}:1"},
     }
     properties: dict[str, Any] = {"onlyAtTip": True} if finding.only_at_tip else {}
     if finding.commit:
@@ -64,7 +65,9 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
                     "artifactLocation": {"uri": quote(finding.source.path)},
                     "region": {"startLine": finding.source.line, "startColumn": finding.source.column},
                 },
-                "logicalLocations": [{"fullyQualifiedName": _logical(finding)}],
+                "logicalLocations": [
+                    {"fullyQualifiedName": name} for name in dict.fromkeys(map(_logical, cause.findings))
+                ],
             }
         ]
     return result
@@ -72,11 +75,3 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
 
 def _logical(finding: Finding) -> str:
     return f"{finding.topic or ''}#{finding.field or finding.pointer}".rstrip("#") or "schemactl.yaml"
-
-
-def fingerprint(finding: Finding) -> str:
-    """Return 32 hex digits that stay the same in the next run, also where lines have moved."""
-    parts = [finding.rule, str(finding.topic), finding.pointer, str(finding.direction), str(finding.against)]
-    if finding.commit:
-        parts.append(finding.commit.id)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from schemactl.checking import CheckReport, TopicCheck
-from schemactl.messages import counted
-from schemactl.printing import on_one_line
-from schemactl.report.style import paint, table
-from schemactl.verdicts import DataState, Finding
+from collections.abc import Iterator
 
-_SHOWN = 300
-"""Of a counterexample: longer ones are whole in the JSON report."""
+from schemactl.checking import Cause, CheckReport, TopicCheck
+from schemactl.messages import counted
+from schemactl.model import Severity
+from schemactl.report.cause import lines
+from schemactl.report.style import paint, table
+from schemactl.verdicts import DataState
 
 POLICIES_HEAD = ("policy of", "policy", "before", "after the merge")
 
@@ -17,8 +17,8 @@ _SHADES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:
-    """Each finding with place, reason and fix; then the changed topics with both verdicts; then the sum."""
-    blocks = [_finding(finding, color=color) for finding in report.findings]
+    """Each cause with place, reason and fix; then the changed topics with both verdicts; then the sum."""
+    blocks = [_cause(cause, report, color=color) for cause in report.causes]
     if report.topics:
         blocks.append(_topics(report))
     if report.policies:
@@ -28,24 +28,19 @@ def render(report: CheckReport, *, color: bool = False) -> str:
     return "\n\n".join(blocks)
 
 
-def _finding(finding: Finding, *, color: bool) -> str:
-    where = f"{finding.source}: " if finding.source else ""
-    rule = paint(finding.rule, _SHADES[finding.severity], color=color)
-    aside = "" if finding.severity == "error" else f" ({finding.severity})"
-    lines = [f"{paint(where, 'bold', color=color)}{rule}{aside}"]
-    lines += [f"  {line}" for line in finding.message.split("\n")]
-    if finding.older:
-        lines.append(f"  In the older version: {finding.older}")
-    if finding.counterexample:
-        message, size = finding.counterexample.message, len(finding.counterexample.data)
-        shown = message if len(message) <= _SHOWN else message[:_SHOWN] + " ..."
-        lines.append(
-            f"  Counterexample: {shown} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
-        )
-    if finding.fix:
-        lines.append(f"  Fix: {on_one_line(finding.fix)}")
-    lines.append(paint(f"  More: schemactl explain {finding.rule}", "dim", color=color))
-    return "\n".join(lines)
+def _cause(cause: Cause, report: CheckReport, *, color: bool) -> str:
+    lead = cause.lead
+    where = f"{lead.source}: " if lead.source else ""
+    rule = paint(lead.rule, _SHADES[lead.severity], color=color)
+    aside = "" if lead.severity == "error" else f" ({lead.severity})"
+    more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)
+    return "\n".join(
+        [
+            f"{paint(where, 'bold', color=color)}{rule}{aside}",
+            *(f"  {line}" for line in lines(cause, report)),
+            more,
+        ]
+    )
 
 
 def _topics(report: CheckReport) -> str:
@@ -125,9 +120,8 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
         text = f"The check could not decide: {counted(len(report.findings), 'problem')}."
         return paint(text, "red", color=color)
     left = f", left at {report.merge_base.short}," if report.merge_base else ""
-    errors, warnings = report.count("error"), report.count("warning")
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
-    sums = [counted(errors, "error")] * bool(errors) + [counted(warnings, "warning")] * bool(warnings)
+    sums = [*_sum(report, "error"), *_sum(report, "warning")]
     text = (
         f"{counted(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
         f"{len(report.topics)} changed"
@@ -135,4 +129,18 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
     text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
     text += f", {failed} failed" if failed else ""
     text += f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else "."
-    return paint(text, "red" if errors else "yellow" if warnings else "green", color=color)
+    return paint(
+        text,
+        "red" if report.count("error") else "yellow" if report.count("warning") else "green",
+        color=color,
+    )
+
+
+def _sum(report: CheckReport, severity: Severity) -> Iterator[str]:
+    """Yield how many causes there are, and of how many topics where those are more."""
+    found = [cause for cause in report.causes if cause.severity == severity]
+    topics = {topic for cause in found for topic in cause.topics}
+    if found:
+        yield counted(len(found), severity) + (
+            f" in {len(topics)} topics" if len(topics) > len(found) else ""
+        )

@@ -1,0 +1,71 @@
+"""A cause in words, as every format for people shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemactl.checking import Cause, CheckReport
+from schemactl.messages import counted, versions
+from schemactl.model import TopicName
+from schemactl.printing import on_one_line
+from schemactl.verdicts import Finding
+
+_MAX_MESSAGE = 300
+"""Of a counterexample: longer ones are whole in the JSON report."""
+
+_MAX_EXAMPLES = 5
+"""So many findings of a cause are shown in words."""
+
+_MAX_TOPICS = 100
+"""So many topics of a cause are listed for a strategy."""
+
+
+def message(cause: Cause, report: CheckReport) -> str:
+    """Return everything about a cause but its rule, severity and place."""
+    return "\n".join(lines(cause, report))
+
+
+def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
+    """Yield what is wrong, its proof and what to do about it; then the broker's answer; then the topics, where there are several."""
+    shown = [*cause.shown()]
+    # The last one may say how many more there are.
+    for finding in (*shown[: _MAX_EXAMPLES - 1], *shown[_MAX_EXAMPLES - 1 :][-1:]):
+        yield from _finding(finding)
+    if len(shown) > _MAX_EXAMPLES:
+        yield f"The same at {counted(len(shown) - _MAX_EXAMPLES, 'more place')} of the topic."
+    if cause.refusals:
+        first, *more = cause.refusals
+        others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
+        sentence = first.message.partition("\n")[0]
+        yield f"{first.rule}: {sentence}{others}"
+    yield from _topics(cause, report)
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    yield from finding.message.split("\n")
+    if finding.older:
+        yield f"In the older version: {finding.older}"
+    if finding.counterexample:
+        message, size = finding.counterexample.message, len(finding.counterexample.data)
+        short = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + " ..."
+        yield f"Counterexample: {short} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
+    if finding.fix:
+        yield f"Fix: {on_one_line(finding.fix)}"
+
+
+def _topics(cause: Cause, report: CheckReport) -> Iterator[str]:
+    """Yield the topics, a line for each strategy and the versions that break under it."""
+    if len(cause.topics) < 2:
+        return
+    strategies = {each.topic: str(each.strategy) for each in report.topics}
+    against: dict[TopicName | None, set[int]] = {}
+    for finding in cause.findings:
+        against.setdefault(finding.topic, set()).update(finding.against)
+    groups: dict[str, list[str]] = {}
+    for topic in cause.topics:
+        breaking = [versions(sorted(against[topic]))] if against[topic] else []
+        groups.setdefault(", ".join([strategies.get(topic, "unchanged"), *breaking]), []).append(str(topic))
+    yield f"{counted(len(cause.topics), 'topic')}:"
+    for group, names in sorted(groups.items()):
+        more = f" and {len(names) - _MAX_TOPICS} more" if len(names) > _MAX_TOPICS else ""
+        yield f"  {group} ({len(names)}): {', '.join(names[:_MAX_TOPICS])}{more}"

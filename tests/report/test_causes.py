@@ -1,0 +1,297 @@
+"""An edit of a shared type is one cause in every format, with all the topics that it reaches."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from command import schemactl
+from consumers import workflow_commands
+from hypothesis import given
+from hypothesis import strategies as st
+from scratch import Scratch
+
+from schemactl.checking.causes import Cause, causes
+from schemactl.errors import Source
+from schemactl.model import TopicName
+from schemactl.verdicts import Direction, Finding
+
+FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab")
+TOPICS = [f"shop/sales/t{number:02}" for number in range(40)]
+STRATEGIES = {"shop/sales/t00": "FULL", "shop/sales/t17": "FULL", "shop/sales/t39": "FULL_TRANSITIVE"}
+"""Of topics that set one; their namespace's is BACKWARD_TRANSITIVE."""
+
+
+def _money(amount: str, *more: str) -> str:
+    fields = [{"name": "amount", "type": amount}, *({"name": name, "type": "string"} for name in more)]
+    return json.dumps({"type": "record", "name": "Money", "namespace": "shop", "fields": fields}, indent=2)
+
+
+def _proto(amount: str, *more: str) -> str:
+    values = "".join(f" {name} = {number};" for number, name in enumerate(("NEW", *more)))
+    return f'syntax = "proto3";\npackage shop;\nmessage Money {{\n  {amount} amount = 1;\n}}\nenum State {{{values} }}\n'
+
+
+def _declared(topic: str, schema: str) -> str:
+    own = f"schema_compatibility_strategy: {STRATEGIES[topic]}\n" if topic in STRATEGIES else ""
+    return f"topic: {topic}\n{own}schema: {{{schema}}}\n"
+
+
+def _repository(path: Path, files: dict[str, str], settings: str = "") -> Scratch:
+    namespace = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"
+    repository = Scratch(path)
+    repository.commit(
+        {"schemactl.yaml": f"version: 1\n{settings}", "namespaces/sales.yaml": namespace, **files}
+    )
+    return repository
+
+
+def _of_avro(path: Path, settings: str = "") -> Scratch:
+    """A repository whose topics use one Avro type, each in another place."""
+    files = {"namespaces/money.avsc": _money("long", "note")}
+    for number, topic in enumerate(TOPICS):
+        before = [{"name": f"f{at}", "type": "int"} for at in range(number % 3)]
+        fields = [*before, {"name": f"price{number}", "type": "shop.Money"}]
+        record = {"type": "record", "name": f"R{number}", "namespace": "shop", "fields": fields}
+        files[f"namespaces/t{number}.avsc"] = json.dumps(record)
+        files[f"namespaces/t{number}.yaml"] = _declared(
+            topic, f"type: AVRO, definition: t{number}.avsc, references: [money.avsc]"
+        )
+    return _repository(path, files, settings)
+
+
+def _of_protobuf(path: Path) -> Scratch:
+    """A repository whose topics import one `.proto`."""
+    files = {"namespaces/money.proto": _proto("int64", "DONE")}
+    for number, topic in enumerate(TOPICS):
+        files[f"namespaces/t{number}.proto"] = (
+            f'syntax = "proto3";\npackage shop;\nimport "namespaces/money.proto";\n'
+            f"message R{number} {{\n  Money price = {number + 1};\n  State state = 99;\n}}\n"
+        )
+        files[f"namespaces/t{number}.yaml"] = _declared(
+            topic,
+            f"type: PROTOBUF_NATIVE, definition: t{number}.proto, message: shop.R{number}, references: [money.proto]",
+        )
+    return _repository(path, files, "protobuf: {rules: WIRE}\n")
+
+
+def _reports(repository: Scratch, *options: str) -> dict[str, str]:
+    wanted = [f"--format={name}=out/{name}" for name in FORMATS]
+    text = schemactl(repository.path, "check", "--format=text", *wanted, *options, code=100).out
+    return {"text": text} | {name: (repository.path / "out" / name).read_text() for name in FORMATS}
+
+
+@pytest.fixture(scope="module")
+def avro(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A field of the shared type becomes a string, and another one is new, in every format."""
+    repository = _of_avro(tmp_path_factory.mktemp("avro") / "repository")
+    repository.write({"namespaces/money.avsc": _money("string", "note", "currency")})
+    return _reports(repository)
+
+
+EDITS = [
+    ("TYPE_MISMATCH", "namespaces/money.avsc", 8),
+    ("READER_FIELD_MISSING_DEFAULT_VALUE", "namespaces/money.avsc", 14),
+]
+
+
+def test_the_text_has_two_findings_and_all_topics_with_their_strategies(avro: dict[str, str]) -> None:
+    text = avro["text"]
+    assert re.findall(r"^(\S+:\d+):\d+: (\w+)$", text, re.MULTILINE) == [
+        (f"{path}:{line}", rule) for rule, path, line in EDITS
+    ]
+    assert "40 changed, 40 failed (2 errors in 40 topics)." in text
+    blocks = text.split("\n\n")[:2]
+    for block in blocks:
+        assert "Counterexample: " in block
+        assert block.count("BROKER_INCOMPATIBLE") == 1
+        assert "Likewise in 39 more topics." in block
+        assert all(topic in block for topic in TOPICS)
+        assert re.findall(r"^    (\w+, version 0 \(\d+\)):", block, re.MULTILINE) == [
+            "BACKWARD_TRANSITIVE, version 0 (37)",
+            "FULL, version 0 (2)",
+            "FULL_TRANSITIVE, version 0 (1)",
+        ]
+    assert len(text.splitlines()) < 100
+
+
+def test_a_reader_that_fails_in_both_directions_is_one_finding_with_both_reasons(
+    avro: dict[str, str],
+) -> None:
+    mismatch = avro["text"].split("\n\n")[0]
+    assert "the new schema expects string" in mismatch
+    assert "readers of version 0 expect long" in mismatch
+    assert mismatch.count("Counterexample: ") == 2
+
+
+def test_markdown_has_a_block_for_each_edit_and_all_topics(avro: dict[str, str]) -> None:
+    assert avro["markdown"].count("<details>") == 2
+    assert all(topic in avro["markdown"] for topic in TOPICS)
+
+
+def test_github_has_an_annotation_for_each_edit_and_no_topic_is_left_out(avro: dict[str, str]) -> None:
+    assert [*workflow_commands(avro["github"])] == ["error", "error"]
+    assert all(avro["github"].count(topic) >= 2 for topic in TOPICS)
+    assert "more: run" not in avro["github"]
+
+
+def test_gitlab_and_sarif_have_an_entry_for_each_edit(avro: dict[str, str]) -> None:
+    entries = json.loads(avro["gitlab"])
+    assert [
+        (each["check_name"], each["location"]["path"], each["location"]["lines"]["begin"]) for each in entries
+    ] == EDITS
+    (run,) = json.loads(avro["sarif"])["runs"]
+    assert [each["ruleId"] for each in run["results"]] == [rule for rule, *_ in EDITS]
+    for result in run["results"]:
+        names = [each["fullyQualifiedName"] for each in result["locations"][0]["logicalLocations"]]
+        assert len({name.partition("#")[0] for name in names}) == 40
+
+
+def test_junit_has_a_case_for_each_edit_in_each_topic(avro: dict[str, str]) -> None:
+    suites = ET.fromstring(avro["junit"])  # noqa: S314  our own output
+    assert (len(suites), suites.attrib["failures"], suites.attrib["tests"]) == (40, "80", "80")
+    for suite in suites:
+        assert [case[0].attrib["type"] for case in suite] == [rule for rule, *_ in EDITS]
+
+
+def test_json_has_every_pair_and_says_which_cause_it_belongs_to(avro: dict[str, str]) -> None:
+    report = json.loads(avro["json"])
+    assert (report["format_version"], report["errors"], report["warnings"]) == (2, 2, 0)
+    assert [(each["rule"], each["file"], each["line"]) for each in report["causes"]] == EDITS
+    pairs = {(each["rule"], each["topic"], each["direction"]) for each in report["findings"]}
+    # Three topics are judged in both directions; each is rejected by the broker.
+    assert len(pairs) == len(report["findings"]) == 40 + 3 + 40 + 40
+    for cause in report["causes"]:
+        assert len(cause["topics"]) == len(cause["rejected"]) == 40
+        members = {each["topic"] for each in report["findings"] if each["cause"] == cause["id"]}
+        assert members == {*cause["topics"]}
+
+
+def test_an_edit_of_an_imported_proto_is_one_cause(tmp_path: Path) -> None:
+    repository = _of_protobuf(tmp_path / "repository")
+    repository.write({"namespaces/money.proto": _proto("string")})
+    reports = _reports(repository)
+    report = json.loads(reports["json"])
+    assert [(each["rule"], each["severity"], len(each["topics"])) for each in report["causes"]] == [
+        ("FIELD_WIRE_COMPATIBLE_TYPE", "error", 40),
+        ("ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED", "warning", 40),
+    ]
+    assert "(1 error in 40 topics, 1 warning in 40 topics)." in reports["text"]
+    assert [*workflow_commands(reports["github"])] == ["error", "warning"]
+
+
+def test_a_namespace_that_protects_less_is_one_cause(tmp_path: Path) -> None:
+    repository = _of_avro(tmp_path / "repository")
+    repository.write(
+        {
+            "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+            "namespaces/money.avsc": _money("long", "note"),
+        }
+    )
+    out = schemactl(repository.path, "check", "--strict", code=100).out
+    assert out.count("schemactl explain PROTECTION_LOST") == 1
+    assert "(1 warning in 37 topics)." in out
+
+
+def test_two_fields_that_are_gone_from_a_shared_type_are_two_causes(tmp_path: Path) -> None:
+    repository = _of_avro(tmp_path / "repository")
+    repository.write(
+        {"namespaces/money.avsc": '{"type": "record", "name": "Money", "namespace": "shop", "fields": []}'}
+    )
+    report = json.loads(schemactl(repository.path, "check", "--format=json", code=100).out)
+    assert [(each["rule"], len(each["topics"])) for each in report["causes"]] == [
+        ("READER_FIELD_MISSING_DEFAULT_VALUE", 3)
+    ] * 2
+    assert len({each["id"] for each in report["causes"]}) == 2
+
+
+def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path: Path) -> None:
+    repository = _repository(
+        tmp_path / "repository",
+        {
+            "namespaces/clicks.yaml": "topic: shop/sales/clicks\nschema: {type: PROTOBUF_NATIVE, definition: c.proto, message: A}\n",
+            "namespaces/c.proto": 'syntax = "proto3";\nmessage A { int64 at = 1; }\n',
+        },
+    )
+    repository.write(
+        {
+            "namespaces/clicks.yaml": "topic: shop/sales/clicks\nschema: {type: PROTOBUF_NATIVE, definition: c.proto, message: B}\n",
+            "namespaces/c.proto": 'syntax = "proto3";\nmessage B { string at = 1; }\n',
+        }
+    )
+    out = schemactl(repository.path, "check", code=100).out
+    assert re.findall(r"schemactl explain (\w+)", out) == [
+        "FIELD_WIRE_COMPATIBLE_TYPE",
+        "BROKER_INCOMPATIBLE",
+    ]
+    assert "Fix: Keep the full name of the root message" in out
+    assert "1 failed (2 errors)." in out
+
+
+def test_a_refusal_stays_an_error_beside_a_data_finding_that_is_a_warning(tmp_path: Path) -> None:
+    repository = _of_avro(tmp_path / "repository", "severities: {TYPE_MISMATCH: warning}\n")
+    repository.write({"namespaces/money.avsc": _money("string", "note")})
+    report = json.loads(schemactl(repository.path, "check", "--format=json", code=100).out)
+    assert {each["rule"]: each["severity"] for each in report["causes"]} == {
+        "TYPE_MISMATCH": "warning",
+        "BROKER_INCOMPATIBLE": "error",
+    }
+
+
+def _finding(**details: Any) -> Finding:
+    rule = details["rule"]
+    verdict = "broker" if rule.startswith("BROKER") else "data" if rule.isupper() else "declaration"
+    return Finding(verdict=verdict, message=f"{rule} at {details['topic']}", **details)  # type: ignore[arg-type]
+
+
+DIRECTIONS: list[Direction | None] = [None, "new_reads_old", "old_reads_new"]
+FINDINGS = st.lists(
+    st.builds(
+        _finding,
+        rule=st.sampled_from(
+            ["TYPE_MISMATCH", "MISSING_ENUM_SYMBOLS", "BROKER_INCOMPATIBLE", "BROKER_ERROR", "NOT_DECIDED"]
+        ),
+        severity=st.sampled_from(["error", "warning"]),
+        topic=st.sampled_from([None, *(TopicName("shop", "sales", name) for name in "abc")]),
+        source=st.sampled_from([None, Source("money.avsc", 1), Source("money.avsc", 2), Source("a.avsc", 1)]),
+        pointer=st.sampled_from(["", "/fields/0", "/fields/1", "/fields/2/type/fields/0"]),
+        direction=st.sampled_from(DIRECTIONS),
+    ),
+    max_size=12,
+)
+
+
+def _members(found: tuple[Cause, ...]) -> Iterator[Finding]:
+    for cause in found:
+        yield from cause.findings
+        yield from cause.refusals
+
+
+@given(FINDINGS)
+def test_no_finding_is_lost_and_none_but_a_refusal_is_in_two_causes(findings: list[Finding]) -> None:
+    found = causes(findings)
+    assert {*map(id, _members(found))} == {*map(id, findings)}
+    assert all(each.rule == "BROKER_INCOMPATIBLE" for cause in found for each in cause.refusals)
+    single = [id(each) for cause in found for each in cause.findings]
+    assert len(single) == len({*single})
+    for cause in found:
+        assert {(each.rule, each.severity) for each in cause.findings} == {(cause.lead.rule, cause.severity)}
+        assert all(each.severity == cause.severity for each in cause.refusals)
+    worst = {each.severity for each in findings}
+    assert {cause.severity for cause in found} == worst
+
+
+@given(st.data(), FINDINGS)
+def test_grouping_does_not_depend_on_the_order(data: st.DataObject, findings: list[Finding]) -> None:
+    def as_sets(found: tuple[Cause, ...]) -> list[tuple[str, list[int], list[int]]]:
+        return sorted(
+            (each.id, sorted(map(id, each.findings)), sorted(map(id, each.refusals))) for each in found
+        )
+
+    shuffled = data.draw(st.permutations(findings))
+    assert as_sets(causes(shuffled)) == as_sets(causes(findings))
