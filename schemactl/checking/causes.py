@@ -55,7 +55,7 @@ class Cause:
 
     @property
     def id(self) -> str:
-        """32 hex digits: a digest of its findings, in any order, that does not change where lines have moved."""
+        """32 hex digits: a digest of its findings, in any order, and of exactly their changes, as their fingerprints are."""
         parts = sorted(repr(_identity(each)) for each in self.findings)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
@@ -93,9 +93,13 @@ def _refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> I
 
 
 def _identity(finding: Finding) -> Hashable:
-    """Return what tells a finding from all others of its report; of declarations, the message alone says which one it is."""
-    words = finding.message if finding.verdict == "declaration" else ""
-    return finding.rule, str(finding.topic), finding.pointer, finding.direction, finding.against, words
+    """Return what tells a finding from all others of its report."""
+    return (
+        finding.fingerprint,
+        finding.rule,
+        str(finding.topic),
+        "" if finding.fingerprint else finding.message,
+    )
 
 
 def _edit(finding: Finding) -> Hashable | None:

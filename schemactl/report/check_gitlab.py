@@ -6,6 +6,7 @@ import json
 
 from schemactl.checking import CheckReport
 from schemactl.report.cause import message
+from schemactl.report.check_sarif import fingerprint
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info"}
 
@@ -17,7 +18,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             {
                 "description": f"{cause.lead.rule}: {message(cause, report)}",
                 "check_name": cause.lead.rule,
-                "fingerprint": cause.id,
+                "fingerprint": fingerprint(cause),
                 "severity": _SEVERITIES[cause.lead.severity],
                 "location": {
                     # The widget drops an entry without a path, so what has no place is shown at the project file.

@@ -130,6 +130,7 @@ def _place(finding: Finding) -> dict[str, Any]:
 
 def _finding(finding: Finding, cause: str) -> dict[str, Any]:
     return {
+        "fingerprint": finding.fingerprint,
         "cause": cause,
         "rule": finding.rule,
         "severity": finding.severity,

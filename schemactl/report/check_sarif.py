@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 from urllib.parse import quote
@@ -51,7 +52,7 @@ def _result(cause: Cause, report: CheckReport, index: int) -> dict[str, Any]:
         "ruleIndex": index,
         "level": finding.severity,
         "message": {"text": message(cause, report)},
-        "partialFingerprints": {"primaryLocationLineHash": f"{cause.id}:1"},
+        "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(cause)}:1"},
     }
     properties: dict[str, Any] = {"onlyAtTip": True} if finding.only_at_tip else {}
     if finding.commit:
@@ -75,3 +76,12 @@ def _result(cause: Cause, report: CheckReport, index: int) -> dict[str, Any]:
 
 def _logical(finding: Finding) -> str:
     return f"{finding.topic or ''}#{finding.field or finding.pointer}".rstrip("#") or "schemactl.yaml"
+
+
+def fingerprint(cause: Cause) -> str:
+    """Return 32 hex digits that stay the same in the next run, also where lines have moved or the edit has become another."""
+    lead = cause.lead
+    # Of a declaration, the message alone may say which one it is.
+    words = lead.message if lead.verdict == "declaration" else ""
+    parts = [lead.rule, str(lead.topic), lead.pointer, str(lead.direction), str(lead.against), words]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
