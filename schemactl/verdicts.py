@@ -147,6 +147,7 @@ class Finding:
         against: the numbers of the versions that break.
         older: the place in the older version, where the pointer belongs to it.
         counterexample: a message that proves a breakage of data; None where none can exist, or none was found.
+        before_change: the place is as it was approved: the line, or its file, is gone.
         only_at_tip: it was not so where the work left the approved history: what was approved since makes it so.
         commit: the one of the branch that it is about; None: it is about the end.
         fingerprint: what a waiver of it names (see `schemactl.waivers`); "": none can waive it.
@@ -166,7 +167,13 @@ class Finding:
     against: tuple[int, ...] = ()
     older: str = ""
     counterexample: Counterexample | None = None
+    before_change: bool = False
     only_at_tip: bool = False
     commit: Commit | None = None
     fingerprint: str = ""
     waiver: Waiver | None = None
+
+    @property
+    def place(self) -> Source | None:
+        """The place in the files as they will be; None where it is gone, so that no other line is marked in its stead."""
+        return None if self.before_change else self.source

@@ -166,6 +166,13 @@ def test_a_deletion_is_seen_although_it_passes_no_file_name(team: Team) -> None:
     assert "money.avsc" in printed
 
 
+def test_the_warning_about_a_deleted_topic_is_seen_although_the_commit_passes(team: Team) -> None:
+    team.git("rm", "-q", "topics/refunds.yaml", "topics/refunds.avsc")
+    printed = team.passes("commit", "-m", "delete")
+    assert "topics/refunds.yaml:1:8 before the change (main" in printed
+    assert "DELETED_TOPIC (warning)" in printed
+
+
 def test_a_shared_definition_is_judged_for_every_topic_that_uses_it(team: Team) -> None:
     team.write({"topics/money.avsc": BROKEN_MONEY})
     printed = team.fails("commit", "-a", "-m", "break")

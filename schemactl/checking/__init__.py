@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from schemactl.checking import namespaces, policies
+from schemactl.checking import namespaces, policies, renames
 from schemactl.checking.branches import (
     MAX_PAIRS,
     Fork,
@@ -102,6 +102,7 @@ def check(
         if name in run.target.topics:
             found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
         findings += sorted(found, key=lambda finding: ORDER[finding.severity])
+    findings += renames.undeclared(run, names)
     findings += namespaces.undeclared(run, names)
     if only is None:
         findings += policies.namespaces(run)
@@ -114,4 +115,5 @@ def check(
         findings=tuple(findings),
         merge_base=fork.commit if is_behind else None,
         notes=tuple(notes),
+        settings=project.path,
     )

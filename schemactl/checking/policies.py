@@ -112,6 +112,7 @@ def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) 
                 before if isinstance(before, Topic) else None,
                 f"{policy} of {before.name} is {is_now}, was {str(strict).lower()}: clients bring schemas that nobody has checked.",
                 source=now.locate(f"/{policy}") if now else before.source,
+                before_change=now is None,
             )
 
 

@@ -82,6 +82,7 @@ class CheckReport:
         topics: the changed ones, by name.
         policies: those changed, of namespaces and topics that were there before.
         findings: by topic; errors of a topic before its warnings.
+        settings: the path of the project file.
         decided: False: what was to be checked could not be read, and the findings say why; nothing else is known.
     """
 
@@ -93,6 +94,7 @@ class CheckReport:
     findings: tuple[Finding, ...] = ()
     merge_base: Commit | None = None
     notes: tuple[str, ...] = field(default=())
+    settings: str = "schemactl.yaml"
     decided: bool = True
 
     @property

@@ -110,5 +110,6 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
         before,
         f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
         f"`apply --allow-delete {name}` is asked for.",
+        before_change=True,
     )
     return seen, [*found]

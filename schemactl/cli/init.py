@@ -66,6 +66,7 @@ HOOK = """\
         language: system
         always_run: true
         pass_filenames: false
+        verbose: true
 """
 
 

@@ -21,8 +21,15 @@ _MAX_TOPICS = 100
 
 
 def message(cause: Cause, report: CheckReport) -> str:
-    """Return everything about a cause but its rule, severity and place."""
-    return "\n".join(lines(cause, report))
+    """Return everything about a cause but its rule, severity, and the place that can be marked in the files."""
+    gone = [f"Place: {place(cause, report)}"] if cause.lead.before_change else []
+    return "\n".join([*lines(cause, report), *gone])
+
+
+def place(cause: Cause, report: CheckReport) -> str:
+    """Return the place of a cause, and whether it is gone; "" where it has none."""
+    source = str(cause.lead.source or "")
+    return f"{source} before the change ({report.base})" if source and cause.lead.before_change else source
 
 
 def lines(cause: Cause, report: CheckReport) -> Iterator[str]:

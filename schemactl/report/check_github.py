@@ -29,7 +29,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
 
 
 def _command(level: str, cause: Cause, report: CheckReport) -> str:
-    properties, source = {"title": cause.lead.rule}, cause.lead.source
+    properties, source = {"title": cause.lead.rule}, cause.lead.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
     parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())

@@ -22,8 +22,8 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
                 "severity": _SEVERITIES[cause.lead.severity],
                 "location": {
                     # The widget drops an entry without a path, so what has no place is shown at the project file.
-                    "path": cause.lead.source.path if cause.lead.source else "schemactl.yaml",
-                    "lines": {"begin": cause.lead.source.line if cause.lead.source else 1},
+                    "path": cause.lead.place.path if cause.lead.place else report.settings,
+                    "lines": {"begin": cause.lead.place.line if cause.lead.place else 1},
                 },
             }
             for cause in report.causes

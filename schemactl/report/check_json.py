@@ -145,6 +145,7 @@ def _finding(finding: Finding, cause: str) -> dict[str, Any]:
         "against": list(finding.against),
         "older": finding.older,
         "witness": _counterexample(finding.counterexample),
+        "before_change": finding.before_change,
         "only_at_tip": finding.only_at_tip,
         "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
     }

@@ -48,7 +48,7 @@ def _suite(name: str, change: str, group: Sequence[Cause], report: CheckReport) 
 
 
 def _case(suite: str, cause: Cause, report: CheckReport) -> str:
-    lead, source = cause.lead, cause.lead.source
+    lead, source = cause.lead, cause.lead.place
     place = f" file={_attribute(source.path)} line={_attribute(str(source.line))}" if source else ""
     name = f"{lead.rule} {lead.pointer} {lead.direction or ''}".strip()
     first = lead.message.partition("\n")[0]

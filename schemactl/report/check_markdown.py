@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from schemactl.checking import Cause, CheckReport
 from schemactl.printing import on_one_line
-from schemactl.report.cause import lines
+from schemactl.report.cause import lines, place
 from schemactl.report.check_text import (
     POLICIES_HEAD,
     change,
@@ -74,7 +74,7 @@ def _row(*cells: str) -> str:
 
 def _cause(cause: Cause, report: CheckReport) -> str:
     lead = cause.lead
-    where = f" at {_code(str(lead.source))}" if lead.source else ""
+    where = f" at {_code(place(cause, report))}" if lead.source else ""
     head = f"<details><summary><b>{lead.rule}</b> ({lead.severity}){where}</summary>"
     said = [_plain(line.strip()) + "  " for line in lines(cause, report)]
     return "\n".join([head, "", *said, "", "</details>"])

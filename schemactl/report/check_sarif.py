@@ -59,18 +59,15 @@ def _result(cause: Cause, report: CheckReport, index: int) -> dict[str, Any]:
         properties["commit"] = finding.commit.id
     if properties:
         result["properties"] = properties
-    if finding.source:
-        result["locations"] = [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": quote(finding.source.path)},
-                    "region": {"startLine": finding.source.line, "startColumn": finding.source.column},
-                },
-                "logicalLocations": [
-                    {"fullyQualifiedName": name} for name in dict.fromkeys(map(_logical, cause.findings))
-                ],
-            }
-        ]
+    # Code scanning rejects a result without location: what has no place is shown at the project file.
+    location: dict[str, Any] = {"artifactLocation": {"uri": quote(report.settings)}}
+    if source := finding.place:
+        region = {"startLine": source.line, "startColumn": source.column}
+        location = {"artifactLocation": {"uri": quote(source.path)}, "region": region}
+    names = dict.fromkeys(map(_logical, cause.findings))
+    result["locations"] = [
+        {"physicalLocation": location, "logicalLocations": [{"fullyQualifiedName": name} for name in names]}
+    ]
     return result
 
 

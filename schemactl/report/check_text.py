@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from schemactl.checking import Cause, CheckReport, TopicCheck
 from schemactl.messages import counted
 from schemactl.model import Severity
-from schemactl.report.cause import lines
+from schemactl.report.cause import lines, place
 from schemactl.report.style import paint, table
 from schemactl.verdicts import DataState
 
@@ -30,7 +30,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:
 
 def _cause(cause: Cause, report: CheckReport, *, color: bool) -> str:
     lead = cause.lead
-    where = f"{lead.source}: " if lead.source else ""
+    where = f"{place(cause, report)}: " if lead.source else ""
     rule = paint(lead.rule, _SHADES[lead.severity], color=color)
     aside = "" if lead.severity == "error" else f" ({lead.severity})"
     more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)

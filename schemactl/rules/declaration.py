@@ -234,6 +234,21 @@ renamed_from: persistent://shop/sales/ordes""",
         link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
     ),
     _rule(
+        "RENAME_UNDECLARED",
+        summary="A topic is gone and another is new with nearly the same definition, and `renamed_from` does not say whether it is the same.",
+        why="A new topic is compared with nothing, so that a rename would hide every break. With `renamed_from` the schema is checked "
+        "against the versions of the former name, too. Two definitions are alike if the name of their first record and most of "
+        "its parts are the same. It is an error where the new definition breaks what the former topic's strategy protects.",
+        example="""
+# before
+topic: persistent://shop/sales/orders
+
+# after, with the same definition
+topic: persistent://shop/sales/all-orders""",
+        fix="Add `renamed_from` with the former name to the new topic. If it is another topic, remove the old one in a change of its own.",
+        link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
+    ),
+    _rule(
         "NAMESPACE_UNDECLARED",
         summary="A topic is in a namespace that no file declares.",
         why="`apply` creates the namespaces and tenants that topics need, so a typo in a topic's name would make a new one, where no "
