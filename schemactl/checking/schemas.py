@@ -14,10 +14,19 @@ from schemactl.compat import breakages
 from schemactl.errors import Source
 from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
 from schemactl.formats.base import Explanation
-from schemactl.messages import obligation, policy_origin
+from schemactl.messages import obligation, policy_origin, versions
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, live
 from schemactl.printing import on_one_line
-from schemactl.verdicts import Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
+from schemactl.verdicts import (
+    Answer,
+    Breakage,
+    DataState,
+    Direction,
+    Finding,
+    Incompatibility,
+    Outcome,
+    Verdict,
+)
 from schemactl.waivers import broker_fingerprint
 
 _PROVED: Final = 100
@@ -129,6 +138,23 @@ def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Findin
             )
 
 
+_LATEST_ALONE: Final = {
+    CompatibilityStrategy.BACKWARD_TRANSITIVE: (
+        CompatibilityStrategy.BACKWARD,
+        "readers may fail on messages older than that",
+    ),
+    CompatibilityStrategy.FORWARD_TRANSITIVE: (
+        CompatibilityStrategy.FORWARD,
+        "consumers older than that may fail on new messages",
+    ),
+    CompatibilityStrategy.FULL_TRANSITIVE: (
+        CompatibilityStrategy.FULL,
+        "readers may fail on messages older than that, and consumers older than that on new ones",
+    ),
+}
+"""For each transitive strategy the one that looks at the latest version alone, and what it does not protect."""
+
+
 def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding if the brokers of the project's release reject the schema."""
     answer = verdict.broker
@@ -140,12 +166,26 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
         f"Pulsar {run.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
-        f"{proposal.strategy} ({policy_origin(proposal.level)}).{says}",
+        f"{proposal.strategy} ({policy_origin(proposal.level)}).{_after_a_waiver(proposal, answer)}{says}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_broker_fix(run, proposal, verdict),
         fingerprint=broker_fingerprint(proposal.topic.name, proposal.versions, proposal.schema)
         if answer.outcome is Outcome.INCOMPATIBLE
         else "",
+    )
+
+
+def _after_a_waiver(proposal: Proposal, answer: Answer) -> str:
+    """Return a line about what follows if this is approved all the same; "" where the strategy looks at the latest version alone."""
+    latest_alone = _LATEST_ALONE.get(proposal.strategy)
+    if answer.outcome is not Outcome.INCOMPATIBLE or latest_alone is None:
+        return ""
+    strategy, lost = latest_alone
+    old = versions([version.number for version in live(proposal.versions)])
+    return (
+        f"\nUnder {proposal.strategy} the broker compares every later version with {old}, too, for ever: once this is waived, each of them "
+        f"needs a waiver as well. Instead, in this order: a new topic with `renamed_from: {proposal.topic.name}`; or {strategy}, which "
+        f"looks at the latest version alone, so that {lost}."
     )
 
 

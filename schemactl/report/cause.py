@@ -43,8 +43,9 @@ def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
     if cause.refusals:
         first, *more = cause.refusals
         others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
-        sentence = first.message.partition("\n")[0]
+        sentence, *then = first.message.partition("\nIt says: ")[0].split("\n")
         yield f"{first.rule}: {sentence}{others}"
+        yield from then
     yield from _topics(cause, report)
 
 

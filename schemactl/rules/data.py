@@ -51,7 +51,9 @@ RULES: Final = (
         example='{"type": "enum", "name": "Status", "symbols": ["PAID", "SHIPPED"]}                          # written\n'
         '{"type": "enum", "name": "Status", "symbols": ["PAID"]}                                     # throws on SHIPPED\n'
         '{"type": "enum", "name": "Status", "symbols": ["PAID", "OTHER"], "default": "OTHER"}        # reads it as OTHER',
-        fix="List the symbols again, or give the reader's enum a default (next to `symbols`, not the field's).",
+        fix="List the symbols again, or give the reader's enum a default (next to `symbols`, not the field's). A symbol that older "
+        "readers must survive takes two changes: first the enum's default, beside an edit that Pulsar stores (it takes a default "
+        "alone for no new version), such as a new field with a default; once every reader has that version, the symbol.",
         link=_RESOLUTION,
     ),
     _rule(

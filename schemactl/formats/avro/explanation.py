@@ -126,9 +126,13 @@ def _missing_symbols(case: _Case) -> tuple[str, str]:
         )
     are, them = ("are", "them") if len(every) > 1 else ("is", "it")
     unknown = f"Readers of version {case.version} do not know {them} and have no enum default"
+    fix = (
+        f"in two changes. First give {name} a default, beside an edit that Pulsar stores (it takes a default alone for no new "
+        f"version), such as a new field with a default; once every reader has that version, list {symbols}."
+    )
     return (
         f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.",
-        f"publish {name} with a default first and write {symbols} when every reader has it.",
+        fix,
     )
 
 
