@@ -29,6 +29,9 @@ from schemactl.model import (
 COMMIT_PROPERTY = "schemactl.commit"
 """The SchemaInfo property that names the commit an upload came from. It takes no part in any comparison."""
 
+UNSET = (None, CompatibilityStrategy.UNDEFINED)
+"""The values of a policy that leave it to the next level."""
+
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 _NOT_OWN = {COMMIT_PROPERTY, "key.schema.name", "value.schema.name"}
@@ -62,6 +65,18 @@ class PoliciesChanged:
     name: NamespaceName | TopicName
     before: Policies
     after: Policies
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesFormer:
+    """Policies that the target declared once and declares no longer, where the base has a value.
+
+    Both sides hold those only: what the base has, and what the target declared `last`.
+    """
+
+    name: NamespaceName | TopicName
+    before: Policies
+    last: Policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +150,7 @@ Change = (
     NamespaceAdded
     | TopicAdded
     | PoliciesChanged
+    | PoliciesFormer
     | PartitionsChanged
     | SchemaChanged
     | SchemaRemoved
@@ -241,11 +257,12 @@ class Contents:
 def _namespaces(base: Catalog, target: Catalog) -> Iterator[Change]:
     for name in sorted(base.namespaces.keys() | target.namespaces.keys()):
         before, after = base.namespaces.get(name), target.namespaces.get(name)
-        if after is None:
-            continue
         if before is None:
             yield NamespaceAdded(name)
-        yield from _policies(name, before.policies if before else Policies(), after.policies)
+        if after is not None:
+            yield from _policies(name, before.policies if before else Policies(), after.policies)
+        if before is not None:
+            yield from _former(name, before.policies, target)
 
 
 def _topics(base: Catalog, target: Catalog) -> Iterator[Change]:
@@ -261,6 +278,8 @@ def _topics(base: Catalog, target: Catalog) -> Iterator[Change]:
             yield from _policies(name, before.policies if before else Policies(), after.policies)
         elif before is not None and there_before:
             yield SchemaRemoved(name)
+        if before is not None and there_before:
+            yield from _former(name, before.policies, target)
         if after is not None and after.schema is not None:
             yield from _schemas(name, before or Topic(name), after, after.schema)
         elif before is not None and before.schema is not None and (there_after or not there_before):
@@ -273,15 +292,23 @@ def _policies(
     differing = []
     for policy in fields(Policies):
         old, new = getattr(before, policy.name), getattr(after, policy.name)
-        unset = (None, CompatibilityStrategy.UNDEFINED)
-        if new is not None and new != old and not (new in unset and old in unset):
+        if new is not None and new != old and not (new in UNSET and old in UNSET):
             differing.append(policy.name)
     if differing:
         yield PoliciesChanged(
             name,
-            Policies(**{policy: getattr(before, policy) for policy in differing}),
-            Policies(**{policy: getattr(after, policy) for policy in differing}),
+            Policies.of({policy: getattr(before, policy) for policy in differing}),
+            Policies.of({policy: getattr(after, policy) for policy in differing}),
         )
+
+
+def _former(name: NamespaceName | TopicName, before: Policies, target: Catalog) -> Iterator[PoliciesFormer]:
+    last = target.former.get(name, Policies()).managed()
+    held = {
+        policy: value for policy, value in before.managed().items() if policy in last and value not in UNSET
+    }
+    if held:
+        yield PoliciesFormer(name, Policies.of(held), Policies.of({policy: last[policy] for policy in held}))
 
 
 def _schemas(name: TopicName, before: Topic, after: Topic, schema: SchemaInfo) -> Iterator[Change]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 from schemactl.model import Commit, CompatibilityStrategy, Level, Policies, SchemaVersion, TopicName
@@ -44,10 +43,12 @@ def policy_origin(level: Level) -> str:
 
 def policy_words(policies: Policies) -> dict[str, str]:
     """Return the policies that are managed, by name, each as the YAML files spell it."""
-    managed = {name: value for name, value in asdict(policies).items() if value is not None}
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in managed.items()
-    }
+    return {name: policy_word(value) for name, value in policies.managed().items()}
+
+
+def policy_word(value: CompatibilityStrategy | bool) -> str:  # noqa: FBT001  a policy's value
+    """Return the value of a policy as the YAML files spell it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def moment(timestamp_ms: int | None) -> str:

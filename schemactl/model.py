@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum, StrEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from schemactl.errors import Source
 
@@ -216,6 +216,24 @@ class Policies:
     is_allow_auto_update_schema: bool | None = None
     schema_validation_enforced: bool | None = None
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Policies:
+        """Return the policies among these values, by name; a strategy may be text. Raise ValueError where that is none."""
+        strategy = values.get("schema_compatibility_strategy")
+        return cls(
+            None if strategy is None else CompatibilityStrategy(strategy),
+            values.get("is_allow_auto_update_schema"),
+            values.get("schema_validation_enforced"),
+        )
+
+    def managed(self) -> dict[str, CompatibilityStrategy | bool]:
+        """Return the policies that are not None, by name."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+
+    def overlaid(self, managed: Policies) -> Policies:
+        """Return these policies, with those that `managed` has in place of their own."""
+        return replace(self, **managed.managed())  # type: ignore[arg-type]  # each has its own field's type
+
 
 def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
     """Return the first strategy that is set in `policies`, which go from topic to namespace; None: none is."""
@@ -309,10 +327,14 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Namespaces and topics with their schema versions, according to one source."""
+    """Namespaces and topics with their schema versions, according to one source.
+
+    `former` are, in history, the policies that were declared once and are no longer, each with the value that was declared last.
+    """
 
     namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
     topics: Mapping[TopicName, Topic] = field(default_factory=dict)
+    former: Mapping[NamespaceName | TopicName, Policies] = field(default_factory=dict)
 
     def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
         """Return the strategy in force for `topic` and the level that sets it: topic, then namespace, then default."""

@@ -245,9 +245,11 @@ class Review:
         """Return the plan that Git gives for what the plan speaks of; None: Git does not have that."""
         plan, then, namespaces = self.plan, self.then, self.chosen.target.namespaces
         everything = renamed(then.catalog, namespaces) if then else Catalog()
+        covered = plan.scope.namespaces | plan.scope.topics
         git = Catalog(
             {name: space for name, space in everything.namespaces.items() if name in plan.scope.namespaces},
             {name: topic for name, topic in everything.topics.items() if name in plan.scope.topics},
+            {name: former for name, former in everything.former.items() if name in covered},
         )
         origin = replace(origin_of(self.chosen, self.registry, self.approved), tip=plan.origin.tip)
         permissions = _needed(plan)

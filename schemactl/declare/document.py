@@ -17,7 +17,6 @@ from schemactl.formats import SPECS
 from schemactl.model import (
     EMPTY,
     Client,
-    CompatibilityStrategy,
     Namespace,
     NamespaceName,
     Policies,
@@ -200,10 +199,10 @@ def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocum
 
     if named_by == "namespace":
         name = NamespaceName.parse(value["namespace"])
-        return NamespaceDocument(Namespace(name, _policies(value), source, locate), source)
+        return NamespaceDocument(Namespace(name, Policies.of(value), source, locate), source)
     topic = Topic(
         TopicName.parse(value["topic"]),
-        policies=_policies(value),
+        policies=Policies.of(value),
         partitions=value.get("partitions"),
         renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
         reader=value.get("reader", "latest"),
@@ -217,15 +216,6 @@ def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocum
     )
     schema = _schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
     return TopicDocument(topic, schema, source)
-
-
-def _policies(value: Mapping[str, Any]) -> Policies:
-    strategy = value.get("schema_compatibility_strategy")
-    return Policies(
-        CompatibilityStrategy(strategy) if strategy else None,
-        value.get("is_allow_auto_update_schema"),
-        value.get("schema_validation_enforced"),
-    )
 
 
 def _schema(

@@ -9,14 +9,15 @@ from schemactl.changes import (
     NamespaceAdded,
     PartitionsChanged,
     PoliciesChanged,
+    PoliciesFormer,
     SchemaRemoved,
     TopicAdded,
     find_changes,
 )
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
-from schemactl.messages import partitioned, policy_words
+from schemactl.messages import partitioned, policy_word, policy_words
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
-from schemactl.plan import RegistryState
+from schemactl.plan import RegistryState, inherit, scope_of
 from schemactl.target_numbers import twin_of
 
 
@@ -25,6 +26,7 @@ class TopicAndPolicyDrift:
 
     def __init__(self, git: Catalog, state: RegistryState, advice: Advice) -> None:
         self.git = git
+        self.state = state
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
         self.relaxed = state.relaxed
@@ -41,7 +43,8 @@ class TopicAndPolicyDrift:
                 f"{self.advice.apply}: it restores the strategy first",
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
-        spaces = {name: space for name, space in self.spaces.items() if name in self.git.namespaces}
+        declared = scope_of(self.git).namespaces
+        spaces = {name: space for name, space in self.spaces.items() if name in declared}
         missing: set[NamespaceName | TopicName] = set()
         for change in find_changes(Catalog(spaces, managed), self.git):
             match change:
@@ -56,6 +59,8 @@ class TopicAndPolicyDrift:
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
                     yield from self._policies(name, before, after)
+                case PoliciesFormer(name, before, last):
+                    yield from self._former(name, before, last)
                 case TopicAdded(name, topic):
                     missing.add(name)
                     yield self._topic_missing(name, topic)
@@ -76,6 +81,23 @@ class TopicAndPolicyDrift:
                 "the registry does not show since when and by whom: it keeps no history of policies",
                 f"{self.advice.apply} sets it to {wanted}; or approve the registry's value in Git",
             )
+
+    def _former(
+        self, name: NamespaceName | TopicName, before: Policies, last: Policies
+    ) -> Iterator[DriftItem]:
+        """Yield what is neither as Git declared it last, which `apply` resets, nor reset."""
+        words, then = policy_words(before), policy_words(last)
+        for policy, held in before.managed().items():
+            inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
+            if held not in (getattr(last, policy), inherited):
+                yield DriftItem(
+                    name,
+                    DriftKind.POLICY,
+                    f"{policy} is {words[policy]}; Git declares it no longer, and declared {then[policy]} last",
+                    "something other than `apply` set it: the registry keeps no history of policies",
+                    f"approve {policy}: {words[policy]} in Git; or approve {policy}: {policy_word(inherited)}, which "
+                    "is what it would inherit",
+                )
 
     def _topic_missing(self, name: TopicName, topic: Topic) -> DriftItem:
         there = self.topics.get(name)
@@ -134,7 +156,7 @@ class TopicAndPolicyDrift:
 def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
     """Yield what `git` never declared; a draft counts as declared."""
     declared = {name.schema_id for name in git.topics}
-    spaces = git.namespaces.keys() | {name.namespace_name for name in git.topics}
+    spaces = scope_of(git).namespaces
     cause = "the approved history never declared it; the registry does not show who created it"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"

@@ -17,15 +17,16 @@ from schemactl.declare.files import Kind
 from schemactl.errors import Problem, Source
 from schemactl.history.files import Entry
 from schemactl.history.store import Store
-from schemactl.model import Commit, Project
+from schemactl.model import Commit, Policies, Project
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """SQLite can be built without."""
 
 DOMAINS: Final = ("persistent", "non-persistent")
 
-_FILE, _DECLARED, _MADE_OF = range(3)
-"""Kinds of facts: what is at a path, what the file there declares, which files a topic's definition is made of."""
+_FILE, _DECLARED, _MADE_OF, _POLICIES = range(4)
+"""Kinds of facts: what is at a path, what the file there declares, which files a topic's definition is made of, which policies
+a namespace or topic ever had."""
 
 _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """What may be at a path, by the first byte of its fact; the blob's id follows."""
@@ -173,8 +174,7 @@ class Cache:
 
     def paths(self) -> list[str]:
         """Return every path that has an entry."""
-        sql = "SELECT DISTINCT name.name FROM fact JOIN name ON id = fact.name WHERE kind = :kind AND step <= :step"
-        return [path for (name,) in self._rows(sql, kind=_FILE) if self.entry(path := _text(name))]
+        return [path for path in self._named(_FILE) if self.entry(path)]
 
     def declared(self, path: str) -> list[DeclarationRow]:
         """Return what the file at `path` declares, in order."""
@@ -200,6 +200,15 @@ class Cache:
     def users(self, path: str) -> set[str]:
         """Return the schemas whose definition is made of `path` among others."""
         return {schema for schema in self._linked(_MADE_OF, path) if path in self.made_of(schema)}
+
+    def last_policies(self, name: str) -> Policies:
+        """Return the policies that were ever declared for a namespace or topic, each with the value declared last."""
+        found: Policies = self._fact(_POLICIES, name)
+        return found
+
+    def with_policies(self) -> list[str]:
+        """Return every namespace and topic for which a policy was ever declared."""
+        return self._named(_POLICIES)
 
     def topics(self) -> list[tuple[str, str]]:
         """Return schema and domain of every topic that was ever declared."""
@@ -276,6 +285,11 @@ class Cache:
             [note for _, notes in now.values() for note in notes],
             [note for _, _, notes in sorted(repaired) for note in notes],
         )
+
+    def _named(self, kind: int) -> list[str]:
+        """Return what there was ever a fact of that kind about."""
+        sql = "SELECT DISTINCT name.name FROM fact JOIN name ON id = fact.name WHERE kind = :kind AND step <= :step"
+        return [_text(name) for (name,) in self._rows(sql, kind=kind)]
 
     def _fact(self, kind: int, name: str) -> Any:
         key = (kind, name)
@@ -359,6 +373,14 @@ class CacheWriter(Cache):
             self._put(_MADE_OF, schema, paths, json.dumps(sorted(paths)))
             self._link(_MADE_OF, paths, schema)
 
+    def set_policies(self, name: str, declared: Policies) -> None:
+        """Record the policies that are declared for a namespace or topic; what was declared before stays known."""
+        if declared != Policies():
+            known = self.last_policies(name)
+            now = known.overlaid(declared)
+            if now != known:
+                self._put(_POLICIES, name, now, json.dumps(now.managed()))
+
     def set_definition(
         self, schema: str, domain: str, path: str, definition: tuple[str, bytes] | None
     ) -> None:
@@ -427,6 +449,8 @@ def _decoded(kind: int, name: str, value: Any) -> Any:
         return Entry(_KINDS[value[0]], value[1:].hex()) if value else None
     if kind == _MADE_OF:
         return frozenset(json.loads(value or "[]"))
+    if kind == _POLICIES:
+        return Policies.of(json.loads(value or "{}"))
     return [DeclarationRow(name, position, *each) for position, each in enumerate(json.loads(value or "[]"))]
 
 

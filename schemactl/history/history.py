@@ -33,6 +33,7 @@ from schemactl.model import (
     Commit,
     Namespace,
     NamespaceName,
+    Policies,
     Project,
     SchemaInfo,
     SchemaType,
@@ -80,7 +81,8 @@ class History:
         self._commit = functools.cache(cache.commit)
         self.tip = self._commit(cache.step) if cache.step >= 0 else None
         namespaces = LazyMapping(self._namespace_names, self._namespace)
-        self.catalog = Catalog(namespaces, LazyMapping(self._topic_names, self._topic))
+        topics = LazyMapping(self._topic_names, self._topic)
+        self.catalog = Catalog(namespaces, topics, LazyMapping(self._former_names, self._former))
         self.notes, self.repaired = (tuple(map(self._note, notes)) for notes in cache.notes())
 
     def current(self, topic: TopicName) -> int | None:
@@ -144,6 +146,26 @@ class History:
             if held.name == str(name) and self._in_roots(held.path):
                 return self._definitions.namespace(held)
         return None
+
+    def _former_names(self) -> list[NamespaceName | TopicName]:
+        names = (
+            TopicName.parse(name) if "://" in name else NamespaceName.parse(name)
+            for name in self._cache.with_policies()
+        )
+        return [name for name in names if self._former(name)]
+
+    def _former(self, name: NamespaceName | TopicName) -> Policies | None:
+        """Return the policies that were declared last and are not any more; None: there are none."""
+        found: Namespace | Topic | None
+        found = (
+            self.catalog.topics.get(name)
+            if isinstance(name, TopicName)
+            else self.catalog.namespaces.get(name)
+        )
+        declared = found.policies.managed() if found else {}
+        last = self._cache.last_policies(str(name)).managed()
+        former = Policies.of({policy: value for policy, value in last.items() if policy not in declared})
+        return None if former == Policies() else former
 
     def _note(self, note: NoteRow) -> HistoryNote:
         topic = TopicName.parse(note.topic) if note.topic else None

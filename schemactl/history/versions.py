@@ -294,6 +294,9 @@ class VersionDerivation:
         if found:
             read = self._documents_at(path, found.blob if found.kind == "file" else None)
             problems = read.problems
+            for document in read.documents:
+                if isinstance(document, NamespaceDocument):
+                    self._writer.set_policies(str(document.namespace.name), document.namespace.policies)
             now = [(*_name(document), None) for document in read.documents]
             if problems:
                 # What cannot be read now still counts as it was declared before.
@@ -383,6 +386,8 @@ class VersionDerivation:
             state = self._writer.state(schema, domain)
             if not problems and domain == declared:
                 self._writer.set_definition(schema, domain, places[0].path, definition)
+                topic = documents[0].topic
+                self._writer.set_policies(str(topic.name), topic.policies)
             elif state is None or state.deleted:
                 continue
             elif not problems:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemactl.plan.inheritance import inherit
 from schemactl.plan.planner import Permissions, WaiversAt, applicable, make_plan
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import renamed, renamed_numbers, renamed_topic, scope_of, select
@@ -43,6 +44,7 @@ __all__ = [
     "TakeNumber",
     "WaiversAt",
     "applicable",
+    "inherit",
     "make_plan",
     "observe",
     "renamed",

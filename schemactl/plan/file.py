@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final
+from typing import Final
 
 from schemactl import output
 from schemactl.errors import SchemactlError
@@ -115,10 +114,13 @@ _PLAN: Final = {
 }
 """The shape of a plan (see `shape_error`). Other keys may follow in later formats."""
 
+_INHERITED: Final = ({"namespace": _POLICIES, "default": _POLICIES}, NoneType)
+_SIDES: Final = {"before": _POLICIES, "after": _POLICIES, "inherited": _INHERITED}
+
 _STEP_SHAPES: Final[dict[str, Json]] = {
     "create_namespace": {"namespace": str},
-    "set_namespace_policies": {"namespace": str, "before": _POLICIES, "after": _POLICIES},
-    "set_topic_policies": {"topic": str, "before": _POLICIES, "after": _POLICIES},
+    "set_namespace_policies": {"namespace": str, **_SIDES},
+    "set_topic_policies": {"topic": str, **_SIDES},
     "create_topic": {"topic": str, "partitions": int | None},
     "grow_partitions": {"topic": str, "before": int, "after": int},
     "register_version": {
@@ -174,10 +176,9 @@ def step_document(step: PlanStep) -> Json:
     match step:
         case CreateNamespace(name):
             return {"action": "create_namespace", "namespace": str(name)}
-        case SetPolicies(name, before, after):
+        case SetPolicies(name):
             kind = "namespace" if isinstance(name, NamespaceName) else "topic"
-            sides = {"before": _policies(before, after), "after": _policies(after, after)}
-            return {"action": f"set_{kind}_policies", kind: str(name), **sides}
+            return {"action": f"set_{kind}_policies", kind: str(name), **_sides(step)}
         case CreateTopic(name, partitions):
             return {"action": "create_topic", "topic": str(name), "partitions": partitions}
         case GrowPartitions(name, before, after):
@@ -268,10 +269,12 @@ def _digest(values: Json) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _policies(policies: Policies, managed: Policies) -> Json:
-    """Return the policies that `managed` sets, as the namespace file spells them."""
-    names = [name for name, value in asdict(managed).items() if value is not None]
-    return {name: getattr(policies, name) for name in names}
+def _sides(step: SetPolicies) -> Json:
+    """Return the policies that are set, as the namespace file spells them, and of those that are reset what they inherit."""
+    before, after = step.before, step.after.managed()
+    sides: Json = {"before": {policy: getattr(before, policy) for policy in after}, "after": after}
+    inherited = {"namespace": step.from_namespace.managed(), "default": step.from_default.managed()}
+    return sides | {"inherited": inherited} if any(inherited.values()) else sides
 
 
 def _answer(answer: Answer) -> Json:
@@ -338,15 +341,6 @@ def _plan(value: Json) -> Plan:
     )
 
 
-def _read_policies(value: Mapping[str, Any]) -> Policies:
-    strategy = value.get("schema_compatibility_strategy")
-    return Policies(
-        None if strategy is None else CompatibilityStrategy(strategy),
-        value.get("is_allow_auto_update_schema"),
-        value.get("schema_validation_enforced"),
-    )
-
-
 def _read_answer(value: Json) -> Answer:
     return Answer(Outcome(value["answer"]), value["version"], value["message"], value["exception"])
 
@@ -366,14 +360,17 @@ def _namespace(step: Json) -> NamespaceName:
     return NamespaceName.parse(step["namespace"])
 
 
-def _sides(step: Json) -> tuple[Policies, Policies]:
-    return _read_policies(step["before"]), _read_policies(step["after"])
+def _set_policies(name: NamespaceName | TopicName, step: Json) -> SetPolicies:
+    sides = [step["before"], step["after"]]
+    if inherited := step.get("inherited"):
+        sides += [inherited["namespace"], inherited["default"]]
+    return SetPolicies(name, *map(Policies.of, sides))
 
 
 _STEPS: dict[str, Callable[[Json], PlanStep]] = {
     "create_namespace": lambda step: CreateNamespace(_namespace(step)),
-    "set_namespace_policies": lambda step: SetPolicies(_namespace(step), *_sides(step)),
-    "set_topic_policies": lambda step: SetPolicies(_topic(step), *_sides(step)),
+    "set_namespace_policies": lambda step: _set_policies(_namespace(step), step),
+    "set_topic_policies": lambda step: _set_policies(_topic(step), step),
     "create_topic": lambda step: CreateTopic(_topic(step), step["partitions"]),
     "grow_partitions": lambda step: GrowPartitions(_topic(step), step["before"], step["after"]),
     "register_version": lambda step: RegisterVersion(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from schemactl import formats
 from schemactl.broker import put
@@ -14,6 +14,7 @@ from schemactl.changes import (
     NumbersDiffer,
     PartitionsChanged,
     PoliciesChanged,
+    PoliciesFormer,
     SchemaChange,
     SchemaChanged,
     SchemaRemoved,
@@ -42,6 +43,7 @@ from schemactl.model import (
     live,
     strategy_of,
 )
+from schemactl.plan.inheritance import inherit
 from schemactl.plan.registry_state import RegistryState, digest
 from schemactl.plan.selection import renamed_topic, scope_of
 from schemactl.plan.steps import (
@@ -131,7 +133,12 @@ def applicable(target: Catalog) -> Catalog:
     """Return `target` without drafts, its definitions read, and with the namespaces that its topics need but no file declares."""
     topics = {name: topic for name, topic in target.topics.items() if not _is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
-    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics).load()
+    former = {
+        name: policies
+        for name, policies in target.former.items()
+        if isinstance(name, NamespaceName) or name in topics
+    }
+    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
 
 
 def _in_undeclared_namespaces(target: Catalog, origin: Origin) -> Iterator[PlanRefusal]:
@@ -192,7 +199,10 @@ class Planner:
                     self.steps.append(CreateNamespace(name))
                     self.namespaces[name] = Namespace(name)
                 case PoliciesChanged(name, before, after):
-                    self._set_policies(name, before, after)
+                    self.steps.append(SetPolicies(name, before, after))
+                    self._overlay(name, after)
+                case PoliciesFormer(name, before, last):
+                    self._reset(name, before, last)
                 case TopicAdded(name, topic):
                     self.steps.append(CreateTopic(name, topic.partitions))
                     self.topics[name] = Topic(name, partitions=topic.partitions)
@@ -252,14 +262,33 @@ class Planner:
             topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
         return Catalog(self.namespaces, topics)
 
-    def _set_policies(self, name: NamespaceName | TopicName, before: Policies, after: Policies) -> None:
-        self.steps.append(SetPolicies(name, before, after))
+    def _reset(self, name: NamespaceName | TopicName, before: Policies, last: Policies) -> None:
+        """Add the resets of what is as Git declared it last; anything else is drift."""
+        found = {}
+        for policy, held in before.managed().items():
+            inherited = inherit(name, policy, spaces=self.namespaces, state=self.base)
+            if held == getattr(last, policy) and held != inherited.set_to:
+                found[policy] = inherited
+        if found:
+            step = SetPolicies(
+                name,
+                Policies.of({policy: getattr(before, policy) for policy in found}),
+                Policies.of({policy: each.set_to for policy, each in found.items()}),
+                Policies.of({policy: each.value for policy, each in found.items() if each.from_namespace}),
+                Policies.of(
+                    {policy: each.value for policy, each in found.items() if not each.from_namespace}
+                ),
+            )
+            self.steps.append(step)
+            self._overlay(name, step.after)
+
+    def _overlay(self, name: NamespaceName | TopicName, after: Policies) -> None:
         if isinstance(name, NamespaceName):
             space = self.namespaces[name]
-            self.namespaces[name] = replace(space, policies=_overlaid(space.policies, after))
+            self.namespaces[name] = replace(space, policies=space.policies.overlaid(after))
         else:
             topic = self.topics[name]
-            self.topics[name] = replace(topic, policies=_overlaid(topic.policies, after))
+            self.topics[name] = replace(topic, policies=topic.policies.overlaid(after))
 
     def _grow(self, name: TopicName, before: int | None, after: int) -> None:
         if before is None or after < before:
@@ -371,15 +400,19 @@ class Planner:
         return live(self.versions.get(name.schema_id, ()))
 
     def _kept(self, name: TopicName) -> Iterator[PlanNote]:
-        if current := self._deletable(name):
-            message = f"is no longer declared, but the registry keeps its schema ({_listed(current)}); "
-            declared = renamed_topic(name, self.origin.declared)
-            yield PlanNote(
-                name, PlanNoteKind.DELETION_SKIPPED, f"{message}to delete it: --allow-delete {declared}"
+        """Yield what the registry keeps of a topic, or of a schema, that Git no longer declares."""
+        declared, current = self.target.topics[name], live(self.versions[name.schema_id])
+        gone = "is no longer declared" if declared.deleted else "no longer declares a schema"
+        if self._deletable(name):
+            message = (
+                f"{gone}, but the registry keeps its schema ({_listed(current)}); to delete it: --allow-delete "
+                f"{renamed_topic(name, self.origin.declared)}"
             )
-        elif not self.target.topics[name].versions:
-            current = live(self.versions[name.schema_id])
+            yield PlanNote(name, PlanNoteKind.DELETION_SKIPPED, message)
+        elif current and not declared.versions:
             message = f"the registry holds {_listed(current)}, but Git declares no schema for this topic"
+            if declared.deleted:
+                message = f"{gone}, and never had a schema, but the registry holds {_listed(current)}"
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
     def _unknown(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
@@ -397,15 +430,6 @@ class Planner:
                 f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
             )
         return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(texts))
-
-
-def _overlaid(policies: Policies, managed: Policies) -> Policies:
-    values = {
-        field.name: getattr(managed, field.name)
-        for field in fields(Policies)
-        if getattr(managed, field.name) is not None
-    }
-    return replace(policies, **values)
 
 
 def _unstored(change: SchemaChanged) -> PlanNote:

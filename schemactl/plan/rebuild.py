@@ -104,7 +104,7 @@ def without_versions(git: Catalog, lists: Lists) -> Catalog:
     others = {
         name: Topic(name, deleted=True) for name, pairs in lists.items() if pairs and name not in topics
     }
-    return Catalog(git.namespaces, topics | others)
+    return replace(git, topics=topics | others)
 
 
 class _Rebuilder(Planner):

@@ -10,6 +10,7 @@ from typing import Any
 
 from schemactl.changes import COMMIT_PROPERTY
 from schemactl.model import (
+    BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
     NamespaceName,
@@ -28,11 +29,13 @@ class RegistryState:
         catalog: what it holds. A relaxed topic has the strategy it had before, and its namespace automatic updates.
         default_strategies: by namespace, the strategy where neither topic nor namespace sets one.
         relaxed: the topics that a killed `apply` left relaxed, or on the way there, with their own strategy before.
+        defaults: its own settings, for the policies that are true or false.
     """
 
     catalog: Catalog
     default_strategies: Mapping[NamespaceName, CompatibilityStrategy]
     relaxed: Mapping[TopicName, CompatibilityStrategy]
+    defaults: BrokerDefaults
 
 
 def observe(registry: Registry, scope: Scope) -> RegistryState:
@@ -57,7 +60,7 @@ def observe(registry: Registry, scope: Scope) -> RegistryState:
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name])
         topics[name] = replace(topics[name], policies=policies)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
-    return RegistryState(Catalog(namespaces, topics), defaults, relaxed)
+    return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults)
 
 
 def digest(state: RegistryState) -> str:
@@ -76,6 +79,7 @@ def digest(state: RegistryState) -> str:
             for name, topic in state.catalog.topics.items()
         },
         "default_strategies": {str(name): strategy for name, strategy in state.default_strategies.items()},
+        "defaults": [state.defaults.is_allow_auto_update_schema, state.defaults.schema_validation_enforced],
         "relaxed": {str(name): strategy for name, strategy in state.relaxed.items()},
     }
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))

@@ -19,8 +19,13 @@ from schemactl.topic_match import require_matches
 
 def scope_of(catalog: Catalog) -> Scope:
     """Return every namespace and topic of `catalog`, the namespaces of its topics included."""
-    spaces = {name.namespace_name for name in catalog.topics}
-    return Scope(frozenset(catalog.namespaces.keys() | spaces), frozenset(catalog.topics))
+    return Scope(frozenset(_namespaces(catalog)), frozenset(catalog.topics))
+
+
+def _namespaces(catalog: Catalog) -> set[NamespaceName]:
+    """Return the namespaces that are declared, or were, and those of topics."""
+    former = {name for name in catalog.former if isinstance(name, NamespaceName)}
+    return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
 
 
 def select(
@@ -35,7 +40,7 @@ def select(
     A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for. Raise
     UsageError if a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
     """
-    spaces = {name.namespace_name for name in catalog.topics} | catalog.namespaces.keys()
+    spaces = _namespaces(catalog)
     require_matches({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, spaces))
     chosen = topic_match.select(catalog.topics, topics, namespaces)
     wanted = {name: topic for name, topic in catalog.topics.items() if name in chosen}
@@ -43,7 +48,11 @@ def select(
         kept = {name.namespace_name for name in wanted}
     else:
         kept = {name for name in spaces if not namespaces or str(name) in namespaces}
-    return Catalog({name: space for name, space in catalog.namespaces.items() if name in kept}, wanted)
+    return Catalog(
+        {name: space for name, space in catalog.namespaces.items() if name in kept},
+        wanted,
+        {name: former for name, former in catalog.former.items() if name in kept or name in wanted},
+    )
 
 
 def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName]) -> Catalog:
@@ -51,7 +60,7 @@ def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName])
     if not namespaces:
         return catalog
     taken: dict[NamespaceName, NamespaceName] = {}
-    for name in sorted(catalog.namespaces.keys() | {topic.namespace_name for topic in catalog.topics}):
+    for name in sorted(_namespaces(catalog)):
         new = namespaces.get(name, name)
         if new in taken:
             raise UsageError(
@@ -61,7 +70,13 @@ def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName])
         taken[new] = name
     spaces = [replace(space, name=namespaces.get(name, name)) for name, space in catalog.namespaces.items()]
     topics = [replace(topic, name=renamed_topic(name, namespaces)) for name, topic in catalog.topics.items()]
-    return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics})
+    former = {
+        renamed_topic(name, namespaces)
+        if isinstance(name, TopicName)
+        else namespaces.get(name, name): policies
+        for name, policies in catalog.former.items()
+    }
+    return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
 
 
 def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceName]) -> TopicName:

@@ -31,11 +31,17 @@ class CreateNamespace:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicies:
-    """Set policies of a namespace or topic. Both sides hold the changed ones only; the others are None."""
+    """Set policies of a namespace or topic. Both sides hold the changed ones only; the others are None.
+
+    Policies that Git declared once and declares no longer are reset; of those, what is in force then is in one of
+    `from_namespace` and `from_default`, by the level that sets it.
+    """
 
     name: NamespaceName | TopicName
     before: Policies
     after: Policies
+    from_namespace: Policies = field(default_factory=Policies)
+    from_default: Policies = field(default_factory=Policies)
 
 
 @dataclass(frozen=True, slots=True)

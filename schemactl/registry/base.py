@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from schemactl.model import (
+    BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
     NamespaceName,
@@ -75,6 +76,10 @@ class Registry(Protocol):
     @property
     def release(self) -> Release:
         """The Pulsar release whose answers it gives."""
+
+    @property
+    def defaults(self) -> BrokerDefaults:
+        """The registry's own settings, which count where no level sets a policy; of strategies see `default_strategy`."""
 
     def read(self, scope: Scope) -> Catalog:
         """Return what it holds of `scope`: existing namespaces and topics, policies, partitions, all stored versions.

@@ -115,7 +115,7 @@ class Metadata:
         """See `Registry.set_namespace_policies`. Raise RegistryError without the namespace."""
         with self._database.write() as rows:
             self.need_namespace(name)
-            for column, value in _set_values(policies).items():
+            for column, value in policies.managed().items():
                 rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def set_namespace_properties(self, name: NamespaceName, properties: Mapping[str, str | None]) -> None:
@@ -178,7 +178,7 @@ class Metadata:
         """See `Registry.set_topic_policies`. Raise RegistryError without the topic."""
         with self._database.write() as rows:
             self.need_topic(name)
-            for column, value in _set_values(policies).items():
+            for column, value in policies.managed().items():
                 if column == "is_allow_auto_update_schema":
                     raise RegistryError(f"{name}: {column} is a policy of namespaces; topics have none")
                 rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
@@ -204,15 +204,6 @@ def _topic(row: sqlite3.Row) -> StoredTopic:
 def _merged(properties: Mapping[str, str], changed: Mapping[str, str | None]) -> str:
     merged = {**properties, **changed}
     return json.dumps({key: value for key, value in merged.items() if value is not None})
-
-
-def _set_values(policies: Policies) -> dict[str, str | bool]:
-    values = {
-        "schema_compatibility_strategy": policies.schema_compatibility_strategy,
-        "is_allow_auto_update_schema": policies.is_allow_auto_update_schema,
-        "schema_validation_enforced": policies.schema_validation_enforced,
-    }
-    return {column: value for column, value in values.items() if value is not None}
 
 
 def _boolean(value: int | None) -> bool | None:

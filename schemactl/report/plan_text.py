@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from schemactl import messages
 from schemactl.apply import Result
 from schemactl.messages import counted, day, numbers, policy_words
-from schemactl.model import NamespaceName, Policies, SchemaVersion, TopicName
+from schemactl.model import NamespaceName, SchemaVersion, TopicName
 from schemactl.plan import (
     CreateNamespace,
     CreateTopic,
@@ -73,8 +73,8 @@ def describe(step: PlanStep) -> str:
             return f"{name}: create{_partitioned(partitions)}"
         case GrowPartitions(name, before, after):
             return f"{name}: partitions {before} -> {after}"
-        case SetPolicies(name, _, after):
-            return f"{name}: set {', '.join(f'{key}: {value}' for key, value in policy_words(after).items())}"
+        case SetPolicies(name):
+            return f"{name}: {', '.join(_what_is_set(step))}"
         case RegisterVersion(name, version, answer):
             shifted = "" if answer.version == version.number else f"Git's v{version.number} as "
             return f"{name}: register {shifted}v{answer.version}"
@@ -131,8 +131,8 @@ def _block(name: NamespaceName | TopicName, steps: list[PlanStep], *, color: boo
 def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
     """Yield the lines of one step below its block's head, each with its sign."""
     match step:
-        case SetPolicies(_, before, after):
-            yield from _policies(before, after)
+        case SetPolicies():
+            yield from _policies(step)
         case GrowPartitions(_, before, after):
             yield "~", f"partitions: {before} -> {after}"
         case RegisterVersion(_, version):
@@ -161,13 +161,31 @@ def _relaxing(step: RelaxStrategy) -> Iterator[tuple[str, str]]:
     yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
 
 
-def _policies(before: Policies, after: Policies) -> Iterator[tuple[str, str]]:
-    held = policy_words(before)
-    for policy, value in policy_words(after).items():
-        if held.get(policy, "UNDEFINED") == "UNDEFINED":
+def _policies(step: SetPolicies) -> Iterator[tuple[str, str]]:
+    held, inherited = policy_words(step.before), _inherited(step)
+    for policy, value in policy_words(step.after).items():
+        if policy in inherited:
+            yield "-", f"{policy}: {held[policy]} (now {inherited[policy]})"
+        elif held.get(policy, "UNDEFINED") == "UNDEFINED":
             yield "+", f"{policy}: {value}"
         else:
             yield "~", f"{policy}: {held[policy]} -> {value}"
+
+
+def _what_is_set(step: SetPolicies) -> Iterator[str]:
+    inherited = _inherited(step)
+    for policy, value in policy_words(step.after).items():
+        yield f"reset {policy} to {inherited[policy]}" if policy in inherited else f"set {policy}: {value}"
+
+
+def _inherited(step: SetPolicies) -> dict[str, str]:
+    """Return of the policies that are reset what is in force then."""
+    levels = ("from its namespace", step.from_namespace), ("the broker's default", step.from_default)
+    return {
+        policy: f"{value}, {level}"
+        for level, found in levels
+        for policy, value in policy_words(found).items()
+    }
 
 
 def _version_with_commit(version: SchemaVersion) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +18,7 @@ from property_runs import EXAMPLES
 from schemactl.apply import apply_plan
 from schemactl.drift import DriftKind, find
 from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Target, Topic, TopicName
-from schemactl.plan import RegisterVersion, observe, scope_of
+from schemactl.plan import RegisterVersion, SetPolicies, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -28,6 +29,7 @@ TEXTS = [*CONTENTS, A_WITH_DOC, record(ID, owner="somebody")]
 
 strategies = st.none() | st.sampled_from(list(S))
 policies = st.builds(Policies, strategies, st.none(), st.none() | st.booleans())
+namespace_policies = st.builds(Policies, strategies, st.none() | st.booleans(), st.none() | st.booleans())
 
 
 @st.composite
@@ -41,7 +43,18 @@ def topics(draw: st.DrawFn, name: TopicName) -> Topic:
     )
 
 
-catalogs = st.builds(catalog_of, topics(ORDERS), topics(REFUNDS), sales=st.none() | policies)
+@st.composite
+def catalogs(draw: st.DrawFn) -> Catalog:
+    """An approved history, with policies that were declared once."""
+    made = draw(st.builds(catalog_of, topics(ORDERS), topics(REFUNDS), sales=st.none() | policies))
+    once = {SALES: draw(namespace_policies), ORDERS: Policies(draw(strategies))}
+    former = {}
+    for name, last in once.items():
+        found = made.topics.get(name) if name == ORDERS else made.namespaces.get(SALES)
+        declared = found.policies.managed() if found and not getattr(found, "deleted", False) else {}
+        left = {policy: value for policy, value in last.managed().items() if policy not in declared}
+        former[name] = Policies.of(left)
+    return replace(made, former={name: left for name, left in former.items() if left != Policies()})
 
 
 @st.composite
@@ -63,7 +76,7 @@ def registries(draw: st.DrawFn) -> EmbeddedRegistry:
             registry.set_topic_policies(name, draw(policies))
             if draw(st.booleans()):
                 registry.relax(name)
-    registry.set_namespace_policies(SALES, draw(policies))
+    registry.set_namespace_policies(SALES, draw(namespace_policies))
     registry.set_auto_update_strategy(
         SALES, draw(strategies.filter(lambda strategy: strategy is not S.UNDEFINED))
     )
@@ -80,7 +93,7 @@ permissions = st.fixed_dictionaries(
 
 
 @EXAMPLES
-@given(registries(), catalogs, permissions)
+@given(registries(), catalogs(), permissions)
 def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
     registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
 ) -> None:
@@ -98,7 +111,7 @@ def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
 
 
 @EXAMPLES
-@given(catalogs)
+@given(catalogs())
 def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
     with closing(EmbeddedRegistry(":memory:")) as registry:
         plan = plan_for(registry, target, relax=True)
@@ -117,13 +130,14 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
 
 
 @EXAMPLES
-@given(registries(), catalogs)
+@given(registries(), catalogs())
 def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegistry, target: Catalog) -> None:
     """And once a plan is carried out, only what others did is left to tell."""
     with closing(registry):
         plan = plan_for(registry, target, relax=True)
         told = drift(registry, target)
-        assert told or not (plan.steps or plan.refusals)
+        resets = {step for step in plan.steps if isinstance(step, SetPolicies) and is_reset(step)}
+        assert told or not (set(plan.steps) - resets or plan.refusals)
         if not plan.refusals:
             apply_plan(plan, registry, progress=lambda _number, _step: None)
             assert drift(registry, target) <= {
@@ -131,7 +145,12 @@ def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegis
                 DriftKind.TOMBSTONE,
                 DriftKind.NUMBERS_APART,
                 DriftKind.NO_LONGER_DECLARED,
+                *([DriftKind.POLICY] if target.former else []),
             }
+
+
+def is_reset(step: SetPolicies) -> bool:
+    return (step.from_namespace, step.from_default) != (Policies(), Policies())
 
 
 def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
@@ -142,7 +161,7 @@ def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
 
 
 @EXAMPLES
-@given(registries(), catalogs, permissions)
+@given(registries(), catalogs(), permissions)
 def test_a_plan_file_holds_the_whole_plan(
     registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
 ) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -66,6 +66,17 @@ _SETTERS: Final = {
 }
 """The method and the path of each policy's endpoint: Pulsar mixes them."""
 
+_SWITCHES: Final = {
+    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
+    "schema_validation_enforced": "isSchemaValidationEnforced",
+}
+"""The brokers' settings behind the policies that are true or false."""
+
+_SETTINGS: Final = {
+    "schemaCompatibilityStrategy": str | None,
+    **dict.fromkeys(_SWITCHES.values(), str | None),
+}
+
 _POLICIES: Final = {
     "schema_compatibility_strategy": str | None,
     "schema_auto_update_compatibility_strategy": str | None,
@@ -103,6 +114,7 @@ class PulsarRegistry(Relaxing):
         self._progress = progress
         self._version: str | None = None
         self._broker_strategy: CompatibilityStrategy | None = None
+        self._settings: dict[str, Any] | None = None
 
     @property
     def version(self) -> str:
@@ -128,6 +140,13 @@ class PulsarRegistry(Relaxing):
     def close(self) -> None:
         """Close the connections."""
         self._connection.close()
+
+    @property
+    def defaults(self) -> BrokerDefaults:
+        """See `Registry.defaults`. Only a superuser may read the brokers' settings; for any other role the project file's count."""
+        settings = self._configured()
+        known = {policy: settings[key] == "true" for policy, key in _SWITCHES.items() if settings.get(key)}
+        return replace(self._defaults, **known)
 
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
@@ -170,7 +189,7 @@ class PulsarRegistry(Relaxing):
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`."""
-        self._set(_managed(policies), f"namespaces/{name}", of=f"namespace {name}")
+        self._set(policies.managed(), f"namespaces/{name}", of=f"namespace {name}")
 
         def read_back() -> Policies:
             found = self._namespace(name)
@@ -196,7 +215,7 @@ class PulsarRegistry(Relaxing):
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`."""
-        managed = _managed(policies)
+        managed = policies.managed()
         if "is_allow_auto_update_schema" in managed:
             raise RegistryError(
                 f"{name}: is_allow_auto_update_schema is a policy of namespaces; topics have none"
@@ -326,7 +345,7 @@ class PulsarRegistry(Relaxing):
         enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
         return Policies(strategy_named(own), schema_validation_enforced=enforced)
 
-    def _set(self, policies: dict[str, Any], path: str, *, of: str) -> None:
+    def _set(self, policies: Mapping[str, Any], path: str, *, of: str) -> None:
         for policy, value in policies.items():
             method, endpoint = _SETTERS[policy]
             self._connection.change(method, f"{path}/{endpoint}", value, of=of)
@@ -359,13 +378,23 @@ class PulsarRegistry(Relaxing):
     def _let_clients_see(self) -> None:
         time.sleep(_CONNECTS_FOLLOW_S)
 
+    def _configured(self) -> dict[str, Any]:
+        """Return the brokers' settings; none: the role may not read them."""
+        if self._settings is None:
+            reply = self._connection.send("GET", "brokers/configuration/runtime")
+            found = (
+                self._connection.json(reply, "GET brokers/configuration/runtime", _SETTINGS)
+                if reply.fine
+                else {}
+            )
+            self._settings = found
+        return self._settings
+
     def _configured_strategy(self) -> CompatibilityStrategy | None:
         """Return the broker's setting; None: the role may not read it."""
-        reply = self._connection.send("GET", "brokers/configuration/runtime")
-        if not reply.fine:
+        found = self._configured()
+        if not found:
             return None
-        shape = {"schemaCompatibilityStrategy": str | None}
-        found = self._connection.json(reply, "GET brokers/configuration/runtime", shape)
         strategy = strategy_named(found.get("schemaCompatibilityStrategy"))
         # PulsarService takes UNDEFINED in its settings for FULL.
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
@@ -394,11 +423,6 @@ def _path(name: NamespaceName | TopicName) -> str:
     return f"{name.domain}/{name.tenant}/{name.namespace}/{quote(name.topic, safe='')}"
 
 
-def _managed(policies: Policies) -> dict[str, Any]:
-    """Return the policies that are not None, by the name of their field."""
-    return {name: value for name, value in asdict(policies).items() if value is not None}
-
-
 def _names(texts: Iterable[str]) -> Iterator[TopicName]:
     for text in texts:
         # Older brokers took names that Pulsar refuses today; nothing can be declared for them.
@@ -414,7 +438,7 @@ def _wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], 
     A broker takes a strategy that it does not know, answers 204 and unsets it; and other brokers learn of a change by a
     message. So an answer 204 is not enough.
     """
-    wanted = _managed(policies)
+    wanted = policies.managed()
     end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
     while True:
         shown = asdict(read_back())
