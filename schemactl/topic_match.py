@@ -20,7 +20,7 @@ def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) ->
 
     A pattern is a topic's full name, `tenant/namespace/topic`, or any right-hand part of that (`sales/orders`, `orders`), and
     may be a glob: `*`, `?` and `[...]` stop at `/`, `**` does not. A name that is written out names that topic alone; a
-    partition stands for its topic. Without `globs`, which commands that destroy something do not take, they are plain text.
+    partition stands for its topic. Without `globs`, which few options that destroy something take, they are plain text.
     """
     text = re.sub("-partition-[0-9]+$", "", pattern)
     known = sorted(names)
@@ -34,6 +34,11 @@ def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) ->
     except re.error:  # a range that runs backwards, such as [z-a]
         return []
     return [name for name in known if any(expression.fullmatch(spelled) for spelled in _spellings(name))]
+
+
+def is_glob(pattern: str, names: Iterable[TopicName]) -> bool:
+    """Return whether `pattern` is a glob, and no topic's name as it stands."""
+    return any(each in pattern for each in "*?[") and not matching(pattern, names, globs=False)
 
 
 def select(

@@ -40,14 +40,14 @@ class Estate:
     topic = ORDERS
     """Its name in the registry."""
 
-    def __init__(self, path: Path, *, project: str = PROJECT) -> None:
+    def __init__(self, path: Path, *, project: str = PROJECT, orders: str | None = None) -> None:
         self.scratch = Scratch(path)
         self.scratch.commit(
             {
                 "schemactl.yaml": project,
                 ".gitignore": ".schemactl/\n",
                 "namespaces/sales.yaml": NAMESPACE,
-                "namespaces/orders.yaml": declared(),
+                "namespaces/orders.yaml": orders or declared(),
                 "namespaces/orders.avsc": record("id"),
             },
             "Declare orders",

@@ -21,9 +21,10 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import UsageError
+from schemactl.topic_match import is_glob, matching, require_matches
 
 if TYPE_CHECKING:
-    from schemactl.model import TopicName
+    from schemactl.model import Catalog, TopicName
     from schemactl.plan import Plan
     from schemactl.registry import Registry
 
@@ -41,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --target prod --out plan.json        to be reviewed, then: schemactl apply plan.json\n"
         "  schemactl plan --target prod --detailed-exitcode    2: there are changes\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
+        "  schemactl plan --allow-delete 'shop/sales/*'        of these, the topics that are no longer declared\n"
         "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
     )
     parser.add_argument("action", nargs="?", choices=("show",), metavar="show", help="show a plan file")
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_options(
         parser,
-        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number",
+        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number; a glob means all such topics",
         "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
         "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
     )
@@ -124,8 +126,13 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
 
     selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
 
-    def addressed(texts: list[str]) -> frozenset[TopicName]:
-        names = [find(text, approved.catalog, globs=False).name for text in texts]
+    def addressed(texts: list[str], *, globs: bool = False) -> frozenset[TopicName]:
+        names: list[TopicName] = []
+        for text in texts:
+            if globs and is_glob(text, approved.catalog.topics):
+                names += _no_longer_declared(text, selected, context)
+            else:
+                names.append(find(text, approved.catalog, globs=False).name)
         for name in names:
             if name not in selected.topics:
                 raise UsageError(f"{name} is to be deleted, but --topic or --namespace leaves it out")
@@ -137,7 +144,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         return frozenset(renamed_topic(name, target.namespaces) for name in names)
 
     permissions = Permissions(
-        addressed(args.allow_delete), addressed(args.force_delete), args.relax_while_replaying
+        addressed(args.allow_delete, globs=True), addressed(args.force_delete), args.relax_while_replaying
     )
     catalog = renamed(selected, target.namespaces)
     numbers = recorded_numbers(chosen, approved, context)
@@ -149,3 +156,21 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
             state, catalog, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers
         )
         yield plan, registry, None
+
+
+def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[TopicName]:
+    """Return, and report, the topics of `git` that a glob after --allow-delete names: those that are declared no longer.
+
+    Raises:
+        UsageError: there is none.
+    """
+    require_matches(git.topics, [glob], (), where="the chosen topics", option="--allow-delete ")
+    found = matching(glob, git.topics)
+    gone = [name for name in found if git.topics[name].deleted and git.topics[name].versions]
+    if not gone:
+        raise UsageError(
+            f"--allow-delete {glob}: no topic that matches had a schema and is no longer declared",
+            fix="name topics that are not declared any more: schemactl plan lists those whose schema the registry keeps",
+        )
+    context.say(f"--allow-delete {glob}: {', '.join(map(str, gone))}")
+    return gone

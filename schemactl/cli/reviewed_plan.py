@@ -112,7 +112,7 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
     needed = _needed(plan)
     for option, names in (("allow_delete", needed.delete), ("force_delete", needed.force_delete)):
         for text in getattr(args, option):
-            if not matching(text, names, globs=False):
+            if not matching(text, names, globs=option == "allow_delete"):
                 raise UsageError(
                     f"--{option.replace('_', '-')} {text}: {args.plan} does not do that; give the option to `schemactl plan`"
                 )
@@ -134,7 +134,7 @@ def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
             ("force_delete", needed.force_delete, " by force"),
         )
         for name in sorted(names)
-        if not any(matching(text, [name], globs=False) for text in getattr(args, option))
+        if not any(matching(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
     ]
     if needed.relax and not args.relax_while_replaying:
         missing.append("registers versions under ALWAYS_COMPATIBLE")

@@ -17,7 +17,7 @@ from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
 from schemactl.drift import DriftKind, find
-from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Target, Topic, TopicName
+from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, SchemaType, Target, Topic, TopicName
 from schemactl.plan import RegisterVersion, SetPolicies, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -47,10 +47,13 @@ def topics(draw: st.DrawFn, name: TopicName) -> Topic:
 def catalogs(draw: st.DrawFn) -> Catalog:
     """An approved history, with policies that were declared once."""
     made = draw(st.builds(catalog_of, topics(ORDERS), topics(REFUNDS), sales=st.none() | policies))
-    once = {SALES: draw(namespace_policies), ORDERS: Policies(draw(strategies))}
+    once: dict[NamespaceName | TopicName, Policies] = {
+        SALES: draw(namespace_policies),
+        ORDERS: Policies(draw(strategies)),
+    }
     former = {}
     for name, last in once.items():
-        found = made.topics.get(name) if name == ORDERS else made.namespaces.get(SALES)
+        found = made.topics.get(name) if isinstance(name, TopicName) else made.namespaces.get(name)
         declared = found.policies.managed() if found and not getattr(found, "deleted", False) else {}
         left = {policy: value for policy, value in last.managed().items() if policy not in declared}
         former[name] = Policies.of(left)

@@ -173,7 +173,7 @@ class TopicShape(MappingShape):
 
 
 class NamespaceShape(MappingShape):
-    """A namespace and its schema policies. A policy that is absent is left as it is on the cluster."""
+    """A namespace and its schema policies. A policy that was never declared is left as it is on the cluster; one that is declared no longer is reset."""
 
     namespace: NamespaceText = Field(description="tenant/namespace")
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
