@@ -36,6 +36,7 @@ class CheckRequest:
         amend: the commit replaces HEAD (with `staged`).
         topics: only these, as `--topic` takes them; none: all.
         namespaces: only these; none: all.
+        strict: warnings are to fail: data is judged also where a strategy protects nobody.
     """
 
     directory: str
@@ -45,6 +46,7 @@ class CheckRequest:
     amend: bool = False
     topics: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    strict: bool = False
 
 
 def check_project(
@@ -387,14 +389,16 @@ def _compared(
     """Compare what is declared with what was approved; `projects` are as the files have it, and the one that judges."""
     from schemactl.checking import Stepwise, check, with_settings
     from schemactl.checking.run import Run
+    from schemactl.checking.schemas import UNPROTECTED
     from schemactl.declare import place_in_project
 
     proposed, project = projects
     approved, base, stepwise, branch, *_ = forked
+    asked = {UNPROTECTED: "warning", **project.severities} if request.strict else project.severities
     report = check(
         declared.catalog,
         approved=approved.catalog,
-        project=project,
+        project=replace(project, severities=asked),
         label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
         declared=declared.findings,
         only=_only(request, declared.catalog, approved.catalog),

@@ -90,10 +90,13 @@ class Run:
     ) -> Iterator[Finding]:
         """Yield the finding, weighed."""
         known = self.rules[rule]
+        weight = severity or known.severity
+        if weight == "off":
+            return
         yield from self.weigh(
             Finding(
                 rule=rule,
-                severity=severity or known.severity,
+                severity=weight,
                 verdict=known.verdict,
                 topic=topic.name if topic else None,
                 source=source or (topic.source if topic else None),
@@ -103,18 +106,19 @@ class Run:
             )
         )
 
+    def severity(self, rule: str, name: TopicName | None) -> Severity | Literal["off"] | None:
+        """Return the severity that the project gives the rule, for a topic where there is one; None: it says nothing."""
+        spaces = self.project.namespace_severities
+        of_namespace = spaces.get(name.namespace_name, {}).get(rule) if name else None
+        return of_namespace or self.project.severities.get(rule)
+
     def weigh(self, finding: Finding) -> Iterator[Finding]:
         """Yield the finding with the severity that the project gives its rule; nothing when the project turns it off."""
-        severity = self.project.severities.get(finding.rule) or finding.severity
-        if finding.topic is not None:
-            severity = (
-                self.project.namespace_severities.get(finding.topic.namespace_name, {}).get(finding.rule)
-                or severity
-            )
-            topic = self.target.topics.get(finding.topic)
-            if topic and severity == "error" and self.is_draft(topic):
-                # Nobody depends on a draft yet, and `apply` leaves it alone.
-                severity = "warning"
+        severity = self.severity(finding.rule, finding.topic) or finding.severity
+        topic = self.target.topics.get(finding.topic) if finding.topic else None
+        if topic and severity == "error" and self.is_draft(topic):
+            # Nobody depends on a draft yet, and `apply` leaves it alone.
+            severity = "warning"
         if severity != "off":
             yield replace(finding, severity=severity)
 

@@ -32,6 +32,9 @@ from schemactl.waivers import broker_fingerprint
 _PROVED: Final = 100
 """So many findings of a topic come with a message that proves them: one is enough to see why, and each is searched for."""
 
+UNPROTECTED: Final = "UNPROTECTED_READERS_BREAK"
+"""The rule that only a project that gives it a severity, or --strict, asks for."""
+
 _SHOWN: Final = 300
 """Of a broker's words, which may hold both definitions."""
 
@@ -72,6 +75,23 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
             counterexample=counterexample(nearest, new=proposal.schema, old=old) if provable else None,
             fingerprint=proposal.fingerprint(what.rule, what.pointer, direction, against=against),
         )
+
+
+def unprotected(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield what readers would meet if FULL protected them, as `verdict` has it; the strategy protects none."""
+    for finding in data(run, replace(proposal, strategy=CompatibilityStrategy.FULL), verdict):
+        reason = finding.message.partition("\n")[2]
+        weighed = replace(
+            finding,
+            rule=UNPROTECTED,
+            severity="warning",
+            message=f"{proposal.topic.name} is {proposal.strategy} ({policy_origin(proposal.level)}), which protects no reader. Under "
+            f"FULL this is {finding.rule}:\n{reason}",
+            fingerprint=proposal.fingerprint(
+                UNPROTECTED, finding.pointer, finding.direction, against=finding.against
+            ),
+        )
+        yield from run.weigh(weighed)
 
 
 def new_breakages(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:

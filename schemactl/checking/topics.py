@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from schemactl.checking import policies, schemas, tables
@@ -11,8 +11,8 @@ from schemactl.checking.merging import is_same_schema
 from schemactl.checking.report import Change, TopicCheck
 from schemactl.checking.run import Proposal, Run
 from schemactl.formats import identity
-from schemactl.model import SchemaInfo, Topic, TopicName
-from schemactl.verdicts import Finding, Verdict
+from schemactl.model import CompatibilityStrategy, SchemaInfo, Topic, TopicName
+from schemactl.verdicts import DataState, Finding, Verdict
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
@@ -63,7 +63,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
 
 def _schema(
     run: Run, seen: TopicCheck, proposal: Proposal, before: SchemaInfo | None
-) -> tuple[TopicCheck, Iterator[Finding]]:
+) -> tuple[TopicCheck, Iterable[Finding]]:
     """How the declared schema differs from the one approved last, and what follows."""
     if is_same_schema(before, proposal.schema):
         return seen, policies.tightened(run, proposal)
@@ -74,11 +74,22 @@ def _schema(
         change = "older version"
     else:
         change = "new version" if proposal.versions else "added"
-    verdict = proposal.verdict(run.project)
-    if change == "not stored" and before is not None:
-        verdict = schemas.new_breakages(verdict, proposal, before)
+    verdict = _judged(run, proposal, change, before)
+    found = [*_findings(run, proposal, verdict, change)]
+    if verdict.state is DataState.NOT_JUDGED and run.severity(schemas.UNPROTECTED, seen.topic) not in (
+        None,
+        "off",
+    ):
+        judged = _judged(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, before)
+        found += schemas.unprotected(run, proposal, judged)
+        verdict = replace(verdict, state=judged.state, data=judged.data)
     seen = replace(seen, change=change, version=proposal.number, latest=proposal.latest, verdict=verdict)
-    return seen, _findings(run, proposal, verdict, change)
+    return seen, found
+
+
+def _judged(run: Run, proposal: Proposal, change: Change, before: SchemaInfo | None) -> Verdict:
+    verdict = proposal.verdict(run.project)
+    return schemas.new_breakages(verdict, proposal, before) if before and change == "not stored" else verdict
 
 
 def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:

@@ -52,7 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
     )
     add_filters(parser)
-    add_options(parser, "--strict: warnings fail, too")
+    add_options(
+        parser, "--strict: warnings fail, too, and so does what breaks readers that no strategy protects"
+    )
     add_options(
         parser,
         f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {DEFAULT_S:g})",
@@ -99,6 +101,7 @@ def _run(
         _is_amend(args),
         tuple(args.topic),
         tuple(args.namespace),
+        args.strict,
     )
     report = check_project(
         request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])

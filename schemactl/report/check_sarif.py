@@ -41,7 +41,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "fullDescription": {"text": rule.why},
         "help": {"text": f"{rule.fix}\n\n{rule.example}"},
         "helpUri": rule.link,
-        "defaultConfiguration": {"level": rule.severity},
+        "defaultConfiguration": {"level": "none" if rule.severity == "off" else rule.severity},
     }
 
 

@@ -14,7 +14,7 @@ class Rule:
     Attributes:
         id: as Avro's Java SchemaCompatibility or buf spell it, where they have it.
         verdict: whose rule it is: `data` (readers meet it), `broker` (the registry answers so), `declaration` (ours).
-        severity: unless the project says otherwise.
+        severity: unless the project says otherwise; `off`: only a project that says so has it looked for.
         summary: one sentence, what is the case when it fires.
         why: what breaks, and for whom.
         example: before and after, as the user would write them.
@@ -26,7 +26,7 @@ class Rule:
 
     id: str
     verdict: Literal["data", "broker", "declaration", "tables"]
-    severity: Literal["error", "warning", "note"]
+    severity: Literal["error", "warning", "note", "off"]
     summary: str
     why: str
     example: str

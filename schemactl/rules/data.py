@@ -103,6 +103,21 @@ RULES: Final = (
         link=_JAVA,
     ),
     _rule(
+        "UNPROTECTED_READERS_BREAK",
+        severity="off",
+        summary="The topic's strategy protects no reader, and readers of the latest version or of the new one fail.",
+        why="Under ALWAYS_COMPATIBLE and ALWAYS_INCOMPATIBLE the data verdict is not judged: the strategy says that nobody depends "
+        "on it. The registry takes whatever comes, and consumers that do read the topic throw. With this rule the new "
+        "definition and the latest version are judged in both directions, as under FULL. `check --strict` does the same for "
+        "one run, as a warning, which fails.",
+        example="# schemactl.yaml\n"
+        "severities:\n"
+        "  UNPROTECTED_READERS_BREAK: warning                 # everywhere\n"
+        "  shop/sales: {UNPROTECTED_READERS_BREAK: error}     # or in one namespace",
+        fix="Change the schema as the rule that the message names says; or set a strategy that says who is protected.",
+        link="https://pulsar.apache.org/docs/next/schema-understand/#schema-compatibility-check-strategy",
+    ),
+    _rule(
         "KEY_VALUE_ENCODING_CHANGED",
         summary="A KEY_VALUE schema moved its key between the payload and the message's own key.",
         why="INLINE puts key and value into the payload, each after its length; SEPARATED makes the key the message's key and "

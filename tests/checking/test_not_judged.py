@@ -1,0 +1,120 @@
+"""Where a strategy protects nobody, data is not judged, unless somebody asks; and not judged is not compatible."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Printed, schemactl
+from scratch import Scratch, declared, record
+
+PROJECT = "version: 1\ndefaults: {schema_compatibility_strategy: %s}\n"
+RULE = "UNPROTECTED_READERS_BREAK"
+
+
+def changed(path: Path, *, strategy: str = "ALWAYS_COMPATIBLE", severities: str = "", new: str) -> Scratch:
+    """A repository whose only topic gets the definition `new`."""
+    repository = Scratch(path / "repository")
+    repository.commit(
+        {
+            "schemactl.yaml": PROJECT % strategy + severities,
+            "namespaces/sales.yaml": "namespace: shop/sales\n",
+            "namespaces/orders.yaml": declared(),
+            "namespaces/orders.avsc": record("id"),
+        }
+    )
+    repository.write({"namespaces/orders.avsc": new})
+    return repository
+
+
+def check(repository: Scratch, *options: str, code: int = 0) -> Printed:
+    return schemactl(repository.path, "check", *options, code=code)
+
+
+def facts(repository: Scratch, *options: str, code: int = 0) -> Any:
+    return json.loads(check(repository, "--format", "json", *options, code=code).out)
+
+
+BREAKING = record("other")
+HARMLESS = record("id", more=0)
+
+
+@pytest.mark.parametrize("new", [BREAKING, HARMLESS], ids=["breaking", "harmless"])
+def test_what_is_not_judged_is_called_neither_compatible_nor_breaking(tmp_path: Path, new: str) -> None:
+    repository = changed(tmp_path, new=new)
+    out = check(repository).out
+    assert "ALWAYS_COMPATIBLE  ok            not judged" in out
+    report = facts(repository)
+    assert [(each["data"], each["incompatibilities"]) for each in report["topics"]] == [("not_judged", [])]
+    assert report["findings"] == []
+
+
+def test_strict_judges_in_both_directions_what_no_strategy_protects(tmp_path: Path) -> None:
+    repository = changed(tmp_path, new=BREAKING)
+    report = facts(repository, "--strict", code=100)
+    assert [(each["rule"], each["severity"], each["direction"]) for each in report["findings"]] == [
+        (RULE, "warning", "new_reads_old"),
+        (RULE, "warning", "old_reads_new"),
+    ]
+    (topic,) = report["topics"]
+    assert (topic["strategy"], topic["data"], topic["broker"]["answer"]) == (
+        "ALWAYS_COMPATIBLE",
+        "breaking",
+        "ok",
+    )
+    assert len(topic["incompatibilities"]) == 2
+    out = check(repository, "--strict", code=100).out
+    assert (
+        "is ALWAYS_COMPATIBLE (the default of schemactl.yaml), which protects no reader. Under FULL this is"
+        in out
+    )
+    assert "Counterexample: " in out
+    assert "all fine" not in out
+
+
+def test_strict_passes_what_every_reader_can_read(tmp_path: Path) -> None:
+    report = facts(changed(tmp_path, new=HARMLESS), "--strict")
+    assert [each["data"] for each in report["topics"]] == ["compatible"]
+
+
+def test_a_severity_asks_in_every_run(tmp_path: Path) -> None:
+    repository = changed(tmp_path, severities=f"severities: {{{RULE}: error}}\n", new=BREAKING)
+    assert facts(repository, code=100)["errors"] == 2
+
+
+def test_a_rule_that_is_off_is_not_looked_for_by_strict_either(tmp_path: Path) -> None:
+    repository = changed(tmp_path, severities=f"severities: {{{RULE}: off}}\n", new=BREAKING)
+    assert [each["data"] for each in facts(repository, "--strict")["topics"]] == ["not_judged"]
+
+
+def test_a_change_cannot_stop_asking_without_being_seen(tmp_path: Path) -> None:
+    repository = changed(tmp_path, severities=f"severities: {{{RULE}: error}}\n", new=BREAKING)
+    repository.write({"schemactl.yaml": PROJECT % "ALWAYS_COMPATIBLE"})
+    report = facts(repository, code=100)
+    assert {each["rule"] for each in report["findings"]} == {"GATE_WEAKENED", RULE}
+    assert f"{RULE} is off, was error" in report["findings"][0]["message"]
+
+
+def test_strict_is_no_setting_that_a_change_weakens(tmp_path: Path) -> None:
+    report = facts(changed(tmp_path, new=HARMLESS), "--strict")
+    assert (report["findings"], report["notes"]) == ([], [])
+
+
+def test_under_always_incompatible_the_broker_rejects_and_strict_says_what_breaks(tmp_path: Path) -> None:
+    repository = changed(tmp_path, strategy="ALWAYS_INCOMPATIBLE", new=BREAKING)
+    assert [each["rule"] for each in facts(repository, code=100)["findings"]] == ["BROKER_INCOMPATIBLE"]
+    found = {each["rule"] for each in facts(repository, "--strict", code=100)["findings"]}
+    assert found == {"BROKER_INCOMPATIBLE", RULE}
+
+
+def test_compare_says_what_it_said(tmp_path: Path) -> None:
+    line = {
+        "id": "1",
+        "strategy": "ALWAYS_COMPATIBLE",
+        "existing": [{"type": "AVRO", "schema": record("id")}],
+        "new": {"type": "AVRO", "schema": BREAKING},
+    }
+    answer = json.loads(schemactl(tmp_path, "compare", stdin=json.dumps(line) + "\n").out)
+    assert (answer["data"], answer["incompatibilities"]) == ("compatible", [])
