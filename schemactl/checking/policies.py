@@ -46,11 +46,13 @@ def _changes(
             yield PolicyChange(name, policy, was, will)
 
 
-def relaxed(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield a strategy changed together with a schema that the old strategy would have rejected."""
+def relaxed(run: Run, proposal: Proposal, verdict: Verdict, former: Topic | None) -> Iterator[Finding]:
+    """Yield a strategy changed together with a schema that the old strategy, that of `former`, would have rejected."""
+    if former is None:
+        return
     name = proposal.topic.name
-    (old, _), _ = run.strategies(name)
-    if run.former(name) is None or old == proposal.strategy or is_rejected(verdict):
+    old, _ = run.approved.strategy(former.name, run.project.defaults)
+    if old == proposal.strategy or is_rejected(verdict):
         return
     if is_rejected(replace(proposal, strategy=old).verdict(run.project)):
         yield from run.find(

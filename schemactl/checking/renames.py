@@ -24,18 +24,19 @@ def undeclared(run: Run, names: Collection[TopicName]) -> Iterator[Finding]:
     An error where the schema breaks what the former name's strategy protects, for without `renamed_from` nobody compares the two.
     """
     kept = {name.schema_id for name in run.target.topics}
-    kept |= {topic.renamed_from.schema_id for topic in run.target.topics.values() if topic.renamed_from}
-    removed = _by_record(
-        topic
+    gone = {
+        name
         for name, topic in run.approved.topics.items()
         if not topic.deleted and name.schema_id not in kept
-    )
+    }
+    renamed = {topic.renamed_from for topic in run.target.topics.values()}
+    removed = _by_record(run.approved.topics[name] for name in gone - renamed)
     if not removed:
         return
     added = _by_record(
         topic
         for name, topic in run.target.topics.items()
-        if name in names and topic.renamed_from is None and not declared(run.approved, name)
+        if name in names and topic.renamed_from not in gone and not declared(run.approved, name)
     )
     for key, topics in added.items():
         candidates = removed.get(key, [])
@@ -76,13 +77,15 @@ def _renamed(run: Run, topic: Topic, former: Topic) -> Iterator[Finding]:
     proposal = Proposal.of(topic, topic.schema.load(), former.versions, strategy, level)
     breaks = former.lifecycle == "stable" and is_rejected(proposal.verdict(run.project))
     latest = former.versions[-1].number
+    # On the former topic: its readers are concerned, also where the new one is a draft.
     yield from run.find(
         "RENAME_UNDECLARED",
-        topic,
+        former,
         f"{topic.name} is new, and {former.name} ({former.source} before the change) is gone, which had nearly the same definition."
         + (f" The new one breaks what {strategy} protects there." if breaks else ""),
         fix=f"If it is the same topic, add `renamed_from: {former.name}`, and its versions are compared, too; else remove the old one "
         "in a change of its own",
+        source=topic.source,
         severity="error" if breaks else None,
         against=(latest,),
         fingerprint=proposal.fingerprint("RENAME_UNDECLARED", "", against=(latest,)),

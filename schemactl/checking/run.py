@@ -52,8 +52,10 @@ class Run:
         return next((topic for topic in known if not topic.deleted), known[0] if known else None)
 
     def is_draft(self, topic: Topic) -> bool:
-        """Return whether nobody depends on `topic` yet: it is a draft, and was not approved as anything else."""
+        """Return whether nobody depends on `topic` yet: it is a draft, and was not approved as anything else, or under another name."""
         former = self.former(topic.name)
+        if former is None and topic.renamed_from:
+            former = self.former(topic.renamed_from)
         return topic.lifecycle == "draft" and (former is None or former.lifecycle == "draft")
 
     def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:

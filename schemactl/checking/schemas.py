@@ -9,6 +9,7 @@ from typing import Final
 from schemactl import broker
 from schemactl.broker.checkers import known_to
 from schemactl.checking.causes import COMPARED_BY_BROKERS
+from schemactl.checking.policies import relaxed
 from schemactl.checking.run import Proposal, Run
 from schemactl.compat import breakages
 from schemactl.errors import Source
@@ -128,7 +129,8 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
         )
         return
     proposal = replace(proposal, versions=former.versions)
-    for finding in data(run, proposal, proposal.verdict(run.project)):
+    verdict = proposal.verdict(run.project)
+    for finding in (*data(run, proposal, verdict), *relaxed(run, proposal, verdict, former)):
         history = f"{topic.name} was {old}; the versions below are those of {old}."
         yield replace(finding, message=f"{history}\n{finding.message}")
 

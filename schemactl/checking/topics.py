@@ -105,7 +105,7 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
     else:
         yield from schemas.own_release(run, proposal, verdict)
         yield from schemas.other_releases(run, proposal, verdict)
-    yield from policies.relaxed(run, proposal, verdict)
+    yield from policies.relaxed(run, proposal, verdict, run.former(proposal.topic.name))
     yield from schemas.renamed(run, proposal)
 
 

@@ -195,6 +195,9 @@ def judging_project(
     head = repository.commit("HEAD")
     left = fork(repository, head=head, tip=tip) if head and tip else tip
     project = _project_at(repository, left, ref, directory, config)
+    if project is None and (since := _project_at(repository, tip, ref, directory, config)):
+        # The work began before there was a project; what was approved since judges it, if it is the same one.
+        project = since if since.path == proposed.path else None
     return ApprovedProject(project, ref) if project else None
 
 

@@ -50,6 +50,8 @@ def space(strategy: str) -> dict[str, str | None]:
 OFF = {"READER_FIELD_MISSING_DEFAULT_VALUE": "off", "BROKER_INCOMPATIBLE": "off"}
 MOVED = {"topic/orders.yaml": declared(), "topic/orders.avsc": record("id", "note")}
 
+RENAMED = "renamed_from: shop/sales/orders\n"
+
 EVASIONS: dict[str, dict[str, str | None]] = {
     "the rules are off": project(severities=OFF),
     "the rules are warnings": project(severities=dict.fromkeys(OFF, "warning")),
@@ -131,6 +133,27 @@ EVASIONS: dict[str, dict[str, str | None]] = {
     },
     "the topic's name is written in full": {"topics/orders.yaml": declared("persistent://shop/sales/orders")},
     "the declaration is in another file": {"topics/orders.yaml": None, "topics/o.yaml": declared()},
+    "the topic has another name": {"topics/orders.yaml": declared("shop/sales/all-orders")},
+    "another name, and is a draft": {
+        "topics/orders.yaml": declared("shop/sales/all-orders", more="lifecycle: draft\n")
+    },
+    "another name, and says that it had yet another": {
+        "topics/orders.yaml": declared("shop/sales/all-orders", more="renamed_from: shop/sales/other\n"),
+        "topics/other.yaml": "topic: shop/sales/other\nschema: {type: STRING}\n",
+    },
+    "another name, and the strategy protects nobody": {
+        "topics/orders.yaml": declared(
+            "shop/sales/all-orders",
+            more=f"{RENAMED}schema_compatibility_strategy: ALWAYS_COMPATIBLE\n",
+        )
+    },
+    "another name, in a namespace that protects nobody": {
+        "topics/orders.yaml": declared("shop/lax/orders", more=RENAMED),
+        "topics/lax.yaml": "namespace: shop/lax\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n",
+    },
+    "renamed, and is a draft": {
+        "topics/orders.yaml": declared("shop/sales/all-orders", more=f"{RENAMED}lifecycle: draft\n")
+    },
     "the definition is in another file": {
         "topics/orders.yaml": declared(definition="deep/o.avsc"),
         "topics/deep/o.avsc": record("id", "note"),
@@ -213,7 +236,79 @@ def test_a_break_is_found_whatever_the_change_does_to_the_settings(
 ) -> None:
     code, report = check(repository, capsys, *mode(repository, {**BREAK, **evasion}))
     assert code == 100
-    assert rules(report) & {"READER_FIELD_MISSING_DEFAULT_VALUE", "STRATEGY_RELAXED", "SCHEMA_TYPE_CHANGED"}
+    assert rules(report) & {
+        *(
+            "READER_FIELD_MISSING_DEFAULT_VALUE",
+            "STRATEGY_RELAXED",
+            "SCHEMA_TYPE_CHANGED",
+            "RENAME_UNDECLARED",
+        ),
+    }
+
+
+def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(
+    repository: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    as_index(repository, {**BREAK, **project(severities=OFF)})
+    for name in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab"):
+        for strict in ([], ["--strict"]):
+            command = ["-C", str(repository.path), "check", "--staged", "--format", name, *strict]
+            assert main(command) == 100
+            out = capsys.readouterr().out
+            assert "READER_FIELD_MISSING_DEFAULT_VALUE" in out
+            assert "all fine" not in out
+
+
+def test_a_topic_that_was_deleted_is_judged_by_its_versions_when_it_comes_back(
+    repository: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.commit({"topics/orders.yaml": None, "topics/orders.avsc": None, **space("BACKWARD")}, "gone")
+    code, report = check(repository, capsys, *as_index(repository, {**BREAK, **topic("lifecycle: draft\n")}))
+    assert code == 100
+    assert rules(report) >= {"READER_FIELD_MISSING_DEFAULT_VALUE", "GATE_WEAKENED"}
+
+
+def test_a_break_that_was_approved_as_a_draft_is_found_when_the_topic_is_stable_again(
+    repository: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.commit(topic("lifecycle: draft\n"), "draft")
+    repository.commit(BREAK, "break")
+    code, report = check(repository, capsys, *as_index(repository, topic("")))
+    assert (code, rules(report)) == (100, {"DRAFT_VERSIONS_BREAK"})
+
+
+def test_work_that_began_before_the_project_is_judged_by_the_project(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Scratch(tmp_path / "r")
+    made.commit({"README.md": "about"})
+    made.commit({**project(), **topic(""), "topics/orders.avsc": V0}, "v0")
+    made.commit({**project(severities=OFF), **topic(""), **BREAK}, branch="work", start=1)
+    made.git("checkout", "-q", "work")
+    code, report = check(made, capsys, "--base", "main")
+    assert code == 100
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in rules(report)
+
+
+def test_work_that_has_no_commit_in_common_with_the_record_is_not_judged_at_all(
+    repository: Scratch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.git("checkout", "-q", "--orphan", "work")
+    repository.write({**BREAK, **project(severities=OFF)})
+    repository.git("add", "-A")
+    repository.git("commit", "-qm", "break")
+    assert main(["-C", str(repository.path), "check", "--base", "main"]) == 1
+    assert "have no commit in common" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("after", ["namespace: shop/sales\nschema_validation_enforced: false\n", None])
+def test_a_namespace_that_lets_unchecked_schemas_in_again_is_found_by_the_hook(
+    repository: Scratch, capsys: pytest.CaptureFixture[str], after: str | None
+) -> None:
+    strict = "is_allow_auto_update_schema: false\nschema_validation_enforced: true\n"
+    repository.commit({"topics/sales.yaml": f"namespace: shop/sales\n{strict}"})
+    _, report = check(repository, capsys, *as_index(repository, {"topics/sales.yaml": after}))
+    assert [each["rule"] for each in report["findings"]] == ["PROTECTION_LOST"] * 2
 
 
 STRATEGIES = [
@@ -257,7 +352,11 @@ def test_what_fails_under_the_approved_settings_fails_whatever_is_proposed(
         expected = failing(repository)
         as_index(repository, {**project(**proposed), **topic(yaml.safe_dump(policies) if policies else "")})
         found = failing(repository)
-    assert found >= expected or "STRATEGY_RELAXED" in found or not expected
+    # Under ALWAYS_INCOMPATIBLE the broker rejects whatever follows, and no reader is asked.
+    is_nothing_let_in = policies.get("schema_compatibility_strategy") == "ALWAYS_INCOMPATIBLE"
+    assert found >= (expected & {"BROKER_INCOMPATIBLE"} if is_nothing_let_in else expected) or (
+        "STRATEGY_RELAXED" in found
+    )
 
 
 def failing(repository: Scratch) -> set[str]:
