@@ -111,4 +111,5 @@ def _edit(finding: Finding) -> Hashable | None:
     if finding.topic is None or finding.source is None:
         return None
     part = finding.pointer.rpartition("/")[2]
-    return finding.rule, finding.severity, finding.source, part, finding.only_at_tip, finding.commit
+    at = finding.source, finding.before_change, finding.only_at_tip, finding.commit
+    return finding.rule, finding.severity, at, part

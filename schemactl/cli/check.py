@@ -130,7 +130,8 @@ def _report_undecided(
 
 def _report(report: CheckReport, outputs: list[tuple[str, str | None]], context: Context) -> None:
     """Write the report in each of its formats."""
-    for name, path in outputs:
+    # Whoever reads standard output may stop before its end: the files are written by then.
+    for name, path in sorted(outputs, key=lambda output: output[1] is None):
         text = render_check(report, name, color=context.color and path is None)
         if path is None:
             text = fit(text, terminal_width()) if name == "text" else text

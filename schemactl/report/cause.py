@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from schemactl.checking import Cause, CheckReport
 from schemactl.messages import counted, versions
-from schemactl.model import TopicName
+from schemactl.model import CompatibilityStrategy, TopicName
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Finding
 
@@ -40,12 +40,7 @@ def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
         yield from _finding(finding)
     if len(shown) > _MAX_EXAMPLES:
         yield f"The same at {counted(len(shown) - _MAX_EXAMPLES, 'more place')} of the topic."
-    if cause.refusals:
-        first, *more = cause.refusals
-        others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
-        sentence, *then = first.message.partition("\nIt says: ")[0].split("\n")
-        yield f"{first.rule}: {sentence}{others}"
-        yield from then
+    yield from _refusals(cause, report)
     yield from _topics(cause, report)
 
 
@@ -59,6 +54,19 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"Counterexample: {short} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
     if finding.fix:
         yield f"Fix: {on_one_line(finding.fix)}"
+
+
+def _refusals(cause: Cause, report: CheckReport) -> Iterator[str]:
+    """Yield the broker's answer under each strategy: what follows from it depends on that."""
+    strategies = {each.topic: each.strategy for each in report.topics}
+    groups: dict[CompatibilityStrategy | None, list[Finding]] = {}
+    for refusal in cause.refusals:
+        groups.setdefault(strategies.get(refusal.topic) if refusal.topic else None, []).append(refusal)
+    for first, *more in groups.values():
+        others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
+        sentence, *then = first.message.partition("\nIt says: ")[0].split("\n")
+        yield f"{first.rule}: {sentence}{others}"
+        yield from then
 
 
 def _topics(cause: Cause, report: CheckReport) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from schemactl.checking import Cause, CheckReport
 from schemactl.printing import on_one_line
@@ -39,6 +39,10 @@ _LIMIT = 60_000
 """GitHub cuts a comment at 65,536 characters; whole findings are left out before that."""
 
 
+_MAX_ROWS = 200
+"""Of a table, so that the causes have room."""
+
+
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """Return the sum, a table of the changed topics with both verdicts, and a folded block for each cause."""
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
@@ -64,8 +68,11 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     return "\n\n".join(blocks)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join([_row(*map(_plain, head)), "|" + "---|" * len(head), *(_row(*row) for row in rows)])
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    shown = [_row(*map(_plain, head)), "|" + "---|" * len(head), *(_row(*row) for row in rows[:_MAX_ROWS])]
+    if len(rows) > _MAX_ROWS:
+        shown += ["", f"_{len(rows) - _MAX_ROWS} more: run `schemactl check` to see them._"]
+    return "\n".join(shown)
 
 
 def _row(*cells: str) -> str:

@@ -109,8 +109,9 @@ def test_the_text_has_two_findings_and_all_topics_with_their_strategies(avro: di
     blocks = text.split("\n\n")[:2]
     for block in blocks:
         assert "Counterexample: " in block
-        assert block.count("BROKER_INCOMPATIBLE") == 1
-        assert "Likewise in 39 more topics." in block
+        # The broker's refusal is a line for each strategy.
+        assert block.count("BROKER_INCOMPATIBLE") == 3
+        assert re.findall(r"Likewise in (\d+) more topics?\.", block) == ["1", "36"]
         assert all(topic in block for topic in TOPICS)
         assert re.findall(r"^    (\w+, version 0 \(\d+\)):", block, re.MULTILINE) == [
             "BACKWARD_TRANSITIVE, version 0 (37)",
@@ -241,6 +242,23 @@ def test_a_refusal_stays_an_error_beside_a_data_finding_that_is_a_warning(tmp_pa
         "TYPE_MISMATCH": "warning",
         "BROKER_INCOMPATIBLE": "error",
     }
+
+
+def test_a_comment_of_hundreds_of_topics_has_room_for_the_causes(tmp_path: Path) -> None:
+    topics = [f"shop/sales/t{number:03}" for number in range(400)]
+    definition = "schema: {type: AVRO, definition: item.avsc}\n"
+    files = {"namespaces/all.yaml": "---\n".join(f"topic: {topic}\n{definition}" for topic in topics)}
+    repository = _repository(tmp_path / "repository", {**files, "namespaces/item.avsc": '"int"'})
+    repository.write({"namespaces/item.avsc": '"string"'})
+    printed = schemactl(repository.path, "check", "--format=markdown", "--format=text=out/text", code=100)
+    assert len(printed.out) < 65_536
+    assert "_200 more: run `schemactl check` to see them._" in printed.out
+    assert printed.out.count("<details>") == 1
+    assert "400 topics" in printed.out
+    text = (repository.path / "out/text").read_text()
+    assert "(1 error in 400 topics)." in text
+    assert "and 300 more" in text
+    assert all(topic in text for topic in topics)
 
 
 def _finding(**details: Any) -> Finding:
