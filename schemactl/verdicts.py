@@ -86,7 +86,7 @@ class DataState(StrEnum):
 
     @property
     def json(self) -> str | None:
-        """The value of the key `data`: null where something does not parse, compatible where nobody is protected."""
+        """What `compare` says of it, which answers for the strategy alone: null where something does not parse, compatible where nobody is protected."""
         if self is DataState.UNPARSABLE:
             return None
         return str(DataState.COMPATIBLE if self is DataState.NOT_JUDGED else self)

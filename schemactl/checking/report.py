@@ -9,7 +9,7 @@ from schemactl.checking.causes import Cause, causes
 from schemactl.errors import DeclarationError, SchemactlError, Source
 from schemactl.model import Commit, CompatibilityStrategy, Level, NamespaceName, Release, Severity, TopicName
 from schemactl.printing import on_one_line
-from schemactl.verdicts import Finding, Verdict
+from schemactl.verdicts import DataState, Finding, Verdict
 
 if TYPE_CHECKING:
     from schemactl.tables.impact import Impact
@@ -99,8 +99,9 @@ class CheckReport:
 
     @property
     def is_fine(self) -> bool:
-        """Whether every changed topic has two good verdicts, whatever the severities say."""
-        return all(topic.verdict is None or topic.verdict.is_compatible for topic in self.topics)
+        """Whether every changed topic has two good verdicts, whatever the severities say: what is not judged has one."""
+        verdicts = [topic.verdict for topic in self.topics if topic.verdict]
+        return all(each.is_compatible and each.state is not DataState.NOT_JUDGED for each in verdicts)
 
     @property
     def causes(self) -> tuple[Cause, ...]:

@@ -46,6 +46,7 @@ def test_what_is_not_judged_is_called_neither_compatible_nor_breaking(tmp_path: 
     repository = changed(tmp_path, new=new)
     out = check(repository).out
     assert "ALWAYS_COMPATIBLE  ok            not judged" in out
+    assert "all fine" not in out
     report = facts(repository)
     assert [(each["data"], each["incompatibilities"]) for each in report["topics"]] == [("not_judged", [])]
     assert report["findings"] == []
