@@ -307,6 +307,7 @@ class Topic:
     renamed_from: TopicName | None = None
     reader: int | Literal["latest"] = "latest"
     lifecycle: Literal["stable", "draft"] = "stable"
+    owner: str = ""
     clients: tuple[Client, ...] = ()
     deleted: bool = False
     source: Source | None = field(default=None, compare=False)
@@ -449,6 +450,11 @@ class Waiver:
     until: date
     source: Source | None = field(default=None, compare=False)
     field: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it has in common with the finding it waives: rule, topic without domain, fingerprint."""
+        return self.rule, self.topic.schema_id, self.fingerprint
 
 
 Severity = Literal["error", "warning", "note"]

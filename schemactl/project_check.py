@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from functools import cache, reduce
 from itertools import chain
+from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.early_exit import in_ci
 from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.deadline import Deadline
     from schemactl.declare import Declared, Files
     from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
-    from schemactl.model import Catalog, Commit, Project, TopicName
+    from schemactl.model import Catalog, Commit, Project, TopicName, Waiver
     from schemactl.target_numbers import Judged
 
 
@@ -37,6 +40,7 @@ class CheckRequest:
         topics: only these, as `--topic` takes them; none: all.
         namespaces: only these; none: all.
         strict: warnings are to fail: data is judged also where a strategy protects nobody.
+        today: the day in UTC, by which waivers expire.
     """
 
     directory: str
@@ -47,6 +51,7 @@ class CheckRequest:
     topics: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     strict: bool = False
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
 def check_project(
@@ -69,7 +74,8 @@ def check_project(
         SchemactlError: it could not be decided.
     """
     from schemactl import history
-    from schemactl.checking import Fork
+    from schemactl.checking import Fork, WaiverFile, with_waivers
+    from schemactl.checking.run import Run
     from schemactl.target_numbers import contradictions
 
     def on_commit(done: int, total: int | None) -> None:
@@ -82,7 +88,7 @@ def check_project(
         proposed, project, files = _files(request, repository, note)
         if not request.base and in_ci():
             _require_base(request, repository, proposed)
-        declared, numbers = _declared(repository, project, files)
+        declared, numbers, waivers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
         ref = request.base or _amended(request, repository, project)
         head = repository.commit("HEAD^" if request.amend else "HEAD")
@@ -102,17 +108,47 @@ def check_project(
         histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
         if problems := contradictions(numbers.records, declared.catalog, histories):
             raise DeclarationError(problems)
-        report = _compared(request, (proposed, project), files, declared, forked, fork)
+        known = [_waived_at(repository, project, tip) for tip in {base.tip, approved.tip}]
+        file = WaiverFile(waivers, reduce(or_, known), request.today)
+
+        def in_force(commit: Commit) -> tuple[Waiver, ...]:
+            return replace(file, waivers=history.waivers_at(repository, project, commit)).in_force
+
+        found = _compared(request, (proposed, project), files, declared, forked, fork, in_force)
         if request.base and isinstance(files, history.CommitFiles):
-            paths = {project.path, *_paths(declared), *numbers.paths}
+            paths = {project.path, project.waivers, *_paths(declared), *numbers.paths}
             notes = _not_judged(repository, project, files, paths)
-            report = replace(report, notes=(*report.notes, *notes))
-        is_whole = request.staged and not (request.topics or request.namespaces or request.config)
-        if is_whole and not report.count("error") and Path.cwd() == Path(request.directory):
+            found = replace(found, notes=(*found.notes, *notes))
+        run = Run(declared.catalog, base.catalog, project)
+        is_whole = not (request.topics or request.namespaces)
+        report = with_waivers(found, run, file, is_whole=is_whole)
+        is_recorded = request.staged and is_whole and not request.config
+        if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
             _record(repository, proposed, declared, numbers)
         if request.staged and head and not in_ci():
-            report = _of_this_commit(report, repository, head, files, declared, forked, project.path)
+            before = _waived_at(repository, project, head)
+            now = Counter(each.key for each in waivers)
+            changed = {key for key in now | before if now[key] != before[key]}
+            found = _of_this_commit(found, repository, head, files, declared, forked, project.path, changed)
+            report = with_waivers(found, run, replace(file, known=file.known | before), is_whole=is_whole)
+            if report.count("error") and approved.tip == head:
+                report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
+
+
+_JUDGED_AGAINST_HEAD: Final = (
+    "a commit that replaces this one is judged against it, as hooks are not told; to judge it against the one before: "
+    "SCHEMACTL_AMEND=1 git commit --amend"
+)
+
+
+def _waived_at(
+    repository: Repository, project: Project, commit: Commit | None
+) -> Counter[tuple[str, str, str]]:
+    """Return what the waivers in the tree of a commit are of, and how many there are of each; None: of no commit."""
+    from schemactl.history import waivers_at
+
+    return Counter(each.key for each in waivers_at(repository, project, commit)) if commit else Counter()
 
 
 def _amended(request: CheckRequest, repository: Repository, project: Project) -> str | None:
@@ -138,8 +174,12 @@ def _of_this_commit(
     declared: Declared,
     forked: Forked,
     settings: str,
+    waived: Collection[tuple[str, str, str]],
 ) -> CheckReport:
-    """Return the report without findings of what the commit leaves as HEAD has it: another commit of the branch brought them."""
+    """Return the report without findings of what the commit leaves as HEAD has it: another commit of the branch brought them.
+
+    What the commit waives, or waives no longer, is `waived`: findings of these stay.
+    """
     from schemactl import history
 
     before = history.CommitFiles(repository, head)
@@ -158,7 +198,7 @@ def _of_this_commit(
     kept = tuple(
         finding
         for finding in report.findings
-        if is_touched(finding.topic, finding.source.path if finding.source else None)
+        if finding.key in waived or is_touched(finding.topic, finding.source.path if finding.source else None)
     )
     left_out = len(report.findings) - len(kept)
     notes = list(report.notes)
@@ -166,11 +206,6 @@ def _of_this_commit(
         notes.append(
             f"left out: {left_out} finding{'s' if left_out > 1 else ''} of earlier commits on this branch; "
             f"`schemactl check` without --staged shows {'them' if left_out > 1 else 'it'}"
-        )
-    if any(each.severity == "error" for each in kept) and forked.approved.tip == head:
-        notes.append(
-            "a commit that replaces this one is judged against it, as hooks are not told; to judge it against the one before: "
-            "SCHEMACTL_AMEND=1 git commit --amend"
         )
     return replace(report, findings=kept, notes=tuple(notes))
 
@@ -185,7 +220,7 @@ def _record(repository: Repository, project: Project, declared: Declared, number
     definitions = chain.from_iterable(declared.dependencies.values())
     # Definitions beside the roots are watched by their folders, which are fewer.
     outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
-    early_exit.record({project.path, *project.roots, *outside, *numbers.places})
+    early_exit.record({project.path, project.waivers, *project.roots, *outside, *numbers.places})
 
 
 def _require_base(request: CheckRequest, repository: Repository, project: Project) -> None:
@@ -274,8 +309,6 @@ def _files(
     if repository.top:
         folders = (posixpath.dirname(project.path), *project.roots)
         repository.reject_embedded(repository.top / folder for folder in folders)
-    if files.kind(project.waivers) != "missing":
-        raise SchemactlError(f"{project.waivers}: waivers are not supported yet", fix="remove the file")
     return proposed, project, files
 
 
@@ -325,8 +358,8 @@ def _forgotten_root(proposed: Project, approved: Project) -> str | None:
 
 def _declared(
     repository: Repository, project: Project, files: CommitFiles | HashedFiles
-) -> tuple[Declared, Judged]:
-    """Return what the files say, the targets' numbers files among them. Raise DeclarationError if they have problems."""
+) -> tuple[Declared, Judged, tuple[Waiver, ...]]:
+    """Return what the files say: declarations, numbers files, waivers. Raise DeclarationError if they have problems."""
     from schemactl import declare
     from schemactl.history import attributes
     from schemactl.target_numbers import judge_files
@@ -343,11 +376,14 @@ def _declared(
     if (content := cache.content()) is not None:
         store.write("valid", release + content)
     numbers = judge_files(files, project)
-    wrong = sorted({*declared.problems, *numbers.problems})
+    waivers, no_waivers = declare.read_waivers(files, project.waivers)
+    wrong = sorted({*declared.problems, *numbers.problems, *no_waivers})
     judged = {project.path, *_paths(declared), *numbers.paths, *(each.source.path for each in wrong)}
+    if files.kind(project.waivers) != "missing":
+        judged.add(project.waivers)
     if problems := [*wrong, *attributes.problems(repository, files, judged)]:
         raise DeclarationError(problems)
-    return declared, numbers
+    return declared, numbers, waivers
 
 
 def _paths(declared: Declared) -> Iterator[str]:
@@ -385,8 +421,12 @@ def _compared(
     declared: Declared,
     forked: Forked,
     fork: Fork,
+    waivers: Callable[[Commit], Sequence[Waiver]],
 ) -> CheckReport:
-    """Compare what is declared with what was approved; `projects` are as the files have it, and the one that judges."""
+    """Compare what is declared with what was approved.
+
+    `projects` are as the files have it, and the one that judges; `waivers` returns those in force in the tree of a commit.
+    """
     from schemactl.checking import Stepwise, check, with_settings
     from schemactl.checking.run import Run
     from schemactl.checking.schemas import UNPROTECTED
@@ -403,7 +443,9 @@ def _compared(
         declared=declared.findings,
         only=_only(request, declared.catalog, approved.catalog),
         fork=fork,
-        stepwise=Stepwise(stepwise.catalog, [each.commit for each in branch.commits], forked.recorded)
+        stepwise=Stepwise(
+            stepwise.catalog, [each.commit for each in branch.commits], forked.recorded, waivers
+        )
         if stepwise and branch
         else None,
     )

@@ -177,3 +177,10 @@ class Finding:
     def place(self) -> Source | None:
         """The place in the files as they will be; None where it is gone, so that no other line is marked in its stead."""
         return None if self.before_change else self.source
+
+    @property
+    def key(self) -> tuple[str, str, str] | None:
+        """What it has in common with its waiver (see `Waiver.key`); None: none can waive it."""
+        return (
+            (self.rule, self.topic.schema_id, self.fingerprint) if self.topic and self.fingerprint else None
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -45,20 +46,19 @@ def fingerprint(
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
+def short(fingerprint: str) -> str:
+    """Return the first digits of a fingerprint, enough to be waived by."""
+    return fingerprint.removeprefix("sha256:")[:12]
+
+
 def broker_fingerprint(topic: TopicName, before: Sequence[SchemaVersion], new: SchemaInfo) -> str:
-    """Return the fingerprint of a broker's refusal to let `new` follow the versions `before`: it is of the latest live one."""
-    against = [version.info for version in live(before)[-1:] if version.info]
-    return fingerprint(BROKER_RULE, topic, new=new, against=against)
+    """Return the fingerprint of a broker's refusal to let `new` follow the versions `before`: it is of the latest live one.
 
-
-def find_waiver(waivers: Iterable[Waiver], rule: str, topic: TopicName | None, wanted: str) -> Waiver | None:
-    """Return the waiver of the finding with the fingerprint `wanted`; of several the one that ends first; None: there is none."""
-    found = [
-        each
-        for each in waivers
-        if topic and (each.rule, each.topic.schema_id, each.fingerprint) == (rule, topic.schema_id, wanted)
-    ]
-    return min(found, key=lambda each: each.until, default=None)
+    No broker sees the `.proto` of a PROTOBUF declaration, so it has no part in this.
+    """
+    latest = [version.info for version in live(before)[-1:]]
+    against = [replace(info.load(), proto=None) for info in latest if info]
+    return fingerprint(BROKER_RULE, topic, new=replace(new.load(), proto=None), against=against)
 
 
 def broker_waiver(
@@ -66,9 +66,11 @@ def broker_waiver(
 ) -> Waiver | None:
     """Return the waiver of a broker's refusal to let `new` follow the versions `before`; None: there is none.
 
-    Whether it has expired is not asked: that ends its power to approve, not the record of what was approved under it.
+    Of several it is the one that ends first. Whether it has expired is not asked: that ends its power to approve, not the record of
+    what was approved under it.
     """
-    return find_waiver(waivers, BROKER_RULE, topic, broker_fingerprint(topic, before, new))
+    wanted = BROKER_RULE, topic.schema_id, broker_fingerprint(topic, before, new)
+    return min((each for each in waivers if each.key == wanted), key=lambda each: each.until, default=None)
 
 
 def _content(info: SchemaInfo) -> str:

@@ -129,6 +129,7 @@ LAYERS: dict[str, set[str]] = {
         "drift",
         "target_numbers",
         "printing",
+        "waivers",
     },
     "codec": set(),
     "spark": {"codec"},

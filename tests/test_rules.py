@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,16 @@ import yaml
 from scratch import Scratch
 
 from schemactl import declare, history
-from schemactl.checking import Fork, Stepwise, check, judging, undecided, with_settings
+from schemactl.checking import (
+    Fork,
+    Stepwise,
+    WaiverFile,
+    check,
+    judging,
+    undecided,
+    with_settings,
+    with_waivers,
+)
 from schemactl.checking.run import Run
 from schemactl.compat import judge
 from schemactl.declare import place_in_project
@@ -58,6 +69,8 @@ from schemactl.verdicts import Finding, Outcome
 pytestmark = pytest.mark.slow
 
 CASES = Path(__file__).parent / "cases"
+TODAY = date(2027, 1, 31)
+"""The day of each case."""
 
 Case = Mapping[str, Any]
 Side = str | Mapping[str, str]
@@ -118,10 +131,13 @@ def found_in(path: Path) -> list[dict[str, Any]]:
         settings = judging(proposed, gate.project if gate else None)
         files = declare.WorktreeFiles(top)
         declared = declare.read(files, settings)
-        if declared.problems:
-            return [shown(each) for each in undecided(DeclarationError(declared.problems)).findings]
+        waivers, no_waivers = declare.read_waivers(files, settings.waivers)
+        if problems := (*declared.problems, *no_waivers):
+            return [shown(each) for each in undecided(DeclarationError(problems)).findings]
         forked = history.read_forked(repository, settings, repository.commit("HEAD"), "main", stepwise=True)
         approved, base, stepwise, branch, *_ = forked
+        assert approved.tip
+        known = Counter(each.key for each in history.waivers_at(repository, settings, approved.tip))
 
         def findings(unchanged: frozenset[TopicName]) -> list[dict[str, Any]]:
             report = check(
@@ -137,6 +153,7 @@ def found_in(path: Path) -> list[dict[str, Any]]:
             )
             run = Run(declared.catalog, base.catalog, settings)
             report = with_settings(report, run, proposed, partial(place_in_project, files, proposed))
+            report = with_waivers(report, run, WaiverFile(waivers, known, TODAY), is_whole=True)
             return [shown(finding) for finding in report.findings]
 
         unchanged, combined, _ = forked.changes(files, declared)

@@ -23,6 +23,7 @@ from schemactl.checking.merging import merged
 from schemactl.checking.report import ORDER, Change, CheckReport, PolicyChange, TopicCheck, undecided
 from schemactl.checking.run import Run
 from schemactl.checking.topics import look_at
+from schemactl.checking.waiving import WaiverFile, with_waivers
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.verdicts import Finding
 
@@ -35,10 +36,12 @@ __all__ = [
     "PolicyChange",
     "Stepwise",
     "TopicCheck",
+    "WaiverFile",
     "check",
     "judging",
     "undecided",
     "with_settings",
+    "with_waivers",
 ]
 
 

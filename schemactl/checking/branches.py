@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from schemactl.checking.topics import look_at
 from schemactl.errors import Problem
 from schemactl.formats import identity
 from schemactl.messages import format_version
-from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, TopicName
+from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, TopicName, Waiver
 from schemactl.verdicts import Finding
 
 MAX_PAIRS: Final = 100_000
@@ -45,12 +45,14 @@ class Fork:
 class Stepwise:
     """The approved history as it would be if each of `commits`, those of a branch in order, were approved by itself.
 
-    `recorded` has tenant/namespace/topic of those that get a version by one of them.
+    `recorded` has tenant/namespace/topic of those that get a version by one of them; `waivers` returns those in force in the tree
+    of a commit.
     """
 
     catalog: Catalog
     commits: Sequence[Commit]
     recorded: frozenset[str]
+    waivers: Callable[[Commit], Sequence[Waiver]] = lambda _: ()
 
 
 def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:
@@ -165,6 +167,9 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
     known, line = run.versions(name), _line(name, stepwise)
     _, (strategy, level) = run.strategies(name)
     end = identity(topic.schema.load())
+    waived_at_end = (
+        {each.key for each in stepwise.waivers(stepwise.commits[-1])} if stepwise.commits else set()
+    )
     is_end_bad = any(
         finding.severity == "error" and finding.verdict in ("broker", "data") for finding in found
     )
@@ -172,7 +177,8 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
         version = line[position]
         if version.info is None or version.commit is None:
             continue
-        if identity(version.info.load()) == end and (position == len(known) or is_end_bad):
+        is_end = identity(version.info.load()) == end and (position == len(known) or is_end_bad)
+        if is_end and not waived_at_end:
             # The end itself, which has been judged.
             continue
         # Places are those of the end: that is what is at hand.
@@ -184,11 +190,18 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
             for each in (*schemas.data(run, proposal, verdict), *schemas.own_release(run, proposal, verdict))
             if each.severity == "error"
         ]
+        if is_end:
+            bad = [each for each in bad if each.key in waived_at_end]
+        here = {each.key for each in stepwise.waivers(version.commit)}
+        bad = [each for each in bad if each.key not in here]
         if bad:
-            yield from _failed_step(run, bad[0], version.commit, stepwise)
+            is_late = bad[0].key in waived_at_end
+            yield from _failed_step(run, bad[0], version.commit, stepwise, is_waived_later=is_late)
 
 
-def _failed_step(run: Run, bad: Finding, commit: Commit, stepwise: Stepwise) -> Iterator[Finding]:
+def _failed_step(
+    run: Run, bad: Finding, commit: Commit, stepwise: Stepwise, *, is_waived_later: bool
+) -> Iterator[Finding]:
     topic = run.target.topics[bad.topic] if bad.topic else None
     if topic is None:
         return
@@ -198,7 +211,12 @@ def _failed_step(run: Run, bad: Finding, commit: Commit, stepwise: Stepwise) -> 
         topic,
         f'Commit {commit.short} "{commit.subject}", {at} of {len(stepwise.commits)} on this branch, breaks when it is approved by '
         f"itself, as a rebase merge or a fast-forward does ({bad.rule}):\n{bad.message}\n"
-        "A merge commit or a squash approves the end of the branch alone, which is judged apart from this.",
+        + (
+            "Its waiver comes with a later commit, and a version is judged by the waivers in its own.\n"
+            if is_waived_later
+            else ""
+        )
+        + "A merge commit or a squash approves the end of the branch alone, which is judged apart from this.",
         source=bad.source,
         pointer=bad.pointer,
         direction=bad.direction,

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from schemactl.model import Severity, TopicName
+from schemactl.model import Severity, TopicName, Waiver
 from schemactl.verdicts import Finding
 
 COMPARED_BY_BROKERS: Final = frozenset(
@@ -47,6 +47,11 @@ class Cause:
     def severity(self) -> Severity:
         """That of each of its findings."""
         return self.lead.severity
+
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The waivers of its findings, and of the broker's answers; none, unless it is waived."""
+        return tuple(dict.fromkeys(each.waiver for each in (*self.findings, *self.refusals) if each.waiver))
 
     @property
     def topics(self) -> tuple[TopicName, ...]:

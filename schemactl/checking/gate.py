@@ -54,6 +54,7 @@ def judging(proposed: Project, approved: Project | None) -> Project:
         namespace_severities=approved.namespace_severities,
         proto_rules=approved.proto_rules,
         require_declared_namespaces=approved.require_declared_namespaces,
+        waivers=approved.waivers,
         generate=approved.generate or proposed.generate,
     )
 
@@ -93,6 +94,13 @@ def setting_changes(approved: Project, proposed: Project, run: Run) -> Iterator[
         yield SettingChange(
             ("approved",),
             f"versions are read from {proposed.approved or 'the default branch'}, not from {approved.approved or 'the default branch'}",
+            loses=True,
+            topics=topics,
+        )
+    if proposed.waivers != approved.waivers:
+        yield SettingChange(
+            ("waivers",),
+            f"waivers are read from {proposed.waivers}, not from {approved.waivers}",
             loses=True,
             topics=topics,
         )

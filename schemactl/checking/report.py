@@ -33,6 +33,7 @@ class TopicCheck:
         stepwise: the number this content gets if each commit of the branch is approved by itself; None: not asked, or
             the same.
         verdict: both verdicts; None where nothing is uploaded.
+        owner: who answers for it, as it declares; "": it does not say.
         tables: what becomes of tables that the topic feeds; None: the project generates no columns, or there are none.
     """
 
@@ -46,6 +47,7 @@ class TopicCheck:
     stepwise: int | None = None
     verdict: Verdict | None = None
     source: Source | None = None
+    owner: str = ""
     tables: Impact | None = None
 
     @property
@@ -83,6 +85,8 @@ class CheckReport:
         policies: those changed, of namespaces and topics that were there before.
         findings: by topic; errors of a topic before its warnings.
         settings: the path of the project file.
+        waived: those that a waiver approves: they count no more, and are listed first.
+        waiver_path: of the waiver file, relative to the repository's top level.
         decided: False: what was to be checked could not be read, and the findings say why; nothing else is known.
     """
 
@@ -92,6 +96,8 @@ class CheckReport:
     topics: tuple[TopicCheck, ...] = ()
     policies: tuple[PolicyChange, ...] = ()
     findings: tuple[Finding, ...] = ()
+    waived: tuple[Finding, ...] = ()
+    waiver_path: str = ""
     merge_base: Commit | None = None
     notes: tuple[str, ...] = field(default=())
     settings: str = "schemactl.yaml"
@@ -107,6 +113,11 @@ class CheckReport:
     def causes(self) -> tuple[Cause, ...]:
         """The findings by the edits that bring them."""
         return causes(self.findings)
+
+    @property
+    def waived_causes(self) -> tuple[Cause, ...]:
+        """The waived findings by the edits that bring them."""
+        return causes(self.waived)
 
     def count(self, severity: Severity) -> int:
         """How many causes have `severity`."""

@@ -31,7 +31,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         and not (before.lifecycle == "draft" and declared.lifecycle == "stable")
     ):
         return None, []
-    seen = TopicCheck(name, "policies", strategy, level, source=declared.source)
+    seen = TopicCheck(name, "policies", strategy, level, source=declared.source, owner=declared.owner)
     if before and old is not strategy:
         seen = replace(seen, strategy_before=old)
     findings = [*policies.partitions(run, declared, before)]

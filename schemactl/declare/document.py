@@ -207,6 +207,7 @@ def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocum
         renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
         reader=value.get("reader", "latest"),
         lifecycle=value.get("lifecycle", "stable"),
+        owner=value.get("owner", ""),
         clients=tuple(
             Client(client["name"], client["role"], client.get("version", "latest"))
             for client in value.get("clients", ())

@@ -127,6 +127,7 @@ def _values(document: Document, made_of: tuple[str, ...]) -> tuple[Any, ...]:
         *(str(topic.name), _plain(topic.policies), at),
         *(document.schema and document.schema.type.name, made_of),
         *(topic.partitions, topic.renamed_from and str(topic.renamed_from), topic.reader, topic.lifecycle),
+        topic.owner,
         tuple((client.name, client.role, client.version) for client in topic.clients),
     )
 
@@ -150,7 +151,7 @@ def _restored(
     locator = partial(text.locate, position)
     if not rest:
         return Namespace(NamespaceName.parse(name), policies, source, locator), frozenset()
-    type_, made_of, partitions, renamed_from, reader, lifecycle, clients = rest
+    type_, made_of, partitions, renamed_from, reader, lifecycle, owner, clients = rest
     topic = Topic(
         TopicName.parse(name),
         DeferredInfo.of(SchemaType[type_], partial(text.definition, position)) if type_ else None,
@@ -159,6 +160,7 @@ def _restored(
         renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
         reader=reader,
         lifecycle=lifecycle,
+        owner=owner,
         clients=tuple(Client(*each) for each in clients),
         source=source,
         locator=locator,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.document import capped
-from schemactl.declare.files import Files, obstacle, read_bytes, shown
+from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
 from schemactl.declare.validation_errors import Misfit, located, validation_errors
-from schemactl.declare.yaml_text import read_yaml
-from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.declare.yaml_text import compose, read_yaml, scalar
+from schemactl.errors import DeclarationError, Problem, SchemactlError, Source
 from schemactl.model import TopicName, Waiver
 from schemactl.rules import rules
 from schemactl.source import node_place
@@ -23,13 +24,18 @@ def read_waivers(files: Files, path: str) -> tuple[tuple[Waiver, ...], tuple[Pro
     """Return the waivers in the file at `path`, those with problems left out, and all its problems. No file: no waivers."""
     if files.kind(path) == "missing":
         return (), ()
-    source = Source(shown(path))
     if why := obstacle(files, path):
-        return (), (Problem(source, why, "put the file itself here"),)
+        return (), (Problem(Source(shown(path)), why, "put the file itself here"),)
     try:
-        documents, problems = read_yaml(path, read_bytes(files, path))
+        return parsed(path, read_bytes(files, path))
     except DeclarationError as error:
         return (), error.problems
+
+
+def parsed(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Problem, ...]]:
+    """Return the waivers in a file's content, and its problems. Raise DeclarationError where it cannot be read at all."""
+    documents, problems = read_yaml(path, data)
+    source = Source(shown(path))
     if len(documents) > 1:
         second = node_place(source.path, documents[1].node)
         problems.append(Problem(second, "a waiver file has one document", "remove `---`"))
@@ -83,3 +89,74 @@ def _waiver(entry: Mapping[str, str], source: Source) -> Waiver:
         source,
         entry.get("field", ""),
     )
+
+
+_HEAD: Final = """\
+# Findings that are approved all the same. `schemactl waive` adds entries. Those that have expired stay: what was approved under them
+# is registered by their leave wherever this history is replayed.
+"""
+
+
+def with_entries(path: str, data: bytes, waivers: Sequence[Waiver]) -> bytes:
+    """Return the content of a waiver file with more waivers at its end; comments and layout stay. b"" is a new file.
+
+    Raises:
+        DeclarationError: the file has problems.
+        SchemactlError: it is laid out so that nothing can be added.
+    """
+    before, problems = parsed(path, data)
+    if problems:
+        raise DeclarationError(problems)
+    found = _added(path, data or _HEAD.encode(), waivers).encode()
+    try:
+        now, problems = parsed(path, found)
+    except DeclarationError:
+        now = ()
+    if problems or now != (*before, *waivers):
+        entries = "".join(_entry(each, "") for each in waivers)
+        raise SchemactlError(
+            f"{shown(path)} is laid out so that nothing can be added to it", fix=f"add it by hand:\n{entries}"
+        )
+    return found
+
+
+def _added(path: str, data: bytes, waivers: Sequence[Waiver]) -> str:
+    text = decode(path, data)
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    root = next(iter(compose(path, data)), None)
+    indent = ""
+    if isinstance(root, yaml.SequenceNode):
+        if root.flow_style:
+            flow = ", ".join(f"{{{', '.join(_lines(each))}}}" for each in waivers)
+            at = root.value[-1].end_mark.index if root.value else root.end_mark.index - 1
+            return text[:at] + (", " if root.value else "") + flow + text[at:]
+        indent = " " * root.start_mark.column
+    elif root is not None:
+        # Nothing, spelled out.
+        text = text[: root.start_mark.index] + text[root.end_mark.index :]
+    # What ends a document stands behind everything.
+    ends = _DOCUMENT_END.search(text)
+    body, end = (text[: ends.start()], ends[0]) if ends else (text, "")
+    body += line_end if body and not body.endswith("\n") else ""
+    entries = "".join(_entry(each, indent) for each in waivers).replace("\n", line_end)
+    return body + entries + end
+
+
+_DOCUMENT_END: Final = re.compile(r"^\.\.\.\s.*\Z", re.MULTILINE | re.DOTALL)
+
+
+def _entry(waiver: Waiver, indent: str) -> str:
+    first, *others = _lines(waiver)
+    return "".join([f"{indent}- {first}\n", *(f"{indent}  {line}\n" for line in others)])
+
+
+def _lines(waiver: Waiver) -> Iterator[str]:
+    """Yield each key of an entry with its value."""
+    yield f"rule: {waiver.rule}"
+    yield f"topic: {scalar(str(waiver.topic))}"
+    if waiver.field:
+        yield f"field: {scalar(waiver.field)}"
+    yield f"fingerprint: {scalar(waiver.fingerprint)}"
+    yield f"reason: {scalar(waiver.reason)}"
+    yield f"owner: {scalar(waiver.owner)}"
+    yield f"until: {waiver.until.isoformat()}"

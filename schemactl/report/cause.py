@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from schemactl.checking import Cause, CheckReport
 from schemactl.messages import counted, versions
-from schemactl.model import CompatibilityStrategy, TopicName
+from schemactl.model import CompatibilityStrategy, TopicName, Waiver
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Finding
+from schemactl.waivers import short
 
 _MAX_MESSAGE = 300
 """Of a counterexample: longer ones are whole in the JSON report."""
@@ -34,6 +35,7 @@ def place(cause: Cause, report: CheckReport) -> str:
 
 def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
     """Yield what is wrong, its proof and what to do about it; then the broker's answer; then the topics, where there are several."""
+    yield from dict.fromkeys(map(approval, cause.waivers))
     shown = [*cause.shown()]
     # The last one may say how many more there are.
     for finding in (*shown[: _MAX_EXAMPLES - 1], *shown[_MAX_EXAMPLES - 1 :][-1:]):
@@ -42,6 +44,20 @@ def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
         yield f"The same at {counted(len(shown) - _MAX_EXAMPLES, 'more place')} of the topic."
     yield from _refusals(cause, report)
     yield from _topics(cause, report)
+    if cause.severity == "error" and cause.lead.key and not cause.waivers:
+        name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
+        yield f"To approve it all the same: {waive_command(name)}"
+
+
+def approval(waiver: Waiver) -> str:
+    """Return by whom a finding is approved all the same, until when and why."""
+    owner, reason = on_one_line(waiver.owner), on_one_line(waiver.reason)
+    return f"Waived until {waiver.until}, {owner} answers for it: {reason}"
+
+
+def waive_command(name: str) -> str:
+    """Return the command that waives what has this fingerprint, or is this cause."""
+    return f'schemactl waive {short(name)} --reason "..." --until YYYY-MM-DD'
 
 
 def _finding(finding: Finding) -> Iterator[str]:
@@ -52,7 +68,7 @@ def _finding(finding: Finding) -> Iterator[str]:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
         short = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + " ..."
         yield f"Counterexample: {short} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
-    if finding.fix:
+    if finding.fix and not finding.waiver:
         yield f"Fix: {on_one_line(finding.fix)}"
 
 

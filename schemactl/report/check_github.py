@@ -14,10 +14,14 @@ SHOWN = 10
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """One command a line, at most ten of each level, and the sum as plain text."""
+    """One command a line, waived causes first, at most ten of each level, and the sum as plain text."""
     commands: list[str] = []
-    for severity, level in _LEVELS.items():
-        causes = [cause for cause in report.causes if cause.severity == severity]
+    groups = [("notice", [*report.waived_causes])]
+    groups += [
+        (level, [cause for cause in report.causes if cause.severity == severity])
+        for severity, level in _LEVELS.items()
+    ]
+    for level, causes in groups:
         shown = causes if len(causes) <= SHOWN else causes[: SHOWN - 1]
         commands += [_command(level, cause, report) for cause in shown]
         if len(shown) < len(causes):
@@ -29,7 +33,8 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
 
 
 def _command(level: str, cause: Cause, report: CheckReport) -> str:
-    properties, source = {"title": cause.lead.rule}, cause.lead.place
+    title = f"{cause.lead.rule}{' (waived)' if cause.waivers else ''}"
+    properties, source = {"title": title}, cause.lead.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
     parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())

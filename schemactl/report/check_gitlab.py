@@ -16,17 +16,17 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     return json.dumps(
         [
             {
-                "description": f"{cause.lead.rule}: {message(cause, report)}",
+                "description": f"{cause.lead.rule}{' (waived)' if cause.waivers else ''}: {message(cause, report)}",
                 "check_name": cause.lead.rule,
                 "fingerprint": fingerprint(cause),
-                "severity": _SEVERITIES[cause.lead.severity],
+                "severity": "info" if cause.waivers else _SEVERITIES[cause.severity],
                 "location": {
                     # The widget drops an entry without a path, so what has no place is shown at the project file.
                     "path": cause.lead.place.path if cause.lead.place else report.settings,
                     "lines": {"begin": cause.lead.place.line if cause.lead.place else 1},
                 },
             }
-            for cause in report.causes
+            for cause in (*report.waived_causes, *report.causes)
         ],
         indent=2,
         ensure_ascii=False,

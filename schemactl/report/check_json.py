@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.checking import Cause, CheckReport, TopicCheck
 from schemactl.json_values import breakage_value
+from schemactl.model import Waiver
+from schemactl.report.cause import waive_command
 from schemactl.verdicts import Answer, Counterexample, DataState, Finding, Verdict
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ FORMAT_VERSION = 2
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """Return the report as indented JSON."""
-    causes = report.causes
+    causes = (*report.waived_causes, *report.causes)
     ids = {
         id(finding): cause.id for cause in reversed(causes) for finding in (*cause.refusals, *cause.findings)
     }
@@ -40,8 +42,14 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
                 }
                 for each in report.policies
             ],
+            "waivers": [
+                _waiver(each)
+                for each in dict.fromkeys(found.waiver for found in report.waived if found.waiver)
+            ],
             "causes": [_cause(cause) for cause in causes],
-            "findings": [_finding(finding, ids[id(finding)]) for finding in report.findings],
+            "findings": [
+                _finding(finding, ids[id(finding)]) for finding in (*report.waived, *report.findings)
+            ],
             "notes": list(report.notes),
             "errors": report.count("error"),
             "warnings": report.count("warning"),
@@ -113,6 +121,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "id": cause.id,
         "rule": cause.lead.rule,
         "severity": cause.severity,
+        "waived": bool(cause.waivers),
         **_place(cause.lead),
         "topics": [str(topic) for topic in cause.topics],
         "rejected": [str(refusal.topic) for refusal in cause.refusals],
@@ -128,17 +137,39 @@ def _place(finding: Finding) -> dict[str, Any]:
     }
 
 
+def _fix(finding: Finding) -> str:
+    if finding.severity != "error" or not finding.key or finding.waiver:
+        return finding.fix
+    return f"{finding.fix}\nTo approve it all the same: {waive_command(finding.fingerprint)}".strip()
+
+
+def _waiver(waiver: Waiver) -> dict[str, Any]:
+    source = waiver.source
+    return {
+        "rule": waiver.rule,
+        "topic": str(waiver.topic),
+        "field": waiver.field,
+        "fingerprint": waiver.fingerprint,
+        "reason": waiver.reason,
+        "owner": waiver.owner,
+        "until": waiver.until.isoformat(),
+        "file": source.path if source else None,
+        "line": source.line if source else None,
+    }
+
+
 def _finding(finding: Finding, cause: str) -> dict[str, Any]:
     return {
         "fingerprint": finding.fingerprint,
         "cause": cause,
         "rule": finding.rule,
         "severity": finding.severity,
+        "waiver": _waiver(finding.waiver) if finding.waiver else None,
         "verdict": finding.verdict,
         "topic": str(finding.topic) if finding.topic else None,
         **_place(finding),
         "message": finding.message,
-        "fix": finding.fix,
+        "fix": _fix(finding),
         "field": finding.field,
         "pointer": finding.pointer,
         "direction": finding.direction,

@@ -44,7 +44,7 @@ _MAX_ROWS = 200
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Return the sum, a table of the changed topics with both verdicts, and a folded block for each cause."""
+    """Return the sum, a table of the changed topics with both verdicts, and a folded block for each cause, waived ones first."""
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [
@@ -58,11 +58,12 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             _table(POLICIES_HEAD, [(_code(row[0]), *map(_plain, row[1:])) for row in policies(report)])
         )
     size = sum(len(block) for block in blocks)
-    for position, cause in enumerate(report.causes):
+    causes = (*report.waived_causes, *report.causes)
+    for position, cause in enumerate(causes):
         block = _cause(cause, report)
         size += len(block)
         if size > _LIMIT:
-            blocks.append(f"_{len(report.causes) - position} more: run `schemactl check` to see them._")
+            blocks.append(f"_{len(causes) - position} more: run `schemactl check` to see them._")
             break
         blocks.append(block)
     return "\n\n".join(blocks)
@@ -82,7 +83,8 @@ def _row(*cells: str) -> str:
 def _cause(cause: Cause, report: CheckReport) -> str:
     lead = cause.lead
     where = f" at {_code(place(cause, report))}" if lead.source else ""
-    head = f"<details><summary><b>{lead.rule}</b> ({lead.severity}){where}</summary>"
+    kind = "waived" if cause.waivers else lead.severity
+    head = f"<details><summary><b>{lead.rule}</b> ({kind}){where}</summary>"
     said = [_plain(line.strip()) + "  " for line in lines(cause, report)]
     return "\n".join([head, "", *said, "", "</details>"])
 

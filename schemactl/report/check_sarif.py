@@ -8,15 +8,15 @@ from typing import Any
 from urllib.parse import quote
 
 from schemactl.checking import Cause, CheckReport
-from schemactl.report.cause import message
+from schemactl.report.cause import approval, message
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Finding
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """One run with the rules that fired and a result for each cause."""
+    """One run with the rules that fired and a result for each cause; waived ones first, as suppressed."""
     known = rules()
-    causes = report.causes
+    causes = (*report.waived_causes, *report.causes)
     fired = sorted({cause.lead.rule for cause in causes})
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -59,6 +59,9 @@ def _result(cause: Cause, report: CheckReport, index: int) -> dict[str, Any]:
         properties["commit"] = finding.commit.id
     if properties:
         result["properties"] = properties
+    if cause.waivers:
+        justification = "\n".join(dict.fromkeys(map(approval, cause.waivers)))
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     # Code scanning rejects a result without location: what has no place is shown at the project file.
     location: dict[str, Any] = {"artifactLocation": {"uri": quote(report.settings)}}
     if source := finding.place:

@@ -17,8 +17,8 @@ _SHADES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:
-    """Each cause with place, reason and fix; then the changed topics with both verdicts; then the sum."""
-    blocks = [_cause(cause, report, color=color) for cause in report.causes]
+    """Each cause with place, reason and fix, waived ones first; then the changed topics with both verdicts; then the sum."""
+    blocks = [_cause(cause, report, color=color) for cause in (*report.waived_causes, *report.causes)]
     if report.topics:
         blocks.append(_topics(report))
     if report.policies:
@@ -32,7 +32,8 @@ def _cause(cause: Cause, report: CheckReport, *, color: bool) -> str:
     lead = cause.lead
     where = f"{place(cause, report)}: " if lead.source else ""
     rule = paint(lead.rule, _SHADES[lead.severity], color=color)
-    aside = "" if lead.severity == "error" else f" ({lead.severity})"
+    kind = "waived" if cause.waivers else lead.severity
+    aside = "" if kind == "error" else f" ({kind})"
     more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)
     return "\n".join(
         [
@@ -121,7 +122,8 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
         return paint(text, "red", color=color)
     left = f", left at {report.merge_base.short}," if report.merge_base else ""
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
-    sums = [*_sum(report, "error"), *_sum(report, "warning")]
+    waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
+    sums = [*waived, *_sum(report, "error"), *_sum(report, "warning")]
     text = (
         f"{counted(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
         f"{len(report.topics)} changed"
@@ -131,7 +133,7 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
     text += f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else "."
     return paint(
         text,
-        "red" if report.count("error") else "yellow" if report.count("warning") else "green",
+        "red" if report.count("error") else "yellow" if report.waived or report.count("warning") else "green",
         color=color,
     )
 

@@ -12,6 +12,8 @@ _STRATEGIES: Final = (
     "https://pulsar.apache.org/docs/next/schema-understand/#schema-compatibility-check-strategy"
 )
 
+_OWNERS: Final = "https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners"
+
 _rule = partial(Rule, verdict="declaration", severity="warning")
 
 RULES: Final = (
@@ -176,8 +178,53 @@ lifecycle: draft
 # schemactl.yaml, in the change
 severities: {MISSING_ENUM_SYMBOLS: off}""",
         fix="Leave the setting as it is, or change it in a pull request of its own, which the owners of the project file review.",
-        link="https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners",
+        link=_OWNERS,
         is_fixed=True,
+    ),
+    _rule(
+        "WAIVER_UNUSED",
+        summary="The change adds a waiver that waives nothing.",
+        why="A waiver is of exactly one finding on one content. Where the schema was changed again, or another version was approved "
+        "meanwhile, the finding is another one, and the waiver approves nothing: it is left over, or the change fails although "
+        "somebody meant to approve it. Waivers that were there before the change are not looked at: what was approved under them is "
+        "registered by their leave wherever history is replayed, so they stay.",
+        example="""
+# waivers.yaml, in a change without that finding
+- rule: MISSING_ENUM_SYMBOLS
+  topic: persistent://shop/sales/orders
+  fingerprint: sha256:0f3a...
+  reason: no message ever had it
+  owner: team-orders
+  until: 2027-01-31""",
+        fix="Remove the entry. If the change still has a finding that is meant, run the `schemactl waive` that the finding shows.",
+        link=_OWNERS,
+    ),
+    _rule(
+        "WAIVER_EXPIRED",
+        severity="error",
+        summary="The waiver of a finding of this change has expired.",
+        why="A waiver approves a change until the end of its last day, in UTC. After that the finding is an error again. What was "
+        "approved before stays approved. No severity turns it off.",
+        example="""
+# waivers.yaml, checked on 2027-02-01
+- rule: MISSING_ENUM_SYMBOLS
+  ...
+  until: 2027-01-31""",
+        fix="If the change is still meant, write another day after `until:` and have that reviewed.",
+        link=_OWNERS,
+        is_fixed=True,
+    ),
+    _rule(
+        "WAIVER_OVERLAPS",
+        summary="Two waivers are of one finding.",
+        why="They may give two reasons, two owners and two last days for one thing. The one that ends first counts, so that nobody "
+        "extends a waiver by adding another.",
+        example="""
+# waivers.yaml
+- {rule: MISSING_ENUM_SYMBOLS, fingerprint: "sha256:0f3a...", until: 2027-01-31, ...}
+- {rule: MISSING_ENUM_SYMBOLS, fingerprint: "sha256:0f3a...", until: 2027-06-30, ...}""",
+        fix="Keep one of them.",
+        link=_OWNERS,
     ),
     _rule(
         "INVALID_AFTER_MERGE",

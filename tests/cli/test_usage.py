@@ -33,6 +33,8 @@ COMMANDS_THAT_FAIL = (
     "check --format jsn",
     "check --topic ordrs",
     "check --stag",
+    "waive abcd --reasn x",
+    "waive abcd --reason x",
     "check --namespace shop/sale",
     "log ordrs",
     "log orders@99",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
 from memory_files import MemoryFiles
 
 from schemactl.declare import read_waivers
-from schemactl.errors import Source
+from schemactl.declare.waivers import with_entries
+from schemactl.errors import DeclarationError, SchemactlError, Source
 from schemactl.model import TopicName, Waiver
 
 PRINT = "sha256:" + "0f" * 32
@@ -28,6 +30,7 @@ WAIVER = Waiver(
     "team-orders",
     date(2027, 1, 31),
 )
+OTHER = replace(WAIVER, rule="TYPE_MISMATCH")
 
 
 def entry(**values: str | None) -> str:
@@ -119,3 +122,89 @@ def test_a_link_is_not_followed() -> None:
     assert [str(each) for each in read_waivers(files, "waivers.yaml")[1]] == [
         "waivers.yaml:1:1: `waivers.yaml` is a symbolic link; links are not followed\n  Fix: put the file itself here"
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", None),
+        ("# ours\n", "# ours\nNEW"),
+        ("# ours", "# ours\nNEW"),
+        ("[]\n", "[{FLOW}]\n"),
+        ("[] # none\n", "[{FLOW}] # none\n"),
+        ("~\n", "\nNEW"),
+        ("--- # here\n", "--- # here\nNEW"),
+        ("OLD", "OLDNEW"),
+        ("# é 🎉\nOLD\n# the end\n", "# é 🎉\nOLD\n# the end\nNEW"),
+        ("OLD...\n# after\n", "OLDNEW...\n# after\n"),
+        ("[{OLDFLOW}, # first\n]\n", "[{OLDFLOW}, {FLOW}, # first\n]\n"),
+        ("# 🎉\n[{OLDFLOW}]", "# 🎉\n[{OLDFLOW}, {FLOW}]"),
+    ],
+)
+def test_an_entry_is_added_and_everything_else_stays(before: str, after: str | None) -> None:
+    new = "".join(
+        f"{'- ' if not number else '  '}{key}: {value}\n"
+        for number, (key, value) in enumerate({**ENTRY, "reason": '"no message ever had it"'}.items())
+    ).replace("topic: ", "topic: persistent://")
+    old = entry(until="2026-01-31")
+    texts = {"OLDFLOW": old[3:-2], "OLD": old, "NEW": new}
+    filled = before
+    for name, text in texts.items():
+        filled = filled.replace(name, text)
+    found = with_entries("waivers.yaml", filled.encode(), [WAIVER]).decode()
+    waivers, problems = read(found)
+    assert problems == []
+    assert waivers[-1] == WAIVER
+    if after is not None:
+        wanted = after.replace(
+            "{FLOW}", "{" + ", ".join(new.replace("- ", "  ", 1).strip().split("\n  ")) + "}"
+        )
+        for name, text in texts.items():
+            wanted = wanted.replace(name, text)
+        assert found == wanted
+
+
+def test_line_ends_and_indentation_of_the_file_are_kept() -> None:
+    found = with_entries("waivers.yaml", f"# ours\r\n  {entry()}".replace("}\n", "}\r\n").encode(), [OTHER])
+    assert found.count(b"\n") == found.count(b"\r\n") == 8
+    assert b"\r\n  - rule: TYPE_MISMATCH\r\n    topic:" in found
+    assert read(found)[0] == (WAIVER, OTHER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no",
+        "7",
+        "a: b",
+        "# c",
+        "- x",
+        "\x1b[31m",
+        "\u202e",
+        '"',
+        "é 🎉",
+        "a\nb",
+        "!x",
+        "*y",
+        "%",
+        "\u2028",
+        "\x85",
+        "'",
+    ],
+)
+def test_every_reason_comes_back_as_it_was_given(text: str) -> None:
+    waiver = replace(WAIVER, reason=f"x{text}y", owner=f"x{text}y", field=f"x{text}y")
+    for before in (b"", b"[]\n"):
+        (found,), problems = read(with_entries("waivers.yaml", before, [waiver]))
+        assert (found, problems) == (waiver, [])
+
+
+def test_a_file_that_cannot_be_read_is_left_alone() -> None:
+    with pytest.raises(DeclarationError, match="expected a day"):
+        with_entries("waivers.yaml", entry(until="never").encode(), [WAIVER])
+
+
+def test_a_layout_that_nothing_can_be_added_to_is_said_with_the_entry() -> None:
+    layout = f"&all [\n{entry()[2:-1]}\n] \n# %\n--- \n".encode()
+    with pytest.raises((SchemactlError, DeclarationError)):
+        with_entries("waivers.yaml", layout, [WAIVER])

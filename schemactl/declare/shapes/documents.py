@@ -163,6 +163,9 @@ class TopicShape(MappingShape):
     lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
         "draft: may still break; stable is the default."
     )
+    owner: Annotated[Any, text("a person or a team")] = optional(
+        "Who answers for it: shown, and the owner of its waivers."
+    )
     clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
         "Known producers and consumers, for `admit` and `rollout`."
     )

@@ -1,0 +1,112 @@
+"""Waivers in a check: the findings that they approve, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from schemactl.checking.report import CheckReport
+from schemactl.checking.run import Run
+from schemactl.messages import counted
+from schemactl.model import Waiver
+from schemactl.verdicts import Finding
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverFile:
+    """The waivers of a check.
+
+    Attributes:
+        waivers: those of the files that are checked.
+        known: what those were of that were there before the change, with how many of each. Whether they are of any use was asked
+            when they came: what was approved under them is replayed, so they stay.
+        today: the day in UTC.
+    """
+
+    waivers: Sequence[Waiver]
+    known: Counter[Key]
+    today: date
+
+    @property
+    def in_force(self) -> tuple[Waiver, ...]:
+        """Those that have not expired."""
+        return tuple(each for each in self.waivers if each.until >= self.today)
+
+
+def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: bool) -> CheckReport:
+    """Return `report` with its waived findings apart from the others, and what is wrong with the waivers.
+
+    Args:
+        report: with all findings.
+        run: whose project judges.
+        file: the waivers.
+        is_whole: no topic was left out, so that a waiver without finding has none.
+    """
+    groups: dict[Key, list[Waiver]] = {}
+    for each in sorted(file.waivers, key=lambda waiver: waiver.until):
+        groups.setdefault(each.key, []).append(each)
+    waivers = {key: group[0] for key, group in groups.items()}
+    kept: list[Finding] = []
+    waived: list[Finding] = []
+    for finding in report.findings:
+        waiver = waivers.get(finding.key) if finding.key else None
+        if waiver and waiver.until >= file.today:
+            waived.append(replace(finding, waiver=waiver))
+        else:
+            kept.append(finding)
+    present = {finding.key for finding in kept}
+    used = present.union(finding.key for finding in waived)
+    found: list[Finding] = []
+    for key, group in groups.items():
+        if key in present:
+            found += _expired(run, group[0])
+        if len(group) > max(1, file.known[key]):
+            found += _overlaps(run, group)
+        if is_whole and key not in used and key not in file.known:
+            found += _unused(run, group[0], kept)
+    return replace(report, findings=(*found, *kept), waived=tuple(waived), waiver_path=run.project.waivers)
+
+
+def _expired(run: Run, waiver: Waiver) -> Iterator[Finding]:
+    yield from _about(
+        run,
+        "WAIVER_EXPIRED",
+        waiver,
+        f"The waiver of {waiver.rule} on {waiver.topic} ended with {waiver.until}, before the change was approved.",
+    )
+
+
+def _overlaps(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:
+    first, *others = group
+    places = ", ".join(str(each.source) for each in others)
+    yield from _about(
+        run,
+        "WAIVER_OVERLAPS",
+        first,
+        f"{counted(len(group), 'waiver')} are of one finding, {first.rule} on {first.topic}: this one and {places}. The one that "
+        f"ends first counts, which is this one ({first.until}).",
+    )
+
+
+def _unused(run: Run, waiver: Waiver, findings: Iterable[Finding]) -> Iterator[Finding]:
+    now = [
+        each.fingerprint
+        for each in findings
+        if each.topic == waiver.topic and each.rule == waiver.rule and each.fingerprint
+    ]
+    there = f" The finding of that rule there now is {', '.join(now)}." if now else ""
+    yield from _about(
+        run,
+        "WAIVER_UNUSED",
+        waiver,
+        f"No finding of this change is what this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{there}",
+    )
+
+
+def _about(run: Run, rule: str, waiver: Waiver, message: str) -> Iterator[Finding]:
+    topic = run.target.topics.get(waiver.topic)
+    yield from run.find(rule, topic, message, source=waiver.source, field=waiver.field)

@@ -1,0 +1,199 @@
+"""`schemactl waive`: approve one finding, with a reason, an owner and a last day."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from schemactl import output
+from schemactl.cli import Context
+from schemactl.cli.parser import add_options
+from schemactl.deadline import DEFAULT_S, OutOfTime, within
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.messages import counted
+from schemactl.model import TopicName, Waiver
+from schemactl.printing import on_one_line
+from schemactl.project_check import CheckRequest, check_project
+
+if TYPE_CHECKING:
+    from schemactl.checking import Cause, CheckReport
+    from schemactl.verdicts import Finding
+
+LONGEST: Final = timedelta(days=366)
+"""So far ahead a waiver may end."""
+
+_FEWEST_DIGITS: Final = 4
+"""As of git's prefixes."""
+
+_MAX_LISTED: Final = 10
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `waive`."""
+    parser.description = (
+        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved all the same. Where the "
+        "broker refuses the same edit, that is waived with it. FINGERPRINT is what `check` prints beside the finding, or the "
+        "beginning of it; a finding that several topics share has one for all of them. The waiver counts in the pull request "
+        "that adds it: commit the file together with the change."
+    )
+    parser.epilog = (
+        "examples:\n"
+        '  schemactl waive 4ee94166e8ab --reason "no message ever had it" --until 2027-01-31 --owner team-orders\n'
+        '  schemactl waive 4ee94166e8ab --reason "consumers are gone" --until 2027-01-31 --owner ada --base origin/main\n'
+    )
+    parser.add_argument("fingerprint", metavar="FINGERPRINT", help="of the finding, or its first digits")
+    add_options(
+        parser,
+        "--reason TEXT: why the change is right all the same",
+        "--until YYYY-MM-DD: the last day, in UTC, on which the waiver approves anything; at most 366 days ahead",
+        required=True,
+    )
+    add_options(parser, "--owner NAME: the person or team that answers for it (default: the topic's `owner`)")
+    what = parser.add_mutually_exclusive_group()
+    add_options(
+        what,
+        "--staged: look for the finding in the index, as the pre-commit hook does",
+        "--base REF: look for it in HEAD, as a pull-request check does",
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: the entries are written."""
+    request = CheckRequest(context.directory, context.config, args.staged, args.base)
+    until = last_day(args.until, request.today)
+    for option, text in (("--reason", args.reason), ("--owner", args.owner)):
+        if text is not None and not text.strip():
+            raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
+    digits = _digits(args.fingerprint)
+    try:
+        report = within(
+            DEFAULT_S,
+            "starting",
+            lambda deadline: check_project(request, deadline, note=lambda note: context.note([note])),
+        )
+    except OutOfTime as error:
+        raise SchemactlError(error.what, fix=error.fix) from error
+    findings = _chosen(report, digits, args.fingerprint)
+    owners = {each.topic: each.owner for each in report.topics}
+    waivers = [_waiver(each, args, until, owners) for each in findings if not each.waiver]
+    if not waivers and (waiver := findings[0].waiver):
+        raise SchemactlError(
+            f"this is waived already, until {waiver.until}", fix="change that entry", source=waiver.source
+        )
+    path = _write(report, waivers, context)
+    print(f"Wrote {counted(len(waivers), 'waiver')} to {path}:")
+    for each in waivers:
+        print(f"  {each.rule} on {each.topic}, until {each.until}, {on_one_line(each.owner)} answers for it")
+    add = f"git add {path} && " if args.staged else ""
+    print(f"Next: {add}commit {path} together with the change, and have both reviewed.")
+    return 0
+
+
+def last_day(text: str, today: date) -> date:
+    """Return the day that `text` names. Raise UsageError unless it lies in the future, at most 366 days ahead."""
+    days = f"from {today + timedelta(days=1)} to {today + LONGEST}"
+    try:
+        until = date.fromisoformat(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
+    except ValueError:
+        until = None
+    if until is None:
+        raise UsageError(f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}")
+    if not today < until <= today + LONGEST:
+        raise UsageError(f"--until {text}: a waiver ends in the future, and at most 366 days ahead: {days}")
+    return until
+
+
+def _digits(text: str) -> str:
+    """Return the digits of a fingerprint's beginning. Raise UsageError if it is none."""
+    digits = text.removeprefix("sha256:").lower()
+    if len(digits) < _FEWEST_DIGITS or not re.fullmatch(r"[0-9a-f]+", digits, re.ASCII):
+        raise UsageError(
+            f"`{text}` is no fingerprint: expected its first {_FEWEST_DIGITS} hexadecimal digits or more",
+            fix="`schemactl check` prints the command beside each finding that can be waived",
+        )
+    return digits
+
+
+def _chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
+    """Return the findings that a waiver of `digits` is of; what the broker refuses of the same edit among them.
+
+    Raises:
+        UsageError: there are none, or several findings have fingerprints that begin so.
+    """
+    from schemactl.waivers import short
+
+    known = {name: findings for cause in report.causes for name, findings in _named(cause)}
+    known |= {each.fingerprint.removeprefix("sha256:"): [each] for each in report.waived}
+    if not known:
+        raise UsageError(
+            f"{written}: this check has no finding that can be waived",
+            fix="run it as the check that failed was run: with --base REF, or --staged",
+        )
+    names = [name for name in known if name.startswith(digits)]
+    # A finding that is a cause by itself has two names.
+    distinct = {tuple(each.key for each in known[name]): name for name in names or known}
+    if names and len(distinct) == 1:
+        return known[names[0]]
+    what = "several findings begin so:" if names else "no finding of this check has that fingerprint. It has:"
+    lines = [f"  {short(name)}  {_label(known[name])}" for name in [*distinct.values()][:_MAX_LISTED]]
+    more = [f"  and {len(distinct) - _MAX_LISTED} more"] if len(distinct) > _MAX_LISTED else []
+    raise UsageError("\n".join([f"{written}: {what}", *lines, *more]), fix="write one of these")
+
+
+def _named(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield each name of the cause, and of its findings, with what is waived under that name."""
+    together = [each for each in (*cause.findings, *cause.refusals) if each.key]
+    if not together:
+        return
+    yield cause.id, together
+    for finding in together:
+        refusals = [] if finding in cause.refusals else cause.refusals
+        same = [each for each in refusals if each.topic == finding.topic and each.key]
+        yield finding.fingerprint.removeprefix("sha256:"), [finding, *same]
+
+
+def _label(findings: list[Finding]) -> str:
+    first, *others = findings
+    topics = {each.topic for each in others} - {first.topic}
+    more = f" and {counted(len(topics), 'more topic')}" if topics else ""
+    return f"{first.rule} on {first.topic}{more} {first.field}".rstrip()
+
+
+def _waiver(
+    finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]
+) -> Waiver:
+    """Return the waiver of a finding. Raise UsageError if nobody is known to answer for it."""
+    if finding.topic is None:
+        raise AssertionError(f"a finding of no topic has a fingerprint: {finding}")
+    owner = args.owner or owners.get(finding.topic)
+    if not owner:
+        raise UsageError(
+            f"who answers for it? {finding.topic} declares no owner",
+            fix="give --owner NAME, or add `owner:` to the topic",
+        )
+    # Half a surrogate pair has no UTF-8.
+    reason, owner = (each.strip().encode(errors="replace").decode() for each in (args.reason, owner))
+    return Waiver(finding.rule, finding.topic, finding.fingerprint, reason, owner, until, field=finding.field)
+
+
+def _write(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
+    """Add the entries to the waiver file of the working tree, and return its path."""
+    from schemactl.declare.waivers import parsed, with_entries
+
+    path = report.waiver_path
+    place = Path(context.top) / path
+    data = output.read(place, below=context.top) or b""
+    known = {each.key: each for each in parsed(path, data)[0]}
+    for each in waivers:
+        if there := known.get(each.key):
+            raise SchemactlError(
+                f"the waiver file has an entry for {each.rule} on {each.topic} already, until {there.until}",
+                fix="commit it if it is new; if it has expired, change its `until` and have that reviewed",
+                source=there.source,
+            )
+    output.write(place, with_entries(path, data, waivers), below=context.top)
+    return path

@@ -1,0 +1,261 @@
+"""Waivers in real repositories: in the working tree, the hook, a pull request and a merge queue alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+from schemactl.deadline import Deadline
+from schemactl.project_check import CheckRequest, check_project
+
+pytestmark = pytest.mark.slow
+
+TODAY = datetime.now(UTC).date()
+SOON = str(TODAY + timedelta(days=30))
+PROJECT = "version: 1\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
+READER = "READER_FIELD_MISSING_DEFAULT_VALUE"
+BROKER = "BROKER_INCOMPATIBLE"
+SYMBOLS = "MISSING_ENUM_SYMBOLS"
+
+
+def topic(name: str, fields: str, more: str = "owner: ada\n") -> dict[str, str]:
+    definition = f"{{type: record, name: Order, fields: [{fields}]}}"
+    text = f"topic: shop/sales/{name}\n{more}schema: {{type: AVRO, definition: {definition}}}\n"
+    return {f"namespaces/{name}.yaml": text}
+
+
+def status(*symbols: str) -> str:
+    return f"{{name: status, type: {{type: enum, name: Status, symbols: [{', '.join(symbols)}]}}}}"
+
+
+NOTE = "{name: id, type: long}, {name: note, type: string}"
+APPROVED = {
+    "schemactl.yaml": PROJECT,
+    "namespaces/sales.yaml": "namespace: shop/sales\n",
+    **topic("orders", status("PAID", "OPEN")),
+    **topic("notes", "{name: id, type: long}"),
+}
+BREAK = topic("orders", status("PAID"))
+OTHER_BREAK = topic("orders", status("OPEN"))
+REJECTED = topic("notes", NOTE)
+
+MODES: Mapping[str, list[str]] = {
+    "working tree": [],
+    "hook": ["--staged"],
+    "pull request": ["--base", "main"],
+    "merge queue": ["--base", "main"],
+}
+
+
+class Work(Scratch):
+    """A change on a branch of a repository whose topics are approved on main."""
+
+    mode: str
+    commits = 0
+
+    def change(self, files: Mapping[str, str | None]) -> None:
+        """Bring the files to where the mode looks for them."""
+        self.write(files)
+        if self.mode == "working tree":
+            return
+        self.git("add", "-A")
+        if self.mode == "hook":
+            return
+        if self.mode == "merge queue" and self.commits:
+            # What was staged comes along.
+            self.git("stash", "-q")
+            self.git("checkout", "-q", "work")
+            self.git("stash", "pop", "-q", "--index")
+        self.git("commit", "-q", "-m", "work", *(["--amend"] if self.commits else []))
+        self.commits += 1
+        if self.mode == "merge queue":
+            self.git("checkout", "-q", "--detach", "main")
+            self.git("merge", "-q", "--no-ff", "-m", "queue", "work")
+
+    def check(self, *, code: int = 0) -> dict[str, Any]:
+        printed = schemactl(self.path, "check", *MODES[self.mode], "--format", "json", code=code)
+        report: dict[str, Any] = json.loads(printed.out)
+        return report
+
+    def waive(self, fingerprint: str, *more: str, code: int = 0) -> str:
+        options = ("--reason", "none had it", "--until", SOON, *MODES[self.mode], *more)
+        printed = schemactl(self.path, "waive", fingerprint, *options, code=code)
+        return printed.out + printed.err
+
+    def waivers(self) -> dict[str, str]:
+        """The waiver file as the working tree has it."""
+        return {"waivers.yaml": (self.path / "waivers.yaml").read_text(encoding="utf-8")}
+
+
+@pytest.fixture(params=MODES)
+def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
+    made = Work(tmp_path / "r")
+    made.mode = request.param
+    made.commit(APPROVED)
+    made.commit({"README.md": "main"})
+    made.flush()
+    made.configure_author()
+    made.git("checkout", "-q", "-b", "work", "main~1")
+    return made
+
+
+def rules(report: dict[str, Any], *, waived: bool = False) -> list[str]:
+    return [each["rule"] for each in report["findings"] if bool(each["waiver"]) is waived]
+
+
+def name_of(report: dict[str, Any], rule: str) -> str:
+    (found,) = {each["fingerprint"] for each in report["findings"] if each["rule"] == rule}
+    return str(found)
+
+
+def test_a_waived_break_passes_and_is_listed_first(work: Work) -> None:
+    work.change({**BREAK, "namespaces/notes.yaml": None})
+    before = work.check(code=100)
+    assert rules(before) == ["DELETED_TOPIC", SYMBOLS]
+    assert "shop/sales/orders, until" in work.waive(name_of(before, SYMBOLS)[:12])
+    work.change(work.waivers())
+    report = work.check()
+    assert [each["rule"] for each in report["findings"]] == [SYMBOLS, "DELETED_TOPIC"]
+    assert (report["errors"], report["warnings"]) == (0, 1)
+    (waiver,) = report["waivers"]
+    assert waiver == report["findings"][0]["waiver"]
+    assert (waiver["reason"], waiver["owner"], waiver["until"]) == ("none had it", "ada", SOON)
+    text = schemactl(work.path, "check", *MODES[work.mode]).out
+    assert text.splitlines()[0].endswith(f"{SYMBOLS} (waived)")
+    assert text.splitlines()[1] == f"  Waived until {SOON}, ada answers for it: none had it"
+    assert "all fine" not in text
+    assert text.endswith("(1 waived, 1 warning).\n")
+    schemactl(work.path, "check", *MODES[work.mode], "--strict", "--topic", "orders")
+
+
+def test_what_the_broker_rejects_is_waived_with_the_finding_about_data(work: Work) -> None:
+    work.change(REJECTED)
+    before = work.check(code=100)
+    assert rules(before) == [READER, BROKER]
+    assert "Wrote 2 waivers" in work.waive(name_of(before, READER))
+    work.change(work.waivers())
+    report = work.check()
+    assert (rules(report), rules(report, waived=True)) == ([], [READER, BROKER])
+
+
+def test_a_waiver_of_data_alone_leaves_the_brokers_rejection(work: Work) -> None:
+    work.change(REJECTED)
+    work.waive(name_of(work.check(code=100), READER))
+    alone = work.waivers()["waivers.yaml"].partition(f"- rule: {BROKER}")[0]
+    work.change({"waivers.yaml": alone})
+    report = work.check(code=100)
+    assert (rules(report), rules(report, waived=True)) == ([BROKER], [READER])
+
+
+def test_the_next_edit_takes_another_waiver(work: Work) -> None:
+    work.change(BREAK)
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.change({**OTHER_BREAK, **work.waivers()})
+    report = work.check(code=100)
+    assert rules(report) == ["WAIVER_UNUSED", SYMBOLS]
+    assert name_of(report, SYMBOLS) in report["findings"][0]["message"]
+
+
+def test_a_break_beside_a_waived_one_is_an_error(work: Work) -> None:
+    work.change({**BREAK, **REJECTED})
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.change(work.waivers())
+    report = work.check(code=100)
+    assert (rules(report), rules(report, waived=True)) == ([READER, BROKER], [SYMBOLS])
+
+
+def test_waivers_elsewhere_do_not_count_and_moving_them_is_a_finding(work: Work) -> None:
+    work.change(BREAK)
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    elsewhere = {
+        "schemactl.yaml": f"{PROJECT}waivers: docs/w.yaml\n",
+        "docs/w.yaml": work.waivers()["waivers.yaml"],
+    }
+    work.change({**elsewhere, "waivers.yaml": None})
+    report = work.check(code=100)
+    assert (rules(report), rules(report, waived=True)) == (["GATE_WEAKENED", SYMBOLS], [])
+    assert "waivers are read from docs/w.yaml" in report["findings"][0]["message"]
+
+
+def test_a_waiver_that_is_taken_away_with_the_break_still_there_fails_again(work: Work) -> None:
+    work.change(BREAK)
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.change(work.waivers())
+    work.check()
+    work.change({"waivers.yaml": None})
+    assert rules(work.check(code=100)) == [SYMBOLS]
+
+
+def test_a_waiver_file_with_problems_decides_nothing(work: Work) -> None:
+    work.change({**BREAK, "waivers.yaml": "- {rule: '*'}\n"})
+    report = work.check(code=1)
+    assert not report["decided"]
+    assert {each["file"] for each in report["findings"]} == {"waivers.yaml"}
+
+
+def test_a_waiver_counts_to_the_end_of_its_last_day(work: Work) -> None:
+    work.change(BREAK)
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.change(work.waivers())
+    staged, base = work.mode == "hook", "main" if "--base" in MODES[work.mode] else None
+
+    def found(today: date) -> tuple[list[str], list[str]]:
+        request = CheckRequest(str(work.path), staged=staged, base=base, today=today)
+        report = check_project(request, Deadline(60, "checking"))
+        return [each.rule for each in report.findings], [each.rule for each in report.waived]
+
+    last = date.fromisoformat(SOON)
+    assert found(last) == ([], [SYMBOLS])
+    assert found(last + timedelta(days=1)) == (["WAIVER_EXPIRED", SYMBOLS], [])
+
+
+def test_what_was_approved_under_a_waiver_needs_it_no_more(work: Work) -> None:
+    work.change(BREAK)
+    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.change(work.waivers())
+    if work.mode in ("working tree", "hook"):
+        work.git("add", "-A")
+        work.git("commit", "-q", "-m", "approved")
+    work.git("branch", "-f", "main", "HEAD")
+    work.git("checkout", "-q", "-B", "work", "main")
+    work.commits = 0
+    for files in ({"README.md": "next"}, {"waivers.yaml": None}):
+        work.change(files)
+        report = work.check()
+        assert (report["findings"], report["topics"]) == ([], [])
+
+
+def test_nothing_says_fine_about_a_change_whose_tables_or_data_are_waived(work: Work) -> None:
+    work.change({**REJECTED, **topic("fine", "{name: id, type: long}")})
+    work.waive(name_of(work.check(code=100), READER))
+    work.change(work.waivers())
+    for name in ("text", "markdown", "github"):
+        assert "all fine" not in schemactl(work.path, "check", *MODES[work.mode], "--format", name).out
+
+
+def test_a_waiver_in_a_later_commit_than_its_break_is_a_finding_where_commits_are_approved_one_by_one(
+    tmp_path: Path,
+) -> None:
+    made = Work(tmp_path / "r")
+    made.mode = "pull request"
+    made.commit(APPROVED)
+    made.configure_author()
+    made.git("checkout", "-q", "-b", "work")
+    made.change(BREAK)
+    made.waive(name_of(made.check(code=100), SYMBOLS))
+    made.commits = 0
+    made.change(made.waivers())
+    report = made.check()
+    assert (rules(report), rules(report, waived=True)) == (["STEP_REFUSED"], [SYMBOLS])
+    assert "Its waiver comes with a later commit" in report["findings"][1]["message"]
+    made.git("reset", "-q", "--soft", "main")
+    made.commits = 0
+    made.change({})
+    assert rules(made.check()) == []
