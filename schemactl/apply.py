@@ -186,7 +186,7 @@ def _expect_known_schemas(name: NamespaceName, seen: Catalog, scope: Scope, regi
 
 
 def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:
-    """Raise RegistryError where a version has appeared after number `latest` while the topic accepted every upload."""
+    """Raise StalePlan where a version has appeared after number `latest` while the topic accepted every upload."""
     if latest is None:
         return
     topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
@@ -195,7 +195,7 @@ def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registr
         return
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
     whose = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
-    raise RegistryError(
+    raise StalePlan(
         f"{name}: {whose} {versions([each.number for each in appeared])} while the topic accepted everything, over the admin API: "
         "automatic updates were off; the strategy is restored",
         fix="schemactl drift shows what was uploaded",
@@ -240,6 +240,11 @@ def _delete(step: DeleteSchema, registry: Registry) -> None:
     topic = registry.read(Scope(frozenset(), frozenset({step.name}))).topics.get(step.name)
     if topic is None or (topic.schema is None and not step.force):
         return
+    # Somebody may have written to the topic since the plan was made.
+    if not step.force and (why := registry.retained(step.name)):
+        raise RegistryError(
+            f"{step.name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan"
+        )
     registry.delete_schema(step.name, force=step.force)
 
 

@@ -123,7 +123,8 @@ def carry_out(
     if plan.steps:
         context.report(render_result(result, color=context.color))
     if result.failure is not None:
-        return PartlyApplied.exit_code if result.done else result.failure.exit_code
+        is_stale = isinstance(result.failure, StalePlan)
+        return PartlyApplied.exit_code if result.done and not is_stale else result.failure.exit_code
     if plan.misread and plan.steps:
         context.report(
             "\n" + numbers_text.render(plan.misread, target=plan.origin.target, color=context.color)

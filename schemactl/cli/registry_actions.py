@@ -192,6 +192,11 @@ def _delete(place: _Place) -> int:
             raise RegistryError(
                 f"the schemas of {place.name} are deleted already, by tombstone {stored[-1].number}"
             )
+        if why := place.registry.retained(place.name):
+            raise RegistryError(
+                f"the schema of {place.name} cannot be hidden: {why}, whose numbers {place.target} would no longer answer",
+                fix="let consumers read them, and retention remove them",
+            )
         number = place.registry.delete_schema(place.name)
         text = f"{place.name}: {versions(current)} hidden by tombstone {number} in {place.target}"
         place.show(text, hidden=current, tombstone=number)

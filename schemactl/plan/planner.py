@@ -354,8 +354,9 @@ class Planner:
         waiver: Waiver | None = None,
     ) -> Iterator[PlanStep]:
         """Yield the uploads `steps` between those that relax the topic and restore it."""
-        updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema is not False
-        yield RelaxStrategy(name, strategy, updates, waiver)
+        updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
+        on = self.base.defaults.is_allow_auto_update_schema if updates is None else updates
+        yield RelaxStrategy(name, strategy, on, waiver)
         yield from steps
         own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
         yield RestoreStrategy(name, own, latest=self.versions[name.schema_id][-1].number)
@@ -385,6 +386,11 @@ class Planner:
         current = self._deletable(name)
         force = name in self.permissions.force_delete
         if not current or not (force or name in self.permissions.delete):
+            return
+        if not force and (why := self.base.retained.get(name)):
+            message = f"its schema cannot be deleted: {why}, and a broker answers no number from before a deletion, so that their consumers fail"
+            fix = "let consumers read them, and retention remove them, or keep the schema"
+            self.refusals.append(PlanRefusal(name, None, None, message, fix))
             return
         yield DeleteSchema(name, tuple(version.number for version in current), force)
         versions = self.versions[name.schema_id]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schemactl.changes import COMMIT_PROPERTY
@@ -30,16 +31,20 @@ class RegistryState:
         default_strategies: by namespace, the strategy where neither topic nor namespace sets one.
         relaxed: the topics that a killed `apply` left relaxed, or on the way there, with their own strategy before.
         defaults: its own settings, for the policies that are true or false.
+        retained: of the topics that may be deleted, those that retain messages, and which.
     """
 
     catalog: Catalog
     default_strategies: Mapping[NamespaceName, CompatibilityStrategy]
     relaxed: Mapping[TopicName, CompatibilityStrategy]
     defaults: BrokerDefaults
+    retained: Mapping[TopicName, str] = field(default_factory=dict)
 
 
-def observe(registry: Registry, scope: Scope) -> RegistryState:
-    """Return what `registry` holds of `scope` now."""
+def observe(
+    registry: Registry, scope: Scope, *, deletions: AbstractSet[TopicName] = frozenset()
+) -> RegistryState:
+    """Return what `registry` holds of `scope` now; about messages it is asked for the topics of `deletions` only."""
     catalog = registry.read(scope)
     namespaces, topics = dict(catalog.namespaces), dict(catalog.topics)
     # Only such topics and namespaces can have been changed by `relax`; the others need not be asked about.
@@ -60,7 +65,8 @@ def observe(registry: Registry, scope: Scope) -> RegistryState:
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name])
         topics[name] = replace(topics[name], policies=policies)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
-    return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults)
+    retained = {name: why for name in sorted(deletions) if (why := registry.retained(name))}
+    return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained)
 
 
 def digest(state: RegistryState) -> str:

@@ -187,6 +187,8 @@ def test_a_version_that_appeared_while_the_topic_was_relaxed_is_reported() -> No
         plan = plan_for(registry, REPLAYED, relax=True)
         result = apply(plan, registry)
         assert isinstance(result.left[0], RestoreStrategy)
+        assert result.failure
+        assert result.failure.exit_code == 4
         assert "somebody uploaded version 2 while the topic accepted everything" in str(result.failure)
         assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from schemactl.errors import RegistryError
-from schemactl.messages import partitioned
+from schemactl.messages import counted, partitioned
 from schemactl.model import (
     BrokerDefaults,
     Catalog,
@@ -83,6 +83,14 @@ _POLICIES: Final = {
     "is_allow_auto_update_schema": bool | None,
     "schema_validation_enforced": bool | None,
 }
+
+_INTERNAL_STATS: Final = {
+    "numberOfEntries": int,
+    "currentLedgerEntries": int,
+    "ledgers": [{"entries": int, "offloaded": bool | None}],
+    "compactedLedger": {"entries": int},
+}
+"""What tells whether a topic has messages (PersistentTopicInternalStats)."""
 
 
 class PulsarRegistry(Relaxing):
@@ -235,6 +243,24 @@ class PulsarRegistry(Relaxing):
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
         """See `Registry.test_schema`."""
         return schemas.test(self._connection, topic, info)
+
+    def retained(self, topic: TopicName) -> str:
+        """See `Registry.retained`. Entries count wherever they are stored: in a ledger, offloaded, or in what compaction has kept."""
+        # The topic of the other domain has the same schemas, and no message is ever kept there.
+        topic = replace(topic, domain="persistent")
+        existing = self._existing(topic.namespace_name, topic.domain) or {}
+        if topic not in existing:
+            return ""
+        count = self._partitions(topic) if existing[topic] else None
+        numbers = [""] if count is None else [f"-partition-{number}" for number in range(count)]
+        for number in numbers:
+            # A partition that no client has asked for yet does not exist.
+            path = f"{_path(topic)}{number}/internalStats"
+            stats = self._connection.get(path, _INTERNAL_STATS, absent=None)
+            for where, entries in _entries(stats) if stats else ():
+                if entries > 0:
+                    return f"{topic.topic}{number} retains {counted(entries, 'entry', 'entries')} {where}"
+        return ""
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """See `Registry.delete_schema`. A soft delete without a response is not repeated blindly."""
@@ -421,6 +447,15 @@ def _path(name: NamespaceName | TopicName) -> str:
     if isinstance(name, NamespaceName):
         return f"namespaces/{name}"
     return f"{name.domain}/{name.tenant}/{name.namespace}/{quote(name.topic, safe='')}"
+
+
+def _entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield how many entries a topic, or partition, has, and where; -1 where there is no ledger."""
+    ledgers = stats["ledgers"]
+    yield "offloaded to long-term storage", sum(each["entries"] for each in ledgers if each.get("offloaded"))
+    yield "after compaction", stats["compactedLedger"]["entries"]
+    own = (stats["numberOfEntries"], stats["currentLedgerEntries"], *(each["entries"] for each in ledgers))
+    yield "of messages", max(own)
 
 
 def _names(texts: Iterable[str]) -> Iterator[TopicName]:

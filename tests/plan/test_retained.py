@@ -1,0 +1,61 @@
+"""A schema is not hidden behind a tombstone while the registry says that messages need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from approved import ORDERS, ORIGIN, A, B, carry_out, orders
+
+from schemactl.apply import apply_plan
+from schemactl.errors import RegistryError
+from schemactl.model import TopicName
+from schemactl.plan import DeleteSchema, Permissions, Plan, make_plan, observe, scope_of
+from schemactl.registry.embedded import EmbeddedRegistry
+
+GONE = orders(A, B, schema=None, deleted=True)
+
+
+class Retaining(EmbeddedRegistry):
+    """One whose topics have messages, as a broker's do."""
+
+    entries = "orders retains 3 entries of messages"
+
+    def retained(self, topic: TopicName) -> str:
+        return self.entries if topic == ORDERS else ""
+
+
+@pytest.fixture
+def retaining() -> Iterator[Retaining]:
+    with closing(Retaining(":memory:")) as registry:
+        carry_out(registry, orders(A, B))
+        yield registry
+
+
+def planned(registry: Retaining, *, force: bool = False) -> Plan:
+    named = frozenset({ORDERS})
+    permissions = Permissions(force_delete=named) if force else Permissions(delete=named)
+    state = observe(registry, scope_of(GONE), deletions=permissions.delete)
+    return make_plan(state, GONE, origin=ORIGIN, permissions=permissions)
+
+
+def test_the_plan_is_refused_with_the_reason(retaining: Retaining) -> None:
+    plan = planned(retaining)
+    assert plan.steps == ()
+    (refusal,) = plan.refusals
+    assert refusal.message.startswith("its schema cannot be deleted: orders retains 3 entries of messages")
+
+
+def test_force_leaves_nothing_all_the_same(retaining: Retaining) -> None:
+    assert isinstance(planned(retaining, force=True).steps[0], DeleteSchema)
+
+
+def test_an_apply_looks_again(retaining: Retaining) -> None:
+    retaining.entries = ""
+    plan = planned(retaining)
+    retaining.entries = "orders retains 1 entry of messages"
+    result = apply_plan(plan, retaining, progress=lambda _number, _step: None)
+    assert isinstance(result.failure, RegistryError)
+    assert "orders retains 1 entry" in str(result.failure)
+    assert len(retaining.versions(ORDERS)) == 2

@@ -1,0 +1,64 @@
+"""A schema that retained messages need is not hidden behind a tombstone, wherever the messages are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import brokers
+import pytest
+from pulsar_cluster import Namespace, namespace
+from waiting import assert_soon
+
+from schemactl.model import TopicName
+from schemactl.registry.pulsar.registry import _entries
+
+pytestmark = [pytest.mark.broker, pytest.mark.live]
+
+
+@pytest.fixture(params=["4.0", "4.2"])
+def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespace]:
+    with namespace(brokers.running(request.param), tmp_path / "client.log") as made:
+        yield made
+
+
+def retained(space: Namespace, name: str, domain: str = "persistent") -> str:
+    with brokers.opened(space.broker) as registry:
+        return registry.retained(TopicName.parse(f"{domain}://{space.name}/{name}"))
+
+
+def test_a_message_counts_until_it_is_removed(space: Namespace) -> None:
+    space.create("orders")
+    assert (retained(space, "orders"), retained(space, "absent")) == ("", "")
+    space.send("orders", [b"a"])
+    assert retained(space, "orders") == "orders retains 1 entry of messages"
+    assert retained(space, "orders", "non-persistent") == "orders retains 1 entry of messages"
+    space.unload("orders")
+    assert retained(space, "orders") == "orders retains 1 entry of messages"
+    space.empty("orders")
+    assert retained(space, "orders") == ""
+
+
+def test_every_partition_counts(space: Namespace) -> None:
+    space.create("orders", partitions=3)
+    assert retained(space, "orders") == ""
+    space.send("orders-partition-2", [b"a"])
+    assert retained(space, "orders") == "orders-partition-2 retains 1 entry of messages"
+
+
+def test_what_compaction_has_kept_counts(space: Namespace) -> None:
+    space.create("orders")
+    space.send("orders", [b"a"], partition_key="k")
+    space.call("PUT", "/persistent/NAMESPACE/orders/compaction")
+    assert_soon(lambda: retained(space, "orders"), "orders retains 1 entry after compaction")
+
+
+def test_what_is_offloaded_counts() -> None:
+    """No broker of the tests offloads: this is the shape of one that does (ManagedLedgerInternalStats.LedgerInfo)."""
+    stats = {
+        "numberOfEntries": 0,
+        "currentLedgerEntries": 0,
+        "ledgers": [{"entries": 7, "offloaded": True}, {"entries": 0, "offloaded": False}],
+        "compactedLedger": {"entries": -1},
+    }
+    assert ("offloaded to long-term storage", 7) in [*_entries(stats)]
