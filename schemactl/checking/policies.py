@@ -15,6 +15,7 @@ from schemactl.messages import policy_origin
 from schemactl.messages import versions as versions_said
 from schemactl.model import (
     CompatibilityStrategy,
+    Level,
     Namespace,
     NamespaceName,
     Policies,
@@ -25,25 +26,39 @@ from schemactl.verdicts import Finding, Verdict
 
 
 def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
-    """Yield what becomes of the policies of every namespace, and of those topics with these names that go on."""
+    """Yield what becomes of the policies of every namespace, and of those topics with these names that were there before."""
     for space in sorted({*run.approved.namespaces, *run.target.namespaces}):
-        yield from _changes(space, run.approved.namespaces.get(space), run.target.namespaces.get(space))
+        yield from _changes(run, space, run.approved.namespaces.get(space), run.target.namespaces.get(space))
     for name in names:
-        before, after = declared_in(run.approved, name), declared_in(run.target, name)
-        if before and after:
-            yield from _changes(name, before, after)
+        if before := declared_in(run.approved, name):
+            yield from _changes(run, name, before, declared_in(run.target, name))
 
 
 def _changes(
-    name: NamespaceName | TopicName, before: Namespace | Topic | None, after: Namespace | Topic | None
+    run: Run,
+    name: NamespaceName | TopicName,
+    before: Namespace | Topic | None,
+    after: Namespace | Topic | None,
 ) -> Iterator[PolicyChange]:
     for policy in (*(field.name for field in fields(Policies)), "partitions"):
         was, will = (
             getattr(each if policy == "partitions" else each.policies, policy, None) if each else None
             for each in (before, after)
         )
-        if was != will:
-            yield PolicyChange(name, policy, was, will)
+        if policy == "partitions":
+            if was != will and after:
+                yield PolicyChange(name, policy, was, will)
+        elif was != will:
+            yield PolicyChange(
+                name, policy, was, will, _inherited(run, name, policy) if will is None else None
+            )
+
+
+def _inherited(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[str | int, Level]:
+    """Return what `apply` resets a policy to that is declared no longer, and the level that sets it."""
+    if isinstance(name, TopicName):
+        return run.target.strategy(name, run.project.defaults)
+    return getattr(run.project.defaults, policy), "default"
 
 
 def relaxed(run: Run, proposal: Proposal, verdict: Verdict, former: Topic | None) -> Iterator[Finding]:
@@ -107,8 +122,9 @@ def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) 
     """Yield the policies of `before` that kept schemas out, and that `now` does not have."""
     for policy, strict in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
         value = getattr(now.policies, policy) if now else None
-        if getattr(before.policies, policy) is strict and value is not strict:
-            is_now = "not declared" if value is None else str(value).lower()
+        in_force = getattr(run.project.defaults, policy) if value is None else value
+        if getattr(before.policies, policy) is strict and in_force is not strict:
+            is_now = f"{'reset to ' if value is None else ''}{str(in_force).lower()}"
             yield from run.find(
                 "PROTECTION_LOST",
                 before if isinstance(before, Topic) else None,

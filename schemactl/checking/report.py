@@ -64,12 +64,14 @@ class PolicyChange:
         name: whose.
         policy: its key in a declaration.
         before: its value as JSON has it; None: it was not declared. `after`: likewise.
+        inherited: what it is reset to where it is declared no longer, and the level that sets that.
     """
 
     name: NamespaceName | TopicName
     policy: str
     before: str | int | None
     after: str | int | None
+    inherited: tuple[str | int, Level] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
                     "policy": each.policy,
                     "before": each.before,
                     "after": each.after,
+                    "inherited": each.inherited[0] if each.inherited else None,
                 }
                 for each in report.policies
             ],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemactl.checking import Cause, CheckReport, TopicCheck
-from schemactl.messages import counted
+from schemactl.checking import Cause, CheckReport, PolicyChange, TopicCheck
+from schemactl.messages import counted, policy_origin
 from schemactl.model import Severity
 from schemactl.report.cause import lines, place
 from schemactl.report.style import paint, table
@@ -56,9 +56,16 @@ def _topics(report: CheckReport) -> str:
 def policies(report: CheckReport) -> list[tuple[str, ...]]:
     """Return a row for each policy that changes: whose, which, and its value before and after the merge."""
     return [
-        (str(each.name), each.policy, *(_policy(value) for value in (each.before, each.after)))
+        (str(each.name), each.policy, _policy(each.before), _inherited(each) or _policy(each.after))
         for each in report.policies
     ]
+
+
+def _inherited(change: PolicyChange) -> str:
+    if change.inherited is None:
+        return ""
+    value, level = change.inherited
+    return f"{_policy(value)} ({policy_origin(level)})"
 
 
 def _policy(value: str | int | None) -> str:

@@ -57,6 +57,11 @@ def repository(tmp_path: Path) -> Scratch:
             [(TOPIC, STRATEGY, None, "ALWAYS_COMPATIBLE")],
             ["PROTECTION_LOST"],
         ),
+        (
+            {SPACE: BEFORE[SPACE].replace("is_allow_auto_update_schema: false\n", "")},
+            [(NAMESPACE, AUTO_UPDATE, False, None)],
+            ["PROTECTION_LOST"],
+        ),
         ({ORDERS: BEFORE[ORDERS].replace("3", "6")}, [(TOPIC, "partitions", 3, 6)], []),
         (
             {"topics/other.yaml": "namespace: shop/other\nschema_compatibility_strategy: FULL\n"},
@@ -65,7 +70,17 @@ def repository(tmp_path: Path) -> Scratch:
         ),
         ({"topics/other.yaml": "topic: shop/sales/other\npartitions: 2\nschema: {type: STRING}\n"}, [], []),
     ],
-    ids=["relaxed", "tightened", "added", "file_deleted", "of_a_topic", "more_partitions", "space", "topic"],
+    ids=[
+        "relaxed",
+        "tightened",
+        "added",
+        "file_deleted",
+        "of_a_topic",
+        "removed",
+        "more_partitions",
+        "space",
+        "topic",
+    ],
 )
 @pytest.mark.parametrize("option", [[], ["--staged"], ["--base", "main"]], ids=" ".join)
 def test_a_policy_that_changes_is_a_row(
@@ -81,7 +96,7 @@ def test_a_policy_that_changes_is_a_row(
     if option == ["--base", "main"]:
         repository.git("commit", "-q", "-m", "policies")
     report = json.loads(schemactl(repository.path, "check", *option, "--format", "json").out)
-    assert [tuple(row.values()) for row in report["policies"]] == rows
+    assert [tuple(row.values())[:4] for row in report["policies"]] == rows
     assert sorted({finding["rule"] for finding in report["findings"]}) == rules
     for form in ("text", "markdown"):
         shown = schemactl(repository.path, "check", *option, "--format", form).out
@@ -96,3 +111,43 @@ def test_a_policy_that_others_changed_is_no_row_of_this_change(repository: Scrat
     repository.git("checkout", "-q", "work")
     report = json.loads(schemactl(repository.path, "check", "--base", "main", "--format", "json").out)
     assert (report["policies"], report["findings"]) == ([], [])
+
+
+OVERRIDE = f"{STRATEGY}: ALWAYS_COMPATIBLE\n"
+
+
+@pytest.mark.parametrize(
+    ("orders", "space", "inherited", "said"),
+    [
+        (BEFORE[ORDERS], BEFORE[SPACE], "FULL", "FULL (set by its namespace)"),
+        (BEFORE[ORDERS], None, "BACKWARD", "BACKWARD (the default of schemactl.yaml)"),
+        (None, BEFORE[SPACE], "FULL", "FULL (set by its namespace)"),
+    ],
+    ids=["line", "namespace_too", "topic"],
+)
+def test_a_row_of_what_is_declared_no_longer_says_what_it_is_reset_to(
+    tmp_path: Path, orders: str | None, space: str | None, inherited: str, said: str
+) -> None:
+    made = Scratch(tmp_path / "r")
+    project = BEFORE["schemactl.yaml"] + f"defaults: {{{STRATEGY}: BACKWARD}}\n"
+    made.commit({**BEFORE, "schemactl.yaml": project, ORDERS: BEFORE[ORDERS] + OVERRIDE})
+    made.flush()
+    made.write({ORDERS: orders, SPACE: space} if space != BEFORE[SPACE] else {ORDERS: orders})
+    report = json.loads(schemactl(made.path, "check", "--format", "json").out)
+    assert report["policies"][-1] == {
+        "name": TOPIC, "policy": STRATEGY, "before": "ALWAYS_COMPATIBLE", "after": None, "inherited": inherited,
+    }  # fmt: skip
+    for form in ("text", "markdown"):
+        assert said in schemactl(made.path, "check", "--format", form).out
+
+
+def test_where_the_default_protects_as_much_nothing_is_lost(tmp_path: Path) -> None:
+    made = Scratch(tmp_path / "r")
+    made.commit(
+        {**BEFORE, "schemactl.yaml": BEFORE["schemactl.yaml"] + f"defaults: {{{AUTO_UPDATE}: false}}\n"}
+    )
+    made.flush()
+    made.write({SPACE: BEFORE[SPACE].replace(f"{AUTO_UPDATE}: false\n", "")})
+    report = json.loads(schemactl(made.path, "check", "--format", "json").out)
+    assert [row["inherited"] for row in report["policies"]] == [False]
+    assert report["findings"] == []

@@ -119,6 +119,19 @@ class TestALineThatIsGone:
         made.run("apply", "plan.json")
         assert steps(made) == []
 
+    def test_becomes_what_check_says_before_it_is_approved(
+        self, made: Estate, level: str, policy: str
+    ) -> None:
+        tip = made.scratch.git("rev-parse", "HEAD")
+        made.scratch.git("checkout", "-q", "-b", "work", tip)
+        made.scratch.git("branch", "-f", "main", f"{tip}~1")
+        [row] = json.loads(made.run("check", "--format", "json").out)["policies"]
+        made.scratch.git("branch", "-f", "main", tip)
+        [step] = steps(made)
+        assert step[level] == row["name"]
+        assert step["before"] == {row["policy"]: row["before"]} == {policy: row["before"]}
+        assert step["inherited"]["default"] == {policy: row["inherited"]}
+
     def test_is_nobodys_business_where_the_registry_holds_nothing(
         self, made: Estate, level: str, policy: str
     ) -> None:
@@ -256,3 +269,28 @@ def test_after_apply_nothing_is_left_to_plan_and_nothing_is_drift(
     assert steps(made) == []
     left = [each for each in differences(made) if "Git declares it no longer" in each]
     assert not left or not applied_each_time
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "row", "line"),
+    [(2, 5, (2, 5), "~ partitions: 2 -> 5"), (5, 2, (5, 2), ""), (2, None, (2, None), "")],
+    ids=["more", "fewer", "none"],
+)
+def test_partitions_grow_in_check_and_plan_and_never_shrink(
+    tmp_path: Path, before: int, after: int | None, row: tuple[int, int | None], line: str
+) -> None:
+    made = Estate(tmp_path / "shop", orders=declared(more=f"partitions: {before}\n"))
+    made.run("apply", "--yes")
+    made.scratch.write({"namespaces/orders.yaml": declared(more=f"partitions: {after}\n" if after else "")})
+    told = json.loads(made.run("check", "--format", "json", code=0 if line else 100).out)
+    [change] = told["policies"]
+    assert (change["policy"], change["before"], change["after"]) == ("partitions", *row)
+    assert [each["rule"] for each in told["findings"]] == ([] if line else ["PARTITIONS_SHRUNK"])
+    made.scratch.git("commit", "-q", "-a", "-m", "partitions")
+    shown = made.run("plan", code=100 if after == 2 else 0).out
+    assert line in shown
+    if line:
+        assert [step["action"] for step in steps(made)] == ["grow_partitions"]
+        made.run("apply", "--yes")
+    elif after:
+        assert "Pulsar can only add partitions" in shown
