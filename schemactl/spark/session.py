@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -70,7 +71,10 @@ def session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[
                 spark.sparkContext.addPyFile(str(carried()))
             yield spark
         finally:
-            spark.stop()
+            with warnings.catch_warnings():
+                # Ctrl-C reaches Java, too: where that is quicker, PySpark warns that it has gone already.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                spark.stop()
 
 
 def _started(conf: SparkConf) -> SparkSession:
