@@ -77,6 +77,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     except OutOfTime as error:
         raise SchemactlError(error.what, fix=error.fix) from error
+    from schemactl.report.cause import refusal_lines
+    from schemactl.waivers import BROKER_RULE
+
     findings = _chosen(report, digits, args.fingerprint)
     owners = {each.topic: each.owner for each in report.topics}
     waivers = [_waiver(each, args, until, owners) for each in findings if not each.waiver]
@@ -88,6 +91,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     print(f"Wrote {counted(len(waivers), 'waiver')} to {path}:")
     for each in waivers:
         print(f"  {each.rule} on {each.topic}, until {each.until}, {on_one_line(each.owner)} answers for it")
+    rejected = [each for each in findings if each.rule == BROKER_RULE]
+    for line in dict.fromkeys(line for each in rejected for line in refusal_lines(each)[1:]):
+        print(line)
     add = f"git add {path} && " if args.staged else ""
     print(f"Next: {add}commit {path} together with the change, and have both reviewed.")
     return 0

@@ -49,6 +49,11 @@ def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
         yield f"To approve it all the same: {waive_command(name)}"
 
 
+def refusal_lines(refusal: Finding) -> list[str]:
+    """Return what a broker will answer, and what follows if that is waived; without its own words."""
+    return refusal.message.partition("\nIt says: ")[0].split("\n")
+
+
 def approval(waiver: Waiver) -> str:
     """Return by whom a finding is approved all the same, until when and why."""
     owner, reason = on_one_line(waiver.owner), on_one_line(waiver.reason)
@@ -80,7 +85,7 @@ def _refusals(cause: Cause, report: CheckReport) -> Iterator[str]:
         groups.setdefault(strategies.get(refusal.topic) if refusal.topic else None, []).append(refusal)
     for first, *more in groups.values():
         others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
-        sentence, *then = first.message.partition("\nIt says: ")[0].split("\n")
+        sentence, *then = refusal_lines(first)
         yield f"{first.rule}: {sentence}{others}"
         yield from then
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from break_page import ORDERS, begin, blocks, enum, follow
 from estate import Estate
-from scratch import record
+from scratch import declared, record
 
 NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: {}\n"
-
-
-def enum(*symbols: str, default: str | None = None, note: bool = False) -> str:
-    """An Order with a status, and perhaps with a note."""
-    status = {"type": "enum", "name": "Status", "symbols": symbols}
-    fields = [{"name": "status", "type": status | ({"default": default} if default else {})}]
-    fields += [{"name": "note", "type": "string", "default": ""}] if note else []
-    return json.dumps({"type": "record", "name": "Order", "fields": fields})
 
 
 @pytest.fixture
@@ -65,3 +57,62 @@ def test_a_symbol_passes_in_the_two_changes_that_the_fix_names(estate: Estate) -
     estate.scratch.commit({"namespaces/orders.avsc": enum("PAID", default="PAID", note=True)})
     estate.scratch.write({"namespaces/orders.avsc": enum("PAID", "REFUNDED", default="PAID", note=True)})
     estate.run("check")
+
+
+def test_several_releases(estate: Estate) -> None:
+    first, second = blocks("Several releases")
+    begin(estate, "FULL", enum("PAID", "OTHER"))
+    estate.scratch.write({ORDERS: enum("PAID", "OTHER", default="OTHER", note=True)})
+    follow(estate, first)
+    estate.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
+    follow(estate, second)
+    assert len(estate.held()) == 3
+
+
+@pytest.mark.parametrize("strategy", ["BACKWARD", "FULL"])
+def test_a_strategy_that_looks_at_the_latest_version(estate: Estate, strategy: str) -> None:
+    begin(estate, strategy, record("id"))
+    break_it(estate)
+
+
+def break_it(estate: Estate) -> None:
+    waived, applied, harmless = blocks("A strategy that looks at the latest version")
+    estate.scratch.write({ORDERS: record(id=0)})
+    follow(estate, waived, first_check=100)
+    assert "every consumer is ours, and ready" in follow(estate, applied)
+    estate.scratch.write({ORDERS: record(id=0, note=0)})
+    assert "ALWAYS_COMPATIBLE" not in follow(estate, harmless)
+    assert len(estate.held()) == 3
+    estate.run("plan", "--detailed-exitcode")
+    fresh = estate.copied(estate.scratch.path.parent / "fresh")
+    (fresh.scratch.path / ".schemactl/registry.db").unlink()
+    fresh.run("apply", "--auto-approve")
+    assert fresh.held() == estate.held()
+
+
+def test_a_transitive_strategy(estate: Estate) -> None:
+    (relaxing,) = blocks("A transitive strategy")
+    begin(estate, "BACKWARD_TRANSITIVE", record("id"))
+    assert "PROTECTION_LOST" in follow(estate, relaxing)
+    break_it(estate)
+
+
+def test_a_transitive_strategy_keeps_rejecting_and_waive_says_so(estate: Estate) -> None:
+    waived, applied, _ = blocks("A strategy that looks at the latest version")
+    begin(estate, "BACKWARD_TRANSITIVE", record("id"))
+    estate.scratch.write({ORDERS: record(id=0)})
+    *_, written = follow(estate, waived, first_check=100).partition("Wrote 2 waivers")
+    assert "needs a waiver as well. Instead, in this order: a new topic" in written
+    follow(estate, applied)
+    estate.scratch.write({ORDERS: record(id=0, note=0)})
+    assert "BROKER_INCOMPATIBLE" in estate.run("check", code=100).out
+
+
+def test_a_new_topic(estate: Estate) -> None:
+    moved, deleted = blocks("A new topic")
+    begin(estate, "BACKWARD_TRANSITIVE", record("id"))
+    new = declared("shop/sales/orders-v2", "orders-v2.avsc", "renamed_from: shop/sales/orders\n")
+    estate.scratch.write({"namespaces/orders-v2.yaml": new, "namespaces/orders-v2.avsc": record(id=0)})
+    assert "BROKER_INCOMPATIBLE" not in follow(estate, moved, first_check=100)
+    follow(estate, deleted)
+    assert estate.held()[-1] is None

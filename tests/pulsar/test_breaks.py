@@ -1,0 +1,192 @@
+"""Every way through a break that docs/how-to/break.md names, by its own commands: from the first commit until consumers read."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import brokers
+import pytest
+from break_page import ORDERS, begin, blocks, enum, follow
+from estate import EstateOnPulsar
+from pulsar_cluster import Namespace, Registered
+from scratch import declared, record
+
+pytestmark = [pytest.mark.broker, pytest.mark.live]
+
+fastavro: Any = import_module("fastavro")
+pulsar: Any = import_module("pulsar")
+
+
+class Shop(EstateOnPulsar):
+    """A repository, its namespace on a broker, and clients."""
+
+    def __init__(self, path: Path, broker: brokers.Broker, client: Any, strategy: str, first: str) -> None:
+        super().__init__(path, broker)
+        self.space = Namespace(broker, client, str(self.topic.namespace_name))
+        self.client = client
+        begin(self, strategy, first)
+
+    def produce(self, version: int, *values: dict[str, Any], topic: str = "orders") -> None:
+        """A producer that has the registry's version sends these."""
+        info = self.client._client.get_schema_info(self.space.topic(topic), version)
+        schema = fastavro.parse_schema(json.loads(info.schema()))
+        payloads = []
+        for value in values:
+            out = io.BytesIO()
+            fastavro.schemaless_writer(out, schema, value)
+            payloads.append(out.getvalue())
+        self.space.send(topic, payloads, version=version)
+
+    def consume(self, version: int | None, count: int, *, topic: str = "orders") -> list[Any]:
+        """What a new consumer makes of so many messages, from the earliest; None: it throws.
+
+        It brings the registry's version, or (None) no schema, and asks for each message's own.
+        """
+        name = self.space.topic(topic)
+        brought = None if version is None else self.client._client.get_schema_info(name, version)
+        schema = {"schema": Registered(brought)} if brought else {}
+        start = pulsar.InitialPosition.Earliest
+        with closing(
+            self.client.subscribe(name, f"{version}-{count}", initial_position=start, **schema)
+        ) as consumer:
+            return [self._read(consumer.receive(10_000), name, brought) for _ in range(count)]
+
+    def _read(self, message: Any, topic: str, brought: Any) -> Any:
+        written = int.from_bytes(message.schema_version().encode("latin-1"), "big")
+        writer = self.client._client.get_schema_info(topic, written)
+        reader, wrote = (
+            fastavro.parse_schema(json.loads(each.schema()), named_schemas={})
+            for each in (brought or writer, writer)
+        )
+        try:
+            return fastavro.schemaless_reader(io.BytesIO(message.data()), wrote, reader)
+        except (fastavro.read.SchemaResolutionError, ValueError):
+            return None
+
+
+@pytest.fixture(params=["4.0", "4.2"])
+def release(request: pytest.FixtureRequest) -> brokers.Broker:
+    return brokers.running(request.param)
+
+
+@pytest.fixture
+def client(release: brokers.Broker, tmp_path: Path) -> Iterator[Any]:
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "client.log"))
+    made = pulsar.Client(release.service_url, operation_timeout_seconds=20, logger=logger)
+    with closing(made):
+        yield made
+
+
+@pytest.mark.parametrize("strategy", ["FORWARD", "FULL"])
+def test_several_releases(tmp_path: Path, release: brokers.Broker, client: Any, strategy: str) -> None:
+    first, second = blocks("Several releases")
+    shop = Shop(tmp_path / "shop", release, client, strategy, enum("PAID", "OTHER"))
+    shop.produce(0, {"status": "PAID"})
+    shop.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED")})
+    assert "in two changes" in " ".join(shop.run("check", code=100).out.split())
+    shop.scratch.write({ORDERS: enum("PAID", "OTHER", default="OTHER", note=True)})
+    follow(shop, first)
+    shop.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
+    follow(shop, second)
+    shop.produce(2, {"status": "REFUNDED", "note": ""})
+    assert [each["status"] for each in shop.consume(1, 2)] == ["PAID", "OTHER"]
+    assert [each["status"] for each in shop.consume(2, 2)] == ["PAID", "REFUNDED"]
+
+
+def break_it(shop: Shop) -> None:
+    """The field `id` becomes an int; then a harmless change follows, and every consumer reads what it can."""
+    waived, applied, harmless = blocks("A strategy that looks at the latest version")
+    shop.produce(0, {"id": "a"})
+    shop.scratch.write({ORDERS: record(id=0)})
+    assert "waived" in follow(shop, waived, first_check=100)
+    printed = follow(shop, applied)
+    assert "waived by team-orders" in printed
+    assert "every consumer is ours, and ready" in printed
+    shop.produce(1, {"id": 1})
+    assert shop.consume(1, 2) == [None, {"id": 1}]
+    with pytest.raises(pulsar.IncompatibleSchema):
+        shop.consume(0, 1)
+    assert shop.consume(None, 2) == [{"id": "a"}, {"id": 1}]
+    old = base64.b64encode(b"\2a").decode()
+    assert json.loads(shop.run("decode", "orders", "--version", "0", "--base64", old).out) == {"id": "a"}
+    shop.scratch.write({ORDERS: record(id=0, note=0)})
+    printed = follow(shop, harmless)
+    assert "ALWAYS_COMPATIBLE" not in printed
+    shop.produce(2, {"id": 2, "note": 5})
+    assert shop.consume(2, 3) == [None, {"id": 1, "note": 0}, {"id": 2, "note": 5}]
+    shop.run("plan", "--detailed-exitcode")
+    with shop.registry() as registry:
+        assert registry.relaxed(shop.topic) is None
+        space = shop.topic.namespace_name
+        assert registry.updates_off_for(space) is None
+
+
+@pytest.mark.parametrize("strategy", ["BACKWARD", "FULL"])
+def test_a_strategy_that_looks_at_the_latest_version(
+    tmp_path: Path, release: brokers.Broker, client: Any, strategy: str
+) -> None:
+    break_it(Shop(tmp_path / "shop", release, client, strategy, record("id")))
+
+
+def test_a_transitive_strategy(tmp_path: Path, release: brokers.Broker, client: Any) -> None:
+    (relaxing,) = blocks("A transitive strategy")
+    shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
+    shop.scratch.write({ORDERS: record(id=0)})
+    printed = " ".join(shop.run("check", code=100).out.split())
+    assert "compares every later version with version 0, too, for ever" in printed
+    shop.scratch.write({ORDERS: record("id")})
+    assert "PROTECTION_LOST" in follow(shop, relaxing)
+    break_it(shop)
+
+
+def test_after_a_break_a_transitive_strategy_rejects_a_harmless_change(
+    tmp_path: Path, release: brokers.Broker, client: Any
+) -> None:
+    waived, applied, _ = blocks("A strategy that looks at the latest version")
+    shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
+    shop.scratch.write({ORDERS: record(id=0)})
+    follow(shop, waived, first_check=100)
+    follow(shop, applied)
+    shop.scratch.write({ORDERS: record(id=0, note=0)})
+    assert "BROKER_INCOMPATIBLE" in shop.run("check", code=100).out
+
+
+def test_a_new_topic(tmp_path: Path, release: brokers.Broker, client: Any) -> None:
+    moved, deleted = blocks("A new topic")
+    shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
+    shop.produce(0, {"id": "a"})
+    new = "namespaces/orders-v2.yaml"
+    shop.scratch.write(
+        {
+            new: declared("shop/sales/orders-v2", "orders-v2.avsc", "renamed_from: shop/sales/orders\n"),
+            "namespaces/orders-v2.avsc": record(id=0),
+        }
+    )
+    follow(shop, moved, first_check=100)
+    shop.produce(0, {"id": 1}, topic="orders-v2")
+    assert shop.consume(0, 1, topic="orders-v2") == [{"id": 1}]
+    assert shop.consume(0, 1) == [{"id": "a"}]
+    shop.scratch.write({"namespaces/orders-v2.avsc": record(id=0, note=0)})
+    assert "BROKER_INCOMPATIBLE" not in shop.run("check", code=(0, 100)).out
+    shop.scratch.git("checkout", "-q", ".")
+    *before, last = deleted
+    follow(shop, before)
+    command = shlex.split(last)[1:]
+    refused = " ".join(shop.run(*command, code=100).out.split())
+    assert "its schema cannot be deleted: orders retains 1 entry of messages" in refused
+    for subscription in shop.space.subscriptions("orders"):
+        shop.space.call("DELETE", f"/persistent/NAMESPACE/orders/subscription/{subscription}")
+    shop.space.call(
+        "POST", "/namespaces/NAMESPACE/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    )
+    shop.space.empty("orders")
+    follow(shop, [last])
+    assert shop.versions()[-1].info is None
