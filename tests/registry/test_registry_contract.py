@@ -307,6 +307,8 @@ def test_a_strategy_is_the_topics_then_the_namespaces_then_the_default(
     sales = orders.namespace_name
     registry.create_topic(orders, None)
     assert (registry.strategy(orders), registry.default_strategy(sales)) == (S.FULL, S.FULL)
+    own = registry.defaults
+    assert (own.is_allow_auto_update_schema, own.schema_validation_enforced) == (True, False)
     outside.set_auto_update_strategy(sales, S.FORWARD)
     assert (registry.strategy(orders), registry.default_strategy(sales)) == (S.FORWARD, S.FORWARD)
     registry.set_namespace_policies(sales, Policies(S.BACKWARD))
