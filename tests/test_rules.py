@@ -165,6 +165,8 @@ def found_in(path: Path) -> list[dict[str, Any]]:
 
 def shown(finding: Finding) -> dict[str, Any]:
     """What a case says of a finding."""
+    # The waiver file takes no other rule.
+    assert not finding.fingerprint or rules()[finding.rule].is_waivable, finding.rule
     return {
         "rule": finding.rule,
         "severity": finding.severity,

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.report.cause import refusal_lines
     from schemactl.waivers import BROKER_RULE
 
-    findings = _chosen(report, digits, args.fingerprint)
+    findings = chosen(report, digits, args.fingerprint)
     owners = {each.topic: each.owner for each in report.topics}
     waivers = [_waiver(each, args, until, owners) for each in findings if not each.waiver]
     if not waivers and (waiver := findings[0].waiver):
@@ -124,7 +124,7 @@ def _digits(text: str) -> str:
     return digits
 
 
-def _chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
+def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
     """Return the findings that a waiver of `digits` is of; what the broker refuses of the same edit among them.
 
     Raises:

@@ -40,7 +40,7 @@ class Rule:
         """Whether a waiver can name it: it is about what a new content breaks, and the change can be carried out all the same."""
         return (
             self.verdict in ("data", "tables")
-            or self.id == "BROKER_INCOMPATIBLE"
+            or self.id in ("BROKER_INCOMPATIBLE", "RENAME_UNDECLARED")
             or self.asked_with.startswith("protobuf: {rules")
         )
 
