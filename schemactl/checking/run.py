@@ -114,6 +114,10 @@ class Run:
         of_namespace = spaces.get(name.namespace_name, {}).get(rule) if name else None
         return of_namespace or self.project.severities.get(rule)
 
+    def asks(self, rule: str, name: TopicName) -> bool:
+        """Return whether the rule is looked for: neither it nor the project says `off`."""
+        return (self.severity(rule, name) or self.rules[rule].severity) != "off"
+
     def weigh(self, finding: Finding) -> Iterator[Finding]:
         """Yield the finding with the severity that the project gives its rule; nothing when the project turns it off."""
         severity = self.severity(finding.rule, finding.topic) or finding.severity

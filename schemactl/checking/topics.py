@@ -76,10 +76,7 @@ def _schema(
         change = "new version" if proposal.versions else "added"
     verdict = _judged(run, proposal, change, before)
     found = [*_findings(run, proposal, verdict, change)]
-    if verdict.state is DataState.NOT_JUDGED and run.severity(schemas.UNPROTECTED, seen.topic) not in (
-        None,
-        "off",
-    ):
+    if verdict.state is DataState.NOT_JUDGED and run.asks(schemas.UNPROTECTED, seen.topic):
         judged = _judged(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, before)
         found += schemas.unprotected(run, proposal, judged)
         verdict = replace(verdict, state=judged.state, data=judged.data)

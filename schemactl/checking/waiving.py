@@ -66,7 +66,8 @@ def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: b
             found += _expired(run, group[0])
         if len(group) > max(1, file.known[key]):
             found += _overlaps(run, group)
-        if is_whole and key not in used and key not in file.known:
+        is_known = key in used or key in file.known
+        if is_whole and not is_known and run.asks(group[0].rule, group[0].topic):
             found += _unused(run, group[0], kept)
     return replace(report, findings=(*found, *kept), waived=tuple(waived), waiver_path=run.project.waivers)
 

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -63,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the entries are written."""
-    request = CheckRequest(context.directory, context.config, args.staged, args.base)
+    request = CheckRequest(context.directory, context.config, args.staged, args.base, strict=True)
     until = last_day(args.until, request.today)
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():
@@ -130,9 +131,15 @@ def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
     Raises:
         UsageError: there are none, or several findings have fingerprints that begin so.
     """
+    from schemactl.checking.causes import causes
     from schemactl.waivers import short
 
-    known = {name: findings for cause in report.causes for name, findings in _named(cause)}
+    # A report of one topic, as JUnit's suites are, shows causes of its own.
+    by_topic: dict[TopicName | None, list[Finding]] = {}
+    for each in report.findings:
+        by_topic.setdefault(each.topic, []).append(each)
+    shown = chain(report.causes, *map(causes, by_topic.values()))
+    known = {name: findings for cause in shown for name, findings in _named(cause)}
     known |= {each.fingerprint.removeprefix("sha256:"): [each] for each in report.waived}
     if not known:
         raise UsageError(

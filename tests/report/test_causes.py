@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -171,6 +172,38 @@ def test_json_has_every_pair_and_says_which_cause_it_belongs_to(avro: dict[str, 
         assert len(cause["topics"]) == len(cause["rejected"]) == 40
         members = {each["topic"] for each in report["findings"] if each["cause"] == cause["id"]}
         assert members == {*cause["topics"]}
+
+
+@pytest.mark.parametrize(("form", "entries"), [("text", 80), ("junit", 2)])
+def test_the_name_that_a_format_prints_is_one_that_waive_takes(
+    tmp_path: Path, form: str, entries: int
+) -> None:
+    repository = _of_avro(tmp_path / "repository")
+    repository.write({"namespaces/money.avsc": _money("long", "note", "currency")})
+    printed = schemactl(repository.path, "check", f"--format={form}", code=100).out
+    name = re.findall(r"schemactl waive (\w+)", printed)[0]
+    until = datetime.now(UTC).date() + timedelta(days=30)
+    schemactl(
+        *(repository.path, "waive", name, "--reason", "never read", "--owner", "ada", "--until", str(until))
+    )
+    waivers = (repository.path / "waivers.yaml").read_text()
+    assert waivers.count("rule:") == entries
+
+
+def test_what_only_strict_finds_can_be_waived(tmp_path: Path) -> None:
+    repository = Scratch(tmp_path / "repository")
+    settings = "version: 1\ndefaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}\n"
+    topic = "topic: shop/sales/totals\nowner: ada\nschema: {type: %s}\n"
+    namespace = "namespace: shop/sales\n---\n"
+    repository.commit({"schemactl.yaml": settings, "namespaces/t.yaml": namespace + topic % "STRING"})
+    repository.write({"namespaces/t.yaml": namespace + topic % "INT64"})
+    report = json.loads(schemactl(repository.path, "check", "--strict", "--format=json", code=100).out)
+    until = datetime.now(UTC).date() + timedelta(days=30)
+    name = report["findings"][0]["fingerprint"]
+    schemactl(repository.path, "waive", name, "--reason", "never read", "--until", str(until))
+    out = schemactl(repository.path, "check", "--strict").out
+    assert "Waived until" in out
+    assert "WAIVER_UNUSED" not in schemactl(repository.path, "check").out
 
 
 def test_an_edit_of_an_imported_proto_is_one_cause(tmp_path: Path) -> None:
