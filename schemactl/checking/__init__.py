@@ -107,6 +107,7 @@ def check(
         findings += sorted(found, key=lambda finding: ORDER[finding.severity])
     findings += renames.undeclared(run, names)
     findings += namespaces.undeclared(run, names)
+    findings += namespaces.open_to_producers(run, names)
     if only is None:
         findings += policies.namespaces(run)
     return CheckReport(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from schemactl.checking.run import Run
 from schemactl.errors import did_you_mean
 from schemactl.messages import counted
-from schemactl.model import NamespaceName, Topic, TopicName
+from schemactl.model import Namespace, NamespaceName, Topic, TopicName
 from schemactl.verdicts import Finding
 
 
@@ -39,6 +39,43 @@ def undeclared(run: Run, names: Collection[TopicName]) -> Iterator[Finding]:
             f"{posixpath.join(beside, f'{space.name}-namespace.yaml')}",
             severity="error" if run.project.require_declared_namespaces else None,
         )
+
+
+def open_to_producers(run: Run, names: Collection[TopicName]) -> Iterator[Finding]:
+    """Yield the namespaces that the change brings and where any producer with a schema of its own takes the next number.
+
+    Where a change opens one that was there, that is PROTECTION_LOST.
+    """
+    seen = {*run.approved.namespaces, *(name.namespace_name for name in run.approved.topics)}
+    for name, topic in sorted(run.target.topics.items()):
+        space = run.target.namespaces.get(name.namespace_name)
+        if (
+            name not in names
+            or topic.schema is None
+            or run.is_draft(topic)
+            or space is None
+            or space.name in seen
+        ):
+            continue
+        seen.add(space.name)
+        if _effective(run, space, "is_allow_auto_update_schema") and not _effective(
+            run, space, "schema_validation_enforced"
+        ):
+            yield from run.find(
+                "NAMESPACE_OPEN",
+                topic,
+                f"Any producer that connects to a topic of {space.name} with a schema of its own registers it, and takes the next version "
+                "number, which Git then does not know.",
+                fix=f"Set `is_allow_auto_update_schema: false` for {space.name}: `apply` registers versions all the same. "
+                "`schema_validation_enforced: true` keeps out clients without a schema, too",
+                source=space.locate("/is_allow_auto_update_schema"),
+            )
+
+
+def _effective(run: Run, space: Namespace, policy: str) -> bool:
+    """Return the policy of a namespace, or the brokers' default where it does not say."""
+    declared = getattr(space.policies, policy)
+    return bool(getattr(run.project.defaults, policy) if declared is None else declared)
 
 
 def _meant(space: NamespaceName, known: Collection[NamespaceName]) -> str:

@@ -36,6 +36,7 @@ generate:
 NAMESPACE = """\
 namespace: public/default
 schema_compatibility_strategy: BACKWARD
+is_allow_auto_update_schema: false       # no producer registers a version: `apply` does
 """
 
 TOPIC = """\

@@ -296,6 +296,20 @@ topic: persistent://shop/sales/all-orders""",
         link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
     ),
     _rule(
+        "NAMESPACE_OPEN",
+        severity="note",
+        summary="Any producer may register the next version of a topic in this namespace.",
+        why="With automatic updates a broker registers the schema of each producer that connects, as long as the strategy accepts it. "
+        "Such a version is in no commit: it takes the number that Git's next version should have, and messages are misread until the "
+        "difference is recorded (`drift --accept`). It is said of namespaces that a change brings; where it opens one that was there, that is PROTECTION_LOST.",
+        example="""
+namespace: shop/sales
+schema_compatibility_strategy: BACKWARD""",
+        fix="Set `is_allow_auto_update_schema: false`: `apply` registers versions all the same. `schema_validation_enforced: true` keeps "
+        "clients without a schema out, too.",
+        link="https://pulsar.apache.org/docs/next/schema-understand/#schema-autoupdate",
+    ),
+    _rule(
         "NAMESPACE_UNDECLARED",
         summary="A topic is in a namespace that no file declares.",
         why="`apply` creates the namespaces and tenants that topics need, so a typo in a topic's name would make a new one, where no "

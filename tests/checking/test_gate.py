@@ -439,7 +439,8 @@ def test_a_root_that_is_forgotten_is_a_problem(
 def test_a_new_project_speaks_for_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = Scratch(tmp_path / "new")
     made.commit({"README.md": "about"})
-    files = {**project(severities=OFF), **space("FULL"), "topics/orders.yaml": declared(), **HARMLESS}
+    closed = {"topics/sales.yaml": "namespace: shop/sales\nis_allow_auto_update_schema: false\n"}
+    files = {**project(severities=OFF), **closed, "topics/orders.yaml": declared(), **HARMLESS}
     code, report = check(made, capsys, *as_index(made, files))
     assert (code, report["findings"]) == (0, [])
 

@@ -13,6 +13,7 @@ from scratch import Scratch, declared, record
 
 pytestmark = pytest.mark.slow
 
+CLOSED = "is_allow_auto_update_schema: false\n"
 REQUIRED = PROJECT + "require_declared_namespaces: true\n"
 
 
@@ -50,7 +51,7 @@ def test_the_name_that_was_meant_is_offered(tmp_path: Path, name: str, meant: st
     )
     path = f"namespaces/{space.partition('/')[2]}-namespace.yaml"
     assert path in found["fix"]
-    Scratch.opened(folder).write({path: f"namespace: {space}\n"})
+    Scratch.opened(folder).write({path: f"namespace: {space}\n{CLOSED}"})
     assert checked(folder)["findings"] == []
 
 
