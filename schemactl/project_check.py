@@ -111,6 +111,7 @@ def check_project(
         known = [_waived_at(repository, project, tip) for tip in {base.tip, approved.tip}]
         file = WaiverFile(waivers, reduce(or_, known), request.today)
 
+        @cache
         def in_force(commit: Commit) -> tuple[Waiver, ...]:
             return replace(file, waivers=history.waivers_at(repository, project, commit)).in_force
 
@@ -126,11 +127,11 @@ def check_project(
         if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
             _record(repository, proposed, declared, numbers)
         if request.staged and head and not in_ci():
-            before = _waived_at(repository, project, head)
-            now = Counter(each.key for each in waivers)
-            changed = {key for key in now | before if now[key] != before[key]}
-            found = _of_this_commit(found, repository, head, files, declared, forked, project.path, changed)
-            report = with_waivers(found, run, replace(file, known=file.known | before), is_whole=is_whole)
+            now, then = Counter(each.key for each in waivers), _waived_at(repository, project, head)
+            changed = {key for key in now | then if now[key] != then[key]}
+            before = history.CommitFiles(repository, head)
+            found = _of_this_commit(found, report, before, files, declared, forked, project.path, changed)
+            report = with_waivers(found, run, replace(file, known=file.known | then), is_whole=is_whole)
             if report.count("error") and approved.tip == head:
                 report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
@@ -167,27 +168,24 @@ def _amended(request: CheckRequest, repository: Repository, project: Project) ->
 
 
 def _of_this_commit(
+    found: CheckReport,
     report: CheckReport,
-    repository: Repository,
-    head: Commit,
+    before: CommitFiles,
     files: CommitFiles | HashedFiles,
     declared: Declared,
     forked: Forked,
     settings: str,
     waived: Collection[tuple[str, str, str]],
 ) -> CheckReport:
-    """Return the report without findings of what the commit leaves as HEAD has it: another commit of the branch brought them.
+    """Return `found` without findings of what the commit leaves as `before` has it: another commit of the branch brought them.
 
-    What the commit waives, or waives no longer, is `waived`: findings of these stay.
+    What the commit waives, or waives no longer, is `waived`: findings of these stay. `report` is `found` with its waivers.
     """
-    from schemactl import history
-
-    before = history.CommitFiles(repository, head)
 
     def made_of(name: TopicName) -> Iterator[str]:
         for catalog in (declared.catalog, forked.base.catalog):
-            found = (catalog.topics.get(name), catalog.namespaces.get(name.namespace_name))
-            yield from (each.source.path for each in found if each and each.source)
+            named = (catalog.topics.get(name), catalog.namespaces.get(name.namespace_name))
+            yield from (each.source.path for each in named if each and each.source)
         yield from declared.dependencies.get(name, ())
 
     @cache
@@ -197,17 +195,19 @@ def _of_this_commit(
 
     kept = tuple(
         finding
-        for finding in report.findings
+        for finding in found.findings
         if finding.key in waived or is_touched(finding.topic, finding.source.path if finding.source else None)
     )
-    left_out = len(report.findings) - len(kept)
-    notes = list(report.notes)
+    dropped = {id(each) for each in found.findings} - {id(each) for each in kept}
+    # What is waived would stop no commit.
+    left_out = sum(id(each) in dropped for each in report.findings)
+    notes = list(found.notes)
     if left_out:
         notes.append(
             f"left out: {left_out} finding{'s' if left_out > 1 else ''} of earlier commits on this branch; "
             f"`schemactl check` without --staged shows {'them' if left_out > 1 else 'it'}"
         )
-    return replace(report, findings=kept, notes=tuple(notes))
+    return replace(found, findings=kept, notes=tuple(notes))
 
 
 def _record(repository: Repository, project: Project, declared: Declared, numbers: Judged) -> None:

@@ -10,7 +10,7 @@ from datetime import date
 from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.messages import counted
-from schemactl.model import Waiver
+from schemactl.model import Severity, Waiver
 from schemactl.verdicts import Finding
 
 Key = tuple[str, str, str]
@@ -58,12 +58,12 @@ def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: b
             waived.append(replace(finding, waiver=waiver))
         else:
             kept.append(finding)
-    present = {finding.key for finding in kept}
-    used = present.union(finding.key for finding in waived)
+    present = {finding.key: finding.severity for finding in kept}
+    used = {*present, *(finding.key for finding in waived)}
     found: list[Finding] = []
     for key, group in groups.items():
         if key in present:
-            found += _expired(run, group[0])
+            found += _expired(run, group[0], present[key])
         if len(group) > max(1, file.known[key]):
             found += _overlaps(run, group)
         is_known = key in used or key in file.known
@@ -72,13 +72,15 @@ def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: b
     return replace(report, findings=(*found, *kept), waived=tuple(waived), waiver_path=run.project.waivers)
 
 
-def _expired(run: Run, waiver: Waiver) -> Iterator[Finding]:
-    yield from _about(
+def _expired(run: Run, waiver: Waiver, severity: Severity) -> Iterator[Finding]:
+    found = _about(
         run,
         "WAIVER_EXPIRED",
         waiver,
         f"The waiver of {waiver.rule} on {waiver.topic} ended with {waiver.until}, before the change was approved.",
     )
+    # It is as bad as what it does not waive any more.
+    yield from (replace(each, severity=severity) for each in found)
 
 
 def _overlaps(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:

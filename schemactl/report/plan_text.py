@@ -22,6 +22,7 @@ from schemactl.plan import (
     SetPolicies,
     TakeNumber,
 )
+from schemactl.printing import on_one_line
 from schemactl.report import numbers_text
 from schemactl.report.style import paint
 
@@ -155,7 +156,8 @@ def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
 
 def _relaxing(step: RelaxStrategy) -> Iterator[tuple[str, str]]:
     if step.waiver:
-        yield "~", f"waived by {step.waiver.owner}, until {step.waiver.until}: {step.waiver.reason}"
+        owner, reason = on_one_line(step.waiver.owner), on_one_line(step.waiver.reason)
+        yield "~", f"waived by {owner}, until {step.waiver.until}: {reason}"
     if step.updates:
         yield "~", f"automatic updates in {step.name.namespace_name}: off, for the time of these uploads"
     yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"

@@ -203,8 +203,8 @@ severities: {MISSING_ENUM_SYMBOLS: off}""",
         "WAIVER_EXPIRED",
         severity="error",
         summary="The waiver of a finding of this change has expired.",
-        why="A waiver approves a change until the end of its last day, in UTC. After that the finding is an error again. What was "
-        "approved before stays approved. No severity turns it off.",
+        why="A waiver approves a change until the end of its last day, in UTC. After that the finding counts again, and "
+        "this one is as severe as that. What was approved before stays approved. No severity turns it off.",
         example="""
 # waivers.yaml, checked on 2027-02-01
 - rule: MISSING_ENUM_SYMBOLS

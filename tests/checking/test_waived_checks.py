@@ -259,3 +259,63 @@ def test_a_waiver_in_a_later_commit_than_its_break_is_a_finding_where_commits_ar
     made.commits = 0
     made.change({})
     assert rules(made.check()) == []
+
+
+@pytest.fixture
+def branch(tmp_path: Path) -> Work:
+    """A branch whose first commit has a break, and its waiver."""
+    made = Work(tmp_path / "r")
+    made.mode = "hook"
+    made.commit(APPROVED)
+    made.configure_author()
+    made.git("checkout", "-q", "-b", "work")
+    made.change(BREAK)
+    made.waive(name_of(made.check(code=100), SYMBOLS))
+    made.change(made.waivers())
+    assert rules(made.check(), waived=True) == [SYMBOLS]
+    made.git("commit", "-q", "-m", "break")
+    return made
+
+
+def test_the_hook_says_nothing_of_what_an_earlier_commit_broke_and_waived(branch: Work) -> None:
+    branch.change(topic("fine", "{name: id, type: long}"))
+    report = branch.check()
+    assert (report["findings"], report["notes"]) == ([], [])
+
+
+def test_a_commit_that_takes_the_waiver_of_an_earlier_one_away_fails(branch: Work) -> None:
+    branch.change({"waivers.yaml": None})
+    assert rules(branch.check(code=100)) == [SYMBOLS]
+
+
+def test_a_commit_that_brings_the_waiver_of_an_earlier_one_lists_it(branch: Work) -> None:
+    waivers = branch.waivers()
+    branch.write({"waivers.yaml": None})
+    branch.git("commit", "-q", "-a", "--amend", "-m", "without waiver")
+    branch.change(waivers)
+    assert (rules(branch.check()), rules(branch.check(), waived=True)) == ([], [SYMBOLS])
+
+
+def test_the_hook_asks_of_no_waiver_but_those_of_the_commit(branch: Work) -> None:
+    unused = branch.waivers()["waivers.yaml"].replace("orders", "notes")
+    branch.change({"waivers.yaml": branch.waivers()["waivers.yaml"] + unused[unused.index("- rule") :]})
+    assert rules(branch.check()) == ["WAIVER_UNUSED"]
+    branch.git("commit", "-q", "-m", "unused")
+    branch.change(topic("fine", "{name: id, type: long}"))
+    assert rules(branch.check()) == []
+
+
+def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
+    made = Work(tmp_path / "r")
+    made.mode = "working tree"
+    approved = {**APPROVED, "schemactl.yaml": f"{PROJECT}severities: {{{SYMBOLS}: warning}}\n"}
+    made.commit(approved)
+    made.git("checkout", "-q", "-b", "work")
+    made.change(BREAK)
+    made.waive(name_of(made.check(), SYMBOLS))
+    request = CheckRequest(str(made.path), today=date.fromisoformat(SOON) + timedelta(days=1))
+    report = check_project(request, Deadline(60, "checking"))
+    assert {each.rule: each.severity for each in report.findings} == {
+        "WAIVER_EXPIRED": "warning",
+        SYMBOLS: "warning",
+    }
