@@ -35,8 +35,8 @@ def strict() -> brokers.Broker:
 def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegistry:
     path = tmp_path / role
     path.write_text(brokers.token(role))
-    # Where the broker cannot be asked for its strategy, this one stands for it.
-    defaults = BrokerDefaults(S.FORWARD_TRANSITIVE)
+    # Where the broker cannot be asked for its settings, these stand for them.
+    defaults = BrokerDefaults(S.FORWARD_TRANSITIVE, is_allow_auto_update_schema=False)
     return PulsarRegistry(
         strict.url, credentials=Credentials.of({"token_file": role}, tmp_path), defaults=defaults
     )
@@ -66,6 +66,10 @@ def test_a_tenants_administrator_makes_no_tenants(
     web, clicks = NamespaceName(tenant, "web"), TopicName(tenant, "web", "clicks")
     boss.create_namespace(web)
     assert (boss.version[:3], boss.default_strategy(web)) == ("4.0", S.FULL)
+    assert boss.defaults.is_allow_auto_update_schema is False
+    admin = registry_of(strict, "admin", tmp_path)
+    assert admin.defaults.is_allow_auto_update_schema is True
+    admin.close()
     boss.set_namespace_policies(web, Policies(S.BACKWARD, is_allow_auto_update_schema=False))
     boss.create_topic(clicks, 2)
     boss.grow_partitions(clicks, 3)
