@@ -76,7 +76,10 @@ class Relaxing(ABC):
         except ValueError:
             topic = None
         if topic is None or topic.namespace_name != namespace:
-            raise RegistryError(f"namespace {namespace}: its property {UPDATES_OFF_FOR} names no topic of it")
+            raise RegistryError(
+                f"namespace {namespace}: its property {UPDATES_OFF_FOR} names no topic of it: {kept[:80]!r}",
+                fix="`apply` did not write that: remove the property",
+            )
         return topic
 
     def restore(self, topic: TopicName) -> None:
@@ -98,5 +101,6 @@ def _strategy(topic: TopicName, kept: str) -> CompatibilityStrategy:
         return CompatibilityStrategy(kept)
     except ValueError:
         raise RegistryError(
-            f"{topic}: its property {RELAXED_FROM} names no strategy: {kept[:80]!r}"
+            f"{topic}: its property {RELAXED_FROM} names no strategy: {kept[:80]!r}",
+            fix="`apply` did not write that: remove the property",
         ) from None

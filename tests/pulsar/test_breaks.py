@@ -15,7 +15,7 @@ from typing import Any
 import brokers
 import pytest
 from break_page import ORDERS, begin, blocks, enum, follow
-from estate import EstateOnPulsar
+from estate import EstateOnPulsar, avro
 from pulsar_cluster import Namespace, Registered
 from scratch import declared, record
 
@@ -190,3 +190,24 @@ def test_a_new_topic(tmp_path: Path, release: brokers.Broker, client: Any) -> No
     shop.space.empty("orders")
     follow(shop, [last])
     assert shop.versions()[-1].info is None
+
+
+def test_no_client_registers_a_schema_while_a_topic_is_relaxed(
+    tmp_path: Path, release: brokers.Broker, client: Any
+) -> None:
+    shop = Shop(tmp_path / "shop", release, client, "BACKWARD", record("id"))
+
+    def connect(**fields: Any) -> None:
+        schema = pulsar.schema.AvroSchema(None, schema_definition=json.loads(record("id", **fields)))
+        client.create_producer(shop.space.topic("orders"), schema=schema).close()
+
+    with closing(client.create_producer(shop.space.topic("orders"))), shop.registry() as registry:
+        registry.relax(shop.topic)
+        connect()
+        with pytest.raises(pulsar.IncompatibleSchema):
+            connect(theirs=1)
+        assert registry.put_schema(shop.topic, avro(id=0)) == 1
+        registry.restore(shop.topic)
+        with pytest.raises(pulsar.IncompatibleSchema):
+            connect(theirs=1)
+        assert len(shop.held()) == 2

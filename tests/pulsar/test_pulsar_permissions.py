@@ -75,8 +75,10 @@ def test_a_tenants_administrator_makes_no_tenants(
     boss.grow_partitions(clicks, 3)
     boss.set_topic_policies(clicks, Policies(S.FULL, schema_validation_enforced=True))
     assert boss.put_schema(clicks, SchemaInfo(SchemaType.INT64)) == 0
+    boss.set_namespace_policies(web, Policies(is_allow_auto_update_schema=True))
     boss.relax(clicks)
     boss.restore(clicks)
+    assert boss.retained(clicks) == ""
     assert boss.delete_schema(clicks) == 1
     assert set(boss.everything(frozenset({web})).topics) == {clicks}
     held = boss.read(Scope(frozenset({web}), frozenset({clicks})))

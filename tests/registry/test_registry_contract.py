@@ -27,8 +27,10 @@ from schemactl.model import (
     live,
 )
 from schemactl.registry import Registry, Scope
+from schemactl.registry.base import RELAXED_FROM, UPDATES_OFF_FOR
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.relaxing import Relaxing
 from schemactl.verdicts import Outcome
 
 S = CompatibilityStrategy
@@ -405,6 +407,22 @@ def updates(registry: Registry, orders: TopicName) -> tuple[bool | None, TopicNa
     space = orders.namespace_name
     policies = registry.read(Scope(frozenset({space}), frozenset())).namespaces[space].policies
     return policies.is_allow_auto_update_schema, registry.updates_off_for(space)
+
+
+def test_marks_that_apply_did_not_write_are_an_error(registry: Registry, orders: TopicName) -> None:
+    assert isinstance(registry, Relaxing)
+    registry.create_topic(orders, None)
+    space = orders.namespace_name
+    registry.set_namespace_policies(space, Policies(is_allow_auto_update_schema=False))
+    for text in ("orders", "persistent://else/where/orders"):
+        registry._set_property(space, UPDATES_OFF_FOR, text)
+        with pytest.raises(RegistryError, match="names no topic of it"):
+            registry.updates_off_for(space)
+    registry._set_property(space, UPDATES_OFF_FOR, None)
+    registry.set_topic_policies(orders, Policies(S.ALWAYS_COMPATIBLE))
+    registry._set_property(orders, RELAXED_FROM, "NOPE")
+    with pytest.raises(RegistryError, match="names no strategy: 'NOPE'"):
+        registry.relaxed(orders)
 
 
 def test_automatic_updates_that_were_off_stay_off(registry: Registry, orders: TopicName) -> None:
