@@ -206,6 +206,27 @@ def test_what_a_topic_inherits_is_its_namespaces_after_the_same_plan(tmp_path: P
     assert (steps(made), differences(made)) == ([], [])
 
 
+def test_what_follows_in_the_same_plan_is_judged_by_what_is_inherited(tmp_path: Path) -> None:
+    made = estate(tmp_path / "shop")
+    declare(made, topic=TOPIC_LINE)
+    made.run("apply", "--yes")
+    declare(made)
+    made.orders("id", "needed")
+    assert "would be rejected: incompatible under FULL" in made.run("plan", code=100).out
+
+
+def test_a_rebuild_resets_what_is_left(tmp_path: Path) -> None:
+    made = estate(tmp_path / "shop")
+    declare(made, namespace=NAMESPACE_LINES[STRATEGY], topic=TOPIC_LINE)
+    made.run("apply", "--yes")
+    declare(made)
+    with made.registry() as registry:
+        registry.delete_schema(ORDERS, force=True)
+    made.run("rebuild", "--out", "plan.json")
+    made.run("apply", "plan.json")
+    assert (steps(made), differences(made), len(made.versions())) == ([], [], 1)
+
+
 def test_what_was_never_declared_is_left_alone(tmp_path: Path) -> None:
     made = estate(tmp_path / "shop")
     made.run("apply", "--yes")
