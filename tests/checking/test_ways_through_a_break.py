@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,19 @@ def test_several_releases(estate: Estate) -> None:
     follow(estate, first)
     estate.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
     follow(estate, second)
+    assert len(estate.held()) == 3
+
+
+@pytest.mark.parametrize("strategy", ["FORWARD", "FULL"])
+def test_a_required_field_goes_in_two_changes(estate: Estate, strategy: str) -> None:
+    begin(estate, strategy, record("id", "note"))
+    estate.scratch.write({ORDERS: record("id")})
+    estate.run("check", code=100)
+    with_default = json.loads(record("id", "note"))
+    with_default["fields"][1]["default"] = ""
+    for definition in (json.dumps(with_default), record("id")):
+        estate.scratch.write({ORDERS: definition})
+        follow(estate, blocks("Several releases")[0])
     assert len(estate.held()) == 3
 
 
