@@ -108,8 +108,11 @@ def check_project(
         histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
         if problems := contradictions(numbers.records, declared.catalog, histories):
             raise DeclarationError(problems)
-        known = [_waived_at(repository, project, tip) for tip in {base.tip, approved.tip}]
-        file = WaiverFile(waivers, reduce(or_, known), request.today)
+        tips = {base.tip, approved.tip} if waivers else set()
+        known: Counter[tuple[str, str, str]] = reduce(
+            or_, (_waived_at(repository, project, tip) for tip in tips), Counter()
+        )
+        file = WaiverFile(waivers, known, request.today)
 
         @cache
         def in_force(commit: Commit) -> tuple[Waiver, ...]:

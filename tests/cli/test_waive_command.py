@@ -236,3 +236,20 @@ def test_a_commit_of_something_else_still_ends_early_and_one_of_waivers_does_not
     scratch.git("add", "-A")
     done = process(scratch.path, "check", "--staged", XDG_STATE_HOME=str(scratch.path.parent / "state"))
     assert (done.code, SYMBOLS in done.out) == (100, True)
+
+
+def test_a_cause_that_brokers_reject_is_waived_with_their_rejections(tmp_path: Path) -> None:
+    made = Scratch(tmp_path / "r")
+    before = '{"type": "record", "name": "Money", "fields": [{"name": "id", "type": "long"}]}'
+    made.commit({"schemactl.yaml": PROJECT, "namespaces/sales.yaml": "namespace: shop/sales\n"})
+    made.commit({"namespaces/money.avsc": before, **topic("a"), **topic("b")})
+    made.flush()
+    made.git("checkout", "-q", "-b", "work", "main")
+    made.write({"namespaces/money.avsc": before.replace("}]", '}, {"name": "note", "type": "string"}]')})
+    (cause,) = report(made)["causes"]
+    assert "Wrote 4 waivers" in waive(made, cause["id"])
+    after = report(made, code=0)
+    assert [(each["rule"], len(each["topics"]), len(each["rejected"])) for each in after["causes"]] == [
+        ("READER_FIELD_MISSING_DEFAULT_VALUE", 2, 2)
+    ]
+    assert after["causes"][0]["waived"]
