@@ -289,6 +289,23 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
+class Deprecated:
+    """That a topic is to be used no longer: since when, the last day on which it may be there, and what to use instead."""
+
+    since: date | None = None
+    remove_after: date | None = None
+    use: TopicName | None = None
+
+    @classmethod
+    def parse(
+        cls, since: str | None = None, remove_after: str | None = None, use: str | None = None
+    ) -> Deprecated:
+        """Return what a declaration says; its days are as ISO 8601 writes them."""
+        first, last = (day and date.fromisoformat(day) for day in (since, remove_after))
+        return cls(first or None, last or None, TopicName.parse(use) if use else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Topic:
     """A topic according to one source.
 
@@ -308,6 +325,7 @@ class Topic:
     reader: int | Literal["latest"] = "latest"
     lifecycle: Literal["stable", "draft"] = "stable"
     owner: str = ""
+    deprecated: Deprecated | None = None
     clients: tuple[Client, ...] = ()
     deleted: bool = False
     source: Source | None = field(default=None, compare=False)

@@ -40,7 +40,7 @@ class CheckRequest:
         topics: only these, as `--topic` takes them; none: all.
         namespaces: only these; none: all.
         strict: warnings are to fail: data is judged also where a strategy protects nobody.
-        today: the day in UTC, by which waivers expire.
+        today: the day in UTC, by which waivers expire and deprecated topics are overdue.
     """
 
     directory: str
@@ -430,7 +430,7 @@ def _compared(
 
     `projects` are as the files have it, and the one that judges; `waivers` returns those in force in the tree of a commit.
     """
-    from schemactl.checking import Stepwise, check, with_settings
+    from schemactl.checking import Stepwise, check, overdue, with_settings
     from schemactl.checking.run import Run
     from schemactl.checking.schemas import UNPROTECTED
     from schemactl.declare import place_in_project
@@ -438,13 +438,14 @@ def _compared(
     proposed, project = projects
     approved, base, stepwise, branch, *_ = forked
     asked = {UNPROTECTED: "warning", **project.severities} if request.strict else project.severities
+    only = _only(request, declared.catalog, approved.catalog)
     report = check(
         declared.catalog,
         approved=approved.catalog,
         project=replace(project, severities=asked),
         label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
         declared=declared.findings,
-        only=_only(request, declared.catalog, approved.catalog),
+        only=only,
         fork=fork,
         stepwise=Stepwise(
             stepwise.catalog, [each.commit for each in branch.commits], forked.recorded, waivers
@@ -453,6 +454,7 @@ def _compared(
         else None,
     )
     run = Run(declared.catalog, base.catalog, project)
+    report = replace(report, findings=(*report.findings, *overdue(run, only, request.today)))
     report = with_settings(report, run, proposed, lambda key: place_in_project(files, proposed, key))
     notes = _notes(project, report)
     if branch and branch.is_updated and base is approved:

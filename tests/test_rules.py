@@ -21,6 +21,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cache, partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from schemactl.checking import (
     WaiverFile,
     check,
     judging,
+    overdue,
     undecided,
     with_settings,
     with_waivers,
@@ -152,6 +154,7 @@ def found_in(path: Path) -> list[dict[str, Any]]:
                 else None,
             )
             run = Run(declared.catalog, base.catalog, settings)
+            report = replace(report, findings=(*report.findings, *overdue(run, None, TODAY)))
             report = with_settings(report, run, proposed, partial(place_in_project, files, proposed))
             report = with_waivers(report, run, WaiverFile(waivers, known, TODAY), is_whole=True)
             return [shown(finding) for finding in report.findings]

@@ -22,7 +22,7 @@ from schemactl.checking.gate import judging, with_settings
 from schemactl.checking.merging import merged
 from schemactl.checking.report import ORDER, Change, CheckReport, PolicyChange, TopicCheck, undecided
 from schemactl.checking.run import Run
-from schemactl.checking.topics import look_at
+from schemactl.checking.topics import look_at, overdue
 from schemactl.checking.waiving import WaiverFile, with_waivers
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.verdicts import Finding
@@ -39,6 +39,7 @@ __all__ = [
     "WaiverFile",
     "check",
     "judging",
+    "overdue",
     "undecided",
     "with_settings",
     "with_waivers",

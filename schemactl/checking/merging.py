@@ -9,7 +9,7 @@ from typing import Final
 from schemactl.formats import identity, same_text
 from schemactl.model import Catalog, Namespace, Policies, SchemaInfo, Topic, TopicName
 
-_MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "clients")
+_MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "deprecated", "clients")
 """What a topic declares besides its schema and policies."""
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from datetime import date
 
 from schemactl.checking import policies, schemas, tables
 from schemactl.checking.merging import declared as declared_in
@@ -121,3 +122,20 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
         before_change=True,
     )
     return seen, [*found]
+
+
+def overdue(run: Run, only: Collection[TopicName] | None, today: date) -> Iterator[Finding]:
+    """Yield the topics that were to be gone by today, the day in UTC; of `only` these, unless that is None."""
+    for name, topic in sorted(run.target.topics.items()):
+        said = topic.deprecated
+        is_asked = only is None or name in only
+        if is_asked and said and said.remove_after and said.remove_after < today:
+            clients = ", ".join(client.name for client in topic.clients)
+            yield from run.find(
+                "REMOVAL_OVERDUE",
+                topic,
+                f"{name} is deprecated and was to be removed after {said.remove_after}."
+                + (f" Use {said.use} instead." if said.use else "")
+                + (f" Declared clients: {clients}." if clients else ""),
+                source=topic.locate("/deprecated/remove_after"),
+            )

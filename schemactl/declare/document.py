@@ -17,6 +17,7 @@ from schemactl.formats import SPECS
 from schemactl.model import (
     EMPTY,
     Client,
+    Deprecated,
     Namespace,
     NamespaceName,
     Policies,
@@ -157,6 +158,10 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
         fix = "write its former name, or remove the key"
         yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
+    days = {"since": "", "remove_after": "", **topic.get("deprecated", {})}
+    if days["since"] > days["remove_after"] != "":
+        what = f"the topic is deprecated since {days['since']}, and would be removed before that"
+        yield Misfit.of(("deprecated", "remove_after"), what, "write a later day")
     names: set[str] = set()
     for index, client in enumerate(topic.get("clients", ())):
         if client["name"] in names:
@@ -208,6 +213,7 @@ def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocum
         reader=value.get("reader", "latest"),
         lifecycle=value.get("lifecycle", "stable"),
         owner=value.get("owner", ""),
+        deprecated=Deprecated.parse(**value["deprecated"]) if "deprecated" in value else None,
         clients=tuple(
             Client(client["name"], client["role"], client.get("version", "latest"))
             for client in value.get("clients", ())

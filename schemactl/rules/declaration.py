@@ -296,6 +296,18 @@ topic: persistent://shop/sales/all-orders""",
         link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
     ),
     _rule(
+        "REMOVAL_OVERDUE",
+        severity="note",
+        summary="A deprecated topic is still declared after the day on which it was to be removed.",
+        why="Who declared that day told readers and writers to leave by then. It is a note on every check, so that a day that passes "
+        "stops nobody's change; a project makes it a warning or an error under `severities`.",
+        example="""
+topic: persistent://shop/sales/orders
+deprecated: {since: 2025-11-01, remove_after: 2026-05-01, use: persistent://shop/sales/orders-v2}""",
+        fix="Remove the topic's declaration once nobody reads or writes it, or write a later day.",
+        link="https://pulsar.apache.org/docs/next/admin-api-topics/#delete-topic",
+    ),
+    _rule(
         "NAMESPACE_OPEN",
         severity="note",
         summary="Any producer may register the next version of a topic in this namespace.",

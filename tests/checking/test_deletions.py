@@ -141,3 +141,16 @@ def test_each_of_several_renamed_topics_is_paired_with_its_own(tmp_path: Path) -
     assert set(asked) == {"persistent://shop/sales/bills", "persistent://shop/sales/orders"}
     for topic, fix in asked.items():
         assert f"`renamed_from: {topic}`" in fix
+
+
+def test_a_topic_that_was_to_be_removed_is_noted_in_every_run(tmp_path: Path) -> None:
+    made = Scratch(tmp_path / "r")
+    over = f"{CLICKS}deprecated: {{since: 2019-01-01, remove_after: 2020-01-01, use: shop/web/views}}\n"
+    made.commit({"schemactl.yaml": PROJECT, "topics/clicks.yaml": over, "topics/views.yaml": VIEWS})
+    made.flush()
+    # The second run takes what the file says from what the first one kept.
+    for _ in range(2):
+        printed = schemactl(made.path, "check", "--strict").out
+        assert "topics/clicks.yaml:3:47: REMOVAL_OVERDUE (note)" in printed
+        assert "after 2020-01-01. Use persistent://shop/web/views instead." in printed
+    assert "REMOVAL" not in schemactl(made.path, "check", "--topic", "views").out

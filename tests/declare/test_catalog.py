@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from schemactl.model import (
     BrokerDefaults,
     Client,
     CompatibilityStrategy,
+    Deprecated,
     Generate,
     Namespace,
     NamespaceName,
@@ -44,6 +46,7 @@ renamed_from: shop/sales/order
 schema_compatibility_strategy: UNDEFINED
 reader: 3
 lifecycle: draft
+deprecated: {since: 2026-11-01, remove_after: 2027-05-01, use: shop/sales/all-orders}
 clients:
   - {name: billing, role: consumer, version: 2}
   - {name: checkout, role: producer}
@@ -67,6 +70,7 @@ def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
         renamed_from=TopicName("shop", "sales", "order"),
         reader=3,
         lifecycle="draft",
+        deprecated=Deprecated(date(2026, 11, 1), date(2027, 5, 1), TopicName("shop", "sales", "all-orders")),
         clients=(Client("billing", "consumer", 2), Client("checkout", "producer", "latest")),
     )
     assert orders.source == Source("topics/a.yaml", 6, 8)

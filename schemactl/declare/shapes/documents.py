@@ -25,6 +25,7 @@ from schemactl.declare.shapes.leaf import (
     text,
     whole,
 )
+from schemactl.declare.shapes.waiver import Day
 from schemactl.formats import SPECS
 from schemactl.model import SchemaType
 
@@ -148,6 +149,14 @@ class ClientShape(MappingShape):
     )
 
 
+class DeprecatedShape(MappingShape):
+    """That a topic is to be used no longer."""
+
+    since: Day = optional("The day since when.")
+    remove_after: Day = optional("The last day, in UTC, on which it may be there.")
+    use: TopicText = optional("The topic to use instead.")
+
+
 class TopicShape(MappingShape):
     """A topic and its schema."""
 
@@ -166,6 +175,7 @@ class TopicShape(MappingShape):
     owner: Annotated[Any, text("a person or a team")] = optional(
         "Who answers for it: shown, and the owner of its waivers."
     )
+    deprecated: DeprecatedShape = optional("That it is to be used no longer: until when, and what instead.")
     clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
         "Known producers and consumers, for `admit` and `rollout`."
     )

@@ -25,6 +25,9 @@ def check_day(value: object) -> None:
     raise ValueError(f"expected a day such as 2027-01-31, found {found(value)}")
 
 
+Day = Annotated[Any, ValueShape(check_day, {"type": "string", "pattern": _DAY})]
+
+
 class WaiverShape(MappingShape):
     """One finding on one change that is approved all the same."""
 
@@ -47,6 +50,4 @@ class WaiverShape(MappingShape):
         description="Why the change is right all the same."
     )
     owner: Annotated[Any, text("a person or a team")] = Field(description="Who answers for it.")
-    until: Annotated[Any, ValueShape(check_day, {"type": "string", "pattern": _DAY})] = Field(
-        description="The last day, in UTC, on which it approves anything."
-    )
+    until: Day = Field(description="The last day, in UTC, on which it approves anything.")
