@@ -21,9 +21,9 @@ FORMAT_VERSION = 2
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """Return the report as indented JSON."""
     causes = (*report.waived_causes, *report.causes)
-    ids = {
-        id(finding): cause.id for cause in reversed(causes) for finding in (*cause.refusals, *cause.findings)
-    }
+    ids: dict[int, str] = {}
+    for cause in reversed(causes):
+        ids.update(dict.fromkeys(map(id, (*cause.refusals, *cause.findings)), cause.id))
     return json.dumps(
         {
             "format_version": FORMAT_VERSION,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,9 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scratch import Scratch
 
+from schemactl.checking import CheckReport
 from schemactl.checking.causes import Cause, causes
 from schemactl.errors import Source
-from schemactl.model import TopicName
+from schemactl.model import Release, TopicName
+from schemactl.report import CHECK_FORMATS, render_check
 from schemactl.verdicts import Direction, Finding
 
 FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab")
@@ -346,3 +349,32 @@ def test_grouping_does_not_depend_on_the_order(data: st.DataObject, findings: li
 
     shuffled = data.draw(st.permutations(findings))
     assert as_sets(causes(shuffled)) == as_sets(causes(findings))
+
+
+def _of_topics(count: int) -> CheckReport:
+    """A report on an edit of a shared type, which the broker rejects, too."""
+    found: list[Finding] = []
+    for number in range(count):
+        at: dict[str, Any] = {"topic": TopicName("shop", "sales", f"t{number}"), "severity": "error"}
+        money, own = Source("money.avsc", 3), Source(f"t{number}.avsc")
+        found += [
+            _finding(rule="TYPE_MISMATCH", source=money, pointer=f"/fields/{number}/type", **at),
+            _finding(rule="MISSING_ENUM_SYMBOLS", source=own, pointer="/symbols", **at),
+            _finding(rule="BROKER_INCOMPATIBLE", source=own, **at),
+        ]
+    return CheckReport(Release.R4_0, "main", count, findings=tuple(found))
+
+
+def _cpu_s(form: str, report: CheckReport) -> float:
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        render_check(report, form)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", CHECK_FORMATS)
+def test_a_report_of_four_times_as_many_topics_takes_about_four_times_as_long(form: str) -> None:
+    assert _cpu_s(form, _of_topics(2_000)) < 10 * _cpu_s(form, _of_topics(500)) + 0.05
