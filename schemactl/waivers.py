@@ -27,7 +27,7 @@ def fingerprint(
     rule: str,
     topic: TopicName,
     *,
-    new: SchemaInfo,
+    new: SchemaInfo | None,
     against: Iterable[SchemaInfo],
     pointer: str = "",
     direction: Direction | None = None,
@@ -37,12 +37,19 @@ def fingerprint(
     Args:
         rule: the finding's.
         topic: its topic; both domains share one list of schemas, and one fingerprint.
-        new: the definition that is at fault.
+        new: the definition that is at fault; None: that there is none any more.
         against: the definitions it breaks with, in any order.
         pointer: the finding's.
         direction: the finding's.
     """
-    parts = [rule, topic.schema_id, pointer, direction, _content(new), sorted({*map(_content, against)})]
+    parts = [
+        rule,
+        topic.schema_id,
+        pointer,
+        direction,
+        _content(new) if new else "",
+        sorted({*map(_content, against)}),
+    ]
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 

@@ -14,6 +14,7 @@ from schemactl.checking.run import Proposal, Run
 from schemactl.formats import identity
 from schemactl.model import CompatibilityStrategy, SchemaInfo, Topic, TopicName
 from schemactl.verdicts import DataState, Finding, Verdict
+from schemactl.waivers import fingerprint
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
@@ -51,6 +52,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
             "SCHEMA_REMOVED",
             declared,
             f"{name} no longer declares a schema. The registry keeps the versions it has, and so does the approved history.",
+            fingerprint=_end("SCHEMA_REMOVED", before),
         )
     elif before is None:
         seen = replace(seen, change="added")
@@ -107,6 +109,11 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
     yield from schemas.renamed(run, proposal)
 
 
+def _end(rule: str, before: Topic) -> str:
+    """Return the fingerprint of a finding that the schema of a topic is declared no longer."""
+    return fingerprint(rule, before.name, new=None, against=[before.schema] if before.schema else [])
+
+
 def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
     name = before.name
     (strategy, level), _ = run.strategies(name)
@@ -120,6 +127,7 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
         f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
         f"`apply --allow-delete {name}` is asked for.",
         before_change=True,
+        fingerprint=_end("DELETED_TOPIC", before),
     )
     return seen, [*found]
 

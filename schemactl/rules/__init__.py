@@ -37,10 +37,10 @@ class Rule:
 
     @property
     def is_waivable(self) -> bool:
-        """Whether a waiver can name it: it is about what a new content breaks, and the change can be carried out all the same."""
+        """Whether a waiver can name it: it is about what one change of a schema breaks, and that can be carried out all the same."""
         return (
             self.verdict in ("data", "tables")
-            or self.id in ("BROKER_INCOMPATIBLE", "RENAME_UNDECLARED")
+            or self.id in ("BROKER_INCOMPATIBLE", "RENAME_UNDECLARED", "DELETED_TOPIC", "SCHEMA_REMOVED")
             or self.asked_with.startswith("protobuf: {rules")
         )
 

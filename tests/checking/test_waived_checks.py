@@ -319,3 +319,23 @@ def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
         "WAIVER_EXPIRED": "warning",
         SYMBOLS: "warning",
     }
+
+
+@pytest.mark.parametrize(
+    ("gone", "rule"),
+    [
+        ({"namespaces/orders.yaml": None}, "DELETED_TOPIC"),
+        ({"namespaces/orders.yaml": "topic: shop/sales/orders\n"}, "SCHEMA_REMOVED"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_topic_may_go_with_a_waiver(work: Work, gone: dict[str, str | None], rule: str) -> None:
+    work.change(gone)
+    (finding,) = (each for each in work.check()["findings"] if each["rule"] == rule)
+    work.waive(finding["fingerprint"], "--owner", "sales")
+    work.change(work.waivers())
+    report = work.check()
+    assert (rules(report), rules(report, waived=True)) == ([], [rule])
+    # It is of that end of the topic, and of no other change.
+    work.change({**APPROVED, **BREAK, "namespaces/sales.yaml": APPROVED["namespaces/sales.yaml"]})
+    assert rules(work.check(code=100), waived=True) == []

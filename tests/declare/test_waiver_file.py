@@ -85,7 +85,7 @@ def test_no_file_is_no_waivers() -> None:
         (entry(rule="GATE_WEAKENED"), "1:10: GATE_WEAKENED cannot be waived"),
         (entry(rule="NOT_DECIDED"), "NOT_DECIDED cannot be waived"),
         (entry(rule="BROKER_INVALID"), "BROKER_INVALID cannot be waived"),
-        (entry(rule="DELETED_TOPIC"), "DELETED_TOPIC cannot be waived"),
+        (entry(rule="PARTITIONS_SHRUNK"), "PARTITIONS_SHRUNK cannot be waived"),
         (entry(paths="x"), "unknown key `paths`"),
         (entry() + "- 5\n", "2:3: expected a mapping, found the number 5"),
         ("- {rule: A, rule: B}\n", "the key `rule` is repeated"),
