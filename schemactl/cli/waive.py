@@ -159,14 +159,17 @@ def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
 
 def _named(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
     """Yield each name of the cause, and of its findings, with what is waived under that name."""
-    together = [each for each in (*cause.findings, *cause.refusals) if each.key]
-    if not together:
-        return
-    yield cause.id, together
-    for finding in together:
-        refusals = [] if finding in cause.refusals else cause.refusals
-        same = [each for each in refusals if each.topic == finding.topic and each.key]
-        yield finding.fingerprint.removeprefix("sha256:"), [finding, *same]
+    findings = [each for each in cause.findings if each.key]
+    refusals: dict[TopicName | None, list[Finding]] = {}
+    for each in cause.refusals:
+        if each.key:
+            refusals.setdefault(each.topic, []).append(each)
+    if findings:
+        yield cause.id, [*findings, *chain.from_iterable(refusals.values())]
+    for each in findings:
+        yield each.fingerprint.removeprefix("sha256:"), [each, *refusals.get(each.topic, ())]
+    for each in chain.from_iterable(refusals.values()):
+        yield each.fingerprint.removeprefix("sha256:"), [each]
 
 
 def _label(findings: list[Finding]) -> str:
