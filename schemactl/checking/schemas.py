@@ -51,7 +51,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
         old = proposal.version(nearest.against)
         explanation = explain(nearest, new=proposal.schema, old=old)
         against = tuple(sorted(breakage.against for breakage in group))
-        source, older = _places(proposal, nearest, explanation, old)
+        source, older = places(proposal, nearest, explanation, old)
         sentence = obligation(
             proposal.topic.name,
             strategy=proposal.strategy,
@@ -103,7 +103,7 @@ def new_breakages(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> V
     return replace(verdict, state=state, data=data)
 
 
-def _places(
+def places(
     proposal: Proposal, breakage: Breakage, explanation: Explanation, old: SchemaInfo
 ) -> tuple[Source | None, Source | None]:
     """Where to look in the declared definition, and in the older one where the pointer is that one's."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from schemactl.checking import policies, schemas, tables
+from schemactl.checking import clients, policies, schemas, tables
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.merging import is_same_schema
 from schemactl.checking.report import Change, TopicCheck
@@ -94,6 +94,7 @@ def _judged(run: Run, proposal: Proposal, change: Change, before: SchemaInfo | N
 
 def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:
     yield from schemas.data(run, proposal, verdict)
+    yield from clients.breaking(run, proposal, verdict)
     yield from schemas.buf_rules(run, proposal, verdict)
     if change == "not stored":
         if not verdict.data:
@@ -138,12 +139,12 @@ def overdue(run: Run, only: Collection[TopicName] | None, today: date) -> Iterat
         said = topic.deprecated
         is_asked = only is None or name in only
         if is_asked and said and said.remove_after and said.remove_after < today:
-            clients = ", ".join(client.name for client in topic.clients)
+            names = ", ".join(client.name for client in topic.clients)
             yield from run.find(
                 "REMOVAL_OVERDUE",
                 topic,
                 f"{name} is deprecated and was to be removed after {said.remove_after}."
                 + (f" Use {said.use} instead." if said.use else "")
-                + (f" Declared clients: {clients}." if clients else ""),
+                + (f" Declared clients: {names}." if names else ""),
                 source=topic.locate("/deprecated/remove_after"),
             )

@@ -40,7 +40,14 @@ class Rule:
         """Whether a waiver can name it: it is about what one change of a schema breaks, and that can be carried out all the same."""
         return (
             self.verdict in ("data", "tables")
-            or self.id in ("BROKER_INCOMPATIBLE", "RENAME_UNDECLARED", "DELETED_TOPIC", "SCHEMA_REMOVED")
+            or self.id
+            in (
+                "BROKER_INCOMPATIBLE",
+                "CLIENT_BREAKS",
+                "RENAME_UNDECLARED",
+                "DELETED_TOPIC",
+                "SCHEMA_REMOVED",
+            )
             or self.asked_with.startswith("protobuf: {rules")
         )
 

@@ -296,6 +296,21 @@ topic: persistent://shop/sales/all-orders""",
         link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
     ),
     _rule(
+        "CLIENT_BREAKS",
+        severity="error",
+        summary="A declared client is built with a version that the changed schema breaks with.",
+        why="A strategy that is not transitive protects only readers and writers of the latest version. A topic that declares its `clients` "
+        "knows of others: a consumer that still has an older version cannot read what is written from now on, or a producer still "
+        "writes what new readers cannot read. Clients that were approved count like those that the change declares, so to remove one beside "
+        "the break saves nobody. A change that removes the topic itself asks no client.",
+        example="""
+# version 1 made a field optional, and version 2 is to remove it; billing still has version 0
+clients:
+  - {name: billing, role: consumer, version: 0}""",
+        fix="Change the schema so that the client can go on; or bring the client to a newer version first.",
+        link="https://avro.apache.org/docs/1.12.0/specification/#schema-resolution",
+    ),
+    _rule(
         "REMOVAL_OVERDUE",
         severity="note",
         summary="A deprecated topic is still declared after the day on which it was to be removed.",

@@ -154,3 +154,36 @@ def test_a_topic_that_was_to_be_removed_is_noted_in_every_run(tmp_path: Path) ->
         assert "topics/clicks.yaml:3:47: REMOVAL_OVERDUE (note)" in printed
         assert "after 2020-01-01. Use persistent://shop/web/views instead." in printed
     assert "REMOVAL" not in schemactl(made.path, "check", "--topic", "views").out
+
+
+CONSUMER = "clients: [{name: billing, role: consumer, version: 0}]\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (CONSUMER, "The consumer billing is built with version 0"),
+        ("", "The consumer billing, which this change removes or moves to another version, is built"),
+        (CONSUMER.replace("0", "1"), "which this change removes or moves to another version"),
+        (CONSUMER.replace("billing", "audit"), "The consumer audit is built with version 0"),
+    ],
+)
+def test_a_client_that_the_change_removes_is_asked_all_the_same(
+    tmp_path: Path, after: str, words: str
+) -> None:
+    made = Scratch(tmp_path / "r")
+    project = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
+    before = {"topics/orders.yaml": declared(more=CONSUMER), "topics/orders.avsc": record("id", "note")}
+    made.commit({"schemactl.yaml": project, **before})
+    optional = record("id", "note").replace(
+        '"note", "type": "string"', '"note", "type": "string", "default": ""'
+    )
+    made.commit({"topics/orders.avsc": optional})
+    made.flush()
+    made.write({"topics/orders.avsc": record("id"), "topics/orders.yaml": declared(more=after)})
+    made.git("add", "-A")
+    printed = schemactl(made.path, "check", "--staged", code=100).out
+    assert "CLIENT_BREAKS" in printed
+    assert words in printed
+    made.git("rm", "-qf", "topics/orders.yaml", "topics/orders.avsc")
+    assert "CLIENT_BREAKS" not in schemactl(made.path, "check", "--staged", code=(0, 1)).out

@@ -177,7 +177,7 @@ class TopicShape(MappingShape):
     )
     deprecated: DeprecatedShape = optional("That it is to be used no longer: until when, and what instead.")
     clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
-        "Known producers and consumers, for `admit` and `rollout`."
+        "Known producers and consumers: a change must not break the version that one is built with."
     )
     # pydantic's own BaseModel has a deprecated method of that name.
     schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]
