@@ -12,7 +12,7 @@ from schemactl.model import Namespace, NamespaceName, Topic, TopicName
 from schemactl.verdicts import Finding
 
 
-def undeclared(run: Run, names: Collection[TopicName]) -> Iterator[Finding]:
+def undeclared(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each namespace that no file declares, on one of its topics.
 
     Args:
@@ -41,7 +41,7 @@ def undeclared(run: Run, names: Collection[TopicName]) -> Iterator[Finding]:
         )
 
 
-def open_to_producers(run: Run, names: Collection[TopicName]) -> Iterator[Finding]:
+def open_to_producers(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
     """Yield the namespaces that the change brings and where any producer with a schema of its own takes the next number.
 
     Where a change opens one that was there, that is PROTECTION_LOST.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from schemactl.checking.merging import declared
@@ -18,7 +18,7 @@ _ALIKE: Final = 0.6
 Parts = frozenset[tuple[str, str]]
 
 
-def undeclared(run: Run, names: Collection[TopicName]) -> Iterator[Finding]:
+def undeclared(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each new topic among `names` that seems to be one that the change removes.
 
     An error where the schema breaks what the former name's strategy protects, for without `renamed_from` nobody compares the two.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -133,7 +133,7 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
     return seen, [*found]
 
 
-def overdue(run: Run, only: Collection[TopicName] | None, today: date) -> Iterator[Finding]:
+def overdue(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
     """Yield the topics that were to be gone by today, the day in UTC; of `only` these, unless that is None."""
     for name, topic in sorted(run.target.topics.items()):
         said = topic.deprecated
