@@ -85,6 +85,8 @@ class SettingChange:
 
 def setting_changes(approved: Project, proposed: Project, run: Run) -> Iterator[SettingChange]:
     """Yield what a change does to the settings that judge, for the topics that `run` knows."""
+    if approved == proposed:
+        return
     topics = tuple(sorted(name for name, topic in run.approved.topics.items() if not topic.deleted))
     yield from _severities(approved, proposed, run.rules, topics)
     yield from _roots(approved, proposed, run)

@@ -24,11 +24,9 @@ def undeclared(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
     An error where the schema breaks what the former name's strategy protects, for without `renamed_from` nobody compares the two.
     """
     kept = {name.schema_id for name in run.target.topics}
-    gone = {
-        name
-        for name, topic in run.approved.topics.items()
-        if not topic.deleted and name.schema_id not in kept
-    }
+    # An approved topic is read when it is looked at, so by name first.
+    lost = [name for name in run.approved.topics if name.schema_id not in kept]
+    gone = {name for name in lost if not run.approved.topics[name].deleted}
     renamed = {topic.renamed_from for topic in run.target.topics.values()}
     removed = _by_record(run.approved.topics[name] for name in gone - renamed)
     if not removed:

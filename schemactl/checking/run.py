@@ -53,10 +53,12 @@ class Run:
 
     def is_draft(self, topic: Topic) -> bool:
         """Return whether nobody depends on `topic` yet: it is a draft, and was not approved as anything else, or under another name."""
+        if topic.lifecycle != "draft":
+            return False
         former = self.former(topic.name)
         if former is None and topic.renamed_from:
             former = self.former(topic.renamed_from)
-        return topic.lifecycle == "draft" and (former is None or former.lifecycle == "draft")
+        return former is None or former.lifecycle == "draft"
 
     def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the approved versions of a topic, also of one that is declared no longer."""

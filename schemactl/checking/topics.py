@@ -136,15 +136,15 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
 def overdue(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
     """Yield the topics that were to be gone by today, the day in UTC; of `only` these, unless that is None."""
     for name, topic in sorted(run.target.topics.items()):
-        said = topic.deprecated
+        deprecated = topic.deprecated
         is_asked = only is None or name in only
-        if is_asked and said and said.remove_after and said.remove_after < today:
+        if is_asked and deprecated and deprecated.remove_after and deprecated.remove_after < today:
             names = ", ".join(client.name for client in topic.clients)
             yield from run.find(
                 "REMOVAL_OVERDUE",
                 topic,
-                f"{name} is deprecated and was to be removed after {said.remove_after}."
-                + (f" Use {said.use} instead." if said.use else "")
+                f"{name} is deprecated and was to be removed after {deprecated.remove_after}."
+                + (f" Use {deprecated.use} instead." if deprecated.use else "")
                 + (f" Declared clients: {names}." if names else ""),
                 source=topic.locate("/deprecated/remove_after"),
             )
