@@ -63,6 +63,8 @@ class Runner:
         variables: Mapping[str, str] | None = None,
     ) -> bytes:
         """Return the standard output of one git command. Raise GitFailed where its status is not 0."""
+        if not standard_input:
+            return self._start(options, arguments, env=variables).read()
         with TemporaryFile() as given:
             given.write(standard_input)
             given.seek(0)

@@ -122,6 +122,8 @@ class Repository:
         self.run = git.run
         self.start = git.start
         self._objects: Process | None = None
+        # A command judges one state: what a ref named when it was asked for first.
+        self._commits: dict[str, Commit | None] = {}
         # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
         self._present: set[str] | None = None
         self._wanted: set[str] = set()
@@ -191,7 +193,12 @@ class Repository:
             yield blob
 
     def commit(self, ref: str) -> Commit | None:
-        """Return the commit that `ref` names, tags followed; None when there is none."""
+        """Return the commit that `ref` names, tags followed; None when there is none. Git is asked once for each."""
+        if ref not in self._commits:
+            self._commits[ref] = self._commit(ref)
+        return self._commits[ref]
+
+    def _commit(self, ref: str) -> Commit | None:
         if "\0" in ref or ".." in ref or ref.startswith(("^", "-")):
             # A line of commits, or none, is no commit.
             return None
