@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.errors import SchemactlError
-from schemactl.model import Commit, SchemaInfo, SchemaType
+from schemactl.model import Commit, SchemaInfo, SchemaType, TopicName, Waiver, parse_day
 
 if TYPE_CHECKING:
     from schemactl.verdicts import Breakage
@@ -99,6 +99,23 @@ def read_schema(value: Json | None) -> SchemaInfo | None:
         return None
     content = base64.b64decode(value["schema_b64"]) if "schema_b64" in value else value["schema"].encode()
     return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
+
+
+WAIVER: Final = dict.fromkeys(("rule", "topic", "field", "fingerprint", "reason", "owner", "until"), str)
+"""The shape of a waiver (see `shape_error`)."""
+
+
+def waiver_value(waiver: Waiver) -> Json:
+    """Return a waiver without its place."""
+    values = {key: getattr(waiver, key) for key in WAIVER}
+    return values | {"topic": str(waiver.topic), "until": waiver.until.isoformat()}
+
+
+def read_waiver(value: Json | None) -> Waiver | None:
+    """Return the waiver that `waiver_value` wrote. Raise ValueError where its topic or its day is none."""
+    if value is None:
+        return None
+    return Waiver(**{**value, "topic": TopicName.parse(value["topic"]), "until": parse_day(value["until"])})
 
 
 def breakage_value(breakage: Breakage) -> Json:

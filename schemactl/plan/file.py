@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from types import NoneType
 from typing import Final
@@ -14,14 +13,17 @@ from schemactl import output
 from schemactl.errors import SchemactlError
 from schemactl.installation import version
 from schemactl.json_values import (
+    WAIVER,
     Json,
     commit_value,
     json_text,
     read_commit,
     read_document,
     read_schema,
+    read_waiver,
     schema_value,
     shape_error,
+    waiver_value,
 )
 from schemactl.model import (
     CompatibilityStrategy,
@@ -30,7 +32,6 @@ from schemactl.model import (
     Release,
     SchemaVersion,
     TopicName,
-    Waiver,
 )
 from schemactl.plan.steps import (
     CreateNamespace,
@@ -85,15 +86,6 @@ _REFUSAL: Final = {
     "message": str,
     "fix": str,
 }
-_WAIVER: Final = {
-    "rule": str,
-    "topic": str,
-    "field": str,
-    "fingerprint": str,
-    "reason": str,
-    "owner": str,
-    "until": str,
-}
 _APART: Final = {"topic": str, "registry": int, "git": int | None, "state": str, "recorded": bool}
 _PLAN: Final = {
     "format_version": int,
@@ -130,7 +122,7 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
         "schema": _SCHEMA,
         "answer": _ANSWER,
     },
-    "relax_strategy": {"topic": str, "strategy": str, "updates": bool, "waiver": (_WAIVER, NoneType)},
+    "relax_strategy": {"topic": str, "strategy": str, "updates": bool, "waiver": (WAIVER, NoneType)},
     "restore_strategy": {"topic": str, "strategy": str, "latest": int | None},
     "take_number": {"topic": str, "number": int},
     "delete_schema": {"topic": str, "versions": [int], "force": bool},
@@ -198,7 +190,7 @@ def step_document(step: PlanStep) -> Json:
                 "topic": str(name),
                 "strategy": strategy.value,
                 "updates": updates,
-                "waiver": None if waiver is None else _waiver(waiver),
+                "waiver": None if waiver is None else waiver_value(waiver),
             }
         case RestoreStrategy(name, strategy, latest):
             return {
@@ -292,26 +284,6 @@ def _refusal(refusal: PlanRefusal) -> Json:
     }
 
 
-def _waiver(waiver: Waiver) -> Json:
-    """Return a waiver without its place."""
-    return {
-        "rule": waiver.rule,
-        "topic": str(waiver.topic),
-        "field": waiver.field,
-        "fingerprint": waiver.fingerprint,
-        "reason": waiver.reason,
-        "owner": waiver.owner,
-        "until": waiver.until.isoformat(),
-    }
-
-
-def _read_waiver(value: Json | None) -> Waiver | None:
-    if value is None:
-        return None
-    topic, until = TopicName.parse(value["topic"]), date.fromisoformat(value["until"])
-    return Waiver(**{**value, "topic": topic, "until": until})
-
-
 def _plan(value: Json) -> Plan:
     origin = Origin(
         value["target"],
@@ -379,7 +351,7 @@ _STEPS: dict[str, Callable[[Json], PlanStep]] = {
         _read_answer(step["answer"]),
     ),
     "relax_strategy": lambda step: RelaxStrategy(
-        _topic(step), CompatibilityStrategy(step["strategy"]), step["updates"], _read_waiver(step["waiver"])
+        _topic(step), CompatibilityStrategy(step["strategy"]), step["updates"], read_waiver(step["waiver"])
     ),
     "restore_strategy": lambda step: RestoreStrategy(
         _topic(step), CompatibilityStrategy(step["strategy"]), step["latest"]

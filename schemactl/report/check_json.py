@@ -7,7 +7,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from schemactl.checking import Cause, CheckReport, TopicCheck
-from schemactl.json_values import breakage_value
+from schemactl.json_values import breakage_value, waiver_value
 from schemactl.model import Waiver
 from schemactl.report.cause import waive_command
 from schemactl.verdicts import Answer, Counterexample, DataState, Finding, Verdict
@@ -146,17 +146,8 @@ def _fix(finding: Finding) -> str:
 
 def _waiver(waiver: Waiver) -> dict[str, Any]:
     source = waiver.source
-    return {
-        "rule": waiver.rule,
-        "topic": str(waiver.topic),
-        "field": waiver.field,
-        "fingerprint": waiver.fingerprint,
-        "reason": waiver.reason,
-        "owner": waiver.owner,
-        "until": waiver.until.isoformat(),
-        "file": source.path if source else None,
-        "line": source.line if source else None,
-    }
+    place = {"file": source.path if source else None, "line": source.line if source else None}
+    return waiver_value(waiver) | place
 
 
 def _finding(finding: Finding, cause: str) -> dict[str, Any]:
