@@ -288,6 +288,14 @@ class Client:
     version: int | Literal["latest"] = "latest"
 
 
+def parse_day(text: str) -> date:
+    """Return the day that `text` names as ISO 8601 writes it in full, `2027-01-31`. Raise ValueError where it names none."""
+    found = date.fromisoformat(text)
+    if found.isoformat() != text:
+        raise ValueError(f"{text!r} is not written as {found}")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Deprecated:
     """That a topic is to be used no longer: since when, the last day on which it may be there, and what to use instead."""
@@ -301,7 +309,7 @@ class Deprecated:
         cls, since: str | None = None, remove_after: str | None = None, use: str | None = None
     ) -> Deprecated:
         """Return what a declaration says; its days are as ISO 8601 writes them."""
-        first, last = (day and date.fromisoformat(day) for day in (since, remove_after))
+        first, last = (day and parse_day(day) for day in (since, remove_after))
         return cls(first or None, last or None, TopicName.parse(use) if use else None)
 
 

@@ -16,7 +16,7 @@ from schemactl.cli.parser import add_options
 from schemactl.deadline import DEFAULT_S, OutOfTime, within
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.messages import counted
-from schemactl.model import TopicName, Waiver
+from schemactl.model import TopicName, Waiver, parse_day
 from schemactl.printing import on_one_line
 from schemactl.project_check import CheckRequest, check_project
 
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `waive`."""
     parser.description = (
         "Add an entry to the waiver file for a finding of `check`, so that this one change is approved all the same. Where the "
-        "broker refuses the same edit, that is waived with it. FINGERPRINT is what `check` prints beside the finding, or the "
+        "broker rejects the same edit, that is waived with it. FINGERPRINT is what `check` prints beside the finding, or the "
         "beginning of it; a finding that several topics share has one for all of them. The waiver counts in the pull request "
         "that adds it: commit the file together with the change."
     )
@@ -104,11 +104,11 @@ def last_day(text: str, today: date) -> date:
     """Return the day that `text` names. Raise UsageError unless it lies in the future, at most 366 days ahead."""
     days = f"from {today + timedelta(days=1)} to {today + LONGEST}"
     try:
-        until = date.fromisoformat(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
+        until = parse_day(text)
     except ValueError:
-        until = None
-    if until is None:
-        raise UsageError(f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}")
+        raise UsageError(
+            f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}"
+        ) from None
     if not today < until <= today + LONGEST:
         raise UsageError(f"--until {text}: a waiver ends in the future, and at most 366 days ahead: {days}")
     return until
@@ -126,7 +126,7 @@ def _digits(text: str) -> str:
 
 
 def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
-    """Return the findings that a waiver of `digits` is of; what the broker refuses of the same edit among them.
+    """Return the findings that a waiver of `digits` is of; the broker's rejection of the same edit among them.
 
     Raises:
         UsageError: there are none, or several findings have fingerprints that begin so.

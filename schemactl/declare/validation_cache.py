@@ -124,13 +124,14 @@ def _values(document: Document, made_of: tuple[str, ...]) -> tuple[Any, ...]:
     if isinstance(document, NamespaceDocument):
         return str(document.namespace.name), _plain(document.namespace.policies), at
     topic = document.topic
-    said = topic.deprecated
+    deprecated = topic.deprecated
     return (
         *(str(topic.name), _plain(topic.policies), at),
         *(document.schema and document.schema.type.name, made_of),
         *(topic.partitions, topic.renamed_from and str(topic.renamed_from), topic.reader, topic.lifecycle),
         topic.owner,
-        said and tuple(each and str(each) for each in (said.since, said.remove_after, said.use)),
+        deprecated
+        and tuple(each and str(each) for each in (deprecated.since, deprecated.remove_after, deprecated.use)),
         tuple((client.name, client.role, client.version) for client in topic.clients),
     )
 
@@ -154,7 +155,7 @@ def _restored(
     locator = partial(text.locate, position)
     if not rest:
         return Namespace(NamespaceName.parse(name), policies, source, locator), frozenset()
-    type_, made_of, partitions, renamed_from, reader, lifecycle, owner, said, clients = rest
+    type_, made_of, partitions, renamed_from, reader, lifecycle, owner, deprecated, clients = rest
     topic = Topic(
         TopicName.parse(name),
         DeferredInfo.of(SchemaType[type_], partial(text.definition, position)) if type_ else None,
@@ -164,7 +165,7 @@ def _restored(
         reader=reader,
         lifecycle=lifecycle,
         owner=owner,
-        deprecated=Deprecated.parse(*said) if said else None,
+        deprecated=Deprecated.parse(*deprecated) if deprecated else None,
         clients=tuple(Client(*each) for each in clients),
         source=source,
         locator=locator,

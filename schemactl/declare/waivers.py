@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from typing import Any, Final
 
 import yaml
@@ -15,7 +14,7 @@ from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
 from schemactl.declare.validation_errors import Misfit, located, validation_errors
 from schemactl.declare.yaml_text import compose, read_yaml, scalar
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source
-from schemactl.model import TopicName, Waiver
+from schemactl.model import TopicName, Waiver, parse_day
 from schemactl.rules import rules
 from schemactl.source import node_place
 
@@ -85,7 +84,7 @@ def _waiver(entry: Mapping[str, str], source: Source) -> Waiver:
         entry["fingerprint"],
         entry["reason"].strip(),
         entry["owner"].strip(),
-        date.fromisoformat(entry["until"]),
+        parse_day(entry["until"]),
         source,
         entry.get("field", ""),
     )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from datetime import date
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from schemactl.declare.describe import found
 from schemactl.declare.shapes.leaf import MappingShape, TopicText, ValueShape, optional, text
+from schemactl.model import parse_day
 
 _DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 def check_day(value: object) -> None:
     """Raise ValueError unless `value` is a day of the calendar, as ISO 8601 writes it."""
-    try:
-        if isinstance(value, str) and re.fullmatch(_DAY, value, re.ASCII):
-            date.fromisoformat(value)
+    with suppress(ValueError):
+        if isinstance(value, str):
+            parse_day(value)
             return
-    except ValueError:
-        pass
     raise ValueError(f"expected a day such as 2027-01-31, found {found(value)}")
 
 
