@@ -46,8 +46,8 @@ def policy_words(policies: Policies) -> dict[str, str]:
     return {name: policy_word(value) for name, value in policies.managed().items()}
 
 
-def policy_word(value: CompatibilityStrategy | bool) -> str:  # noqa: FBT001  a policy's value
-    """Return the value of a policy as the YAML files spell it."""
+def policy_word(value: str | int) -> str:
+    """Return the value of a policy (a strategy, true or false, a number) as the YAML files spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

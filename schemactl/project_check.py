@@ -184,6 +184,7 @@ def _of_this_commit(
 
     What the commit waives, or waives no longer, is `waived`: findings of these stay. `report` is `found` with its waivers.
     """
+    from schemactl.messages import counted
 
     def made_of(name: TopicName) -> Iterator[str]:
         for catalog in (declared.catalog, forked.base.catalog):
@@ -207,7 +208,7 @@ def _of_this_commit(
     notes = list(found.notes)
     if left_out:
         notes.append(
-            f"left out: {left_out} finding{'s' if left_out > 1 else ''} of earlier commits on this branch; "
+            f"left out: {counted(left_out, 'finding')} of earlier commits on this branch; "
             f"`schemactl check` without --staged shows {'them' if left_out > 1 else 'it'}"
         )
     return replace(found, findings=kept, notes=tuple(notes))
@@ -379,8 +380,8 @@ def _declared(
     if (content := cache.content()) is not None:
         store.write("valid", release + content)
     numbers = judge_files(files, project)
-    waivers, no_waivers = declare.read_waivers(files, project.waivers)
-    wrong = sorted({*declared.problems, *numbers.problems, *no_waivers})
+    waivers, wrong_waivers = declare.read_waivers(files, project.waivers)
+    wrong = sorted({*declared.problems, *numbers.problems, *wrong_waivers})
     judged = {project.path, *_paths(declared), *numbers.paths, *(each.source.path for each in wrong)}
     if files.kind(project.waivers) != "missing":
         judged.add(project.waivers)
@@ -405,6 +406,7 @@ def _not_judged(
     """Say that files of the working tree are not as HEAD has them."""
     from schemactl import declare, history
     from schemactl.history.files import differing_files
+    from schemactl.messages import counted
 
     worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
     here = history.HashedFiles(worktree, repository.object_format)
@@ -412,7 +414,7 @@ def _not_judged(
     if paths:
         named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
         yield (
-            f"not judged: {len(paths)} file{'s' if len(paths) > 1 else ''} that differ{'' if len(paths) > 1 else 's'} from HEAD "
+            f"not judged: {counted(len(paths), 'file')} that differ{'' if len(paths) > 1 else 's'} from HEAD "
             f"({named}); commit them, or leave --base out"
         )
 

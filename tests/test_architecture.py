@@ -144,6 +144,7 @@ LAYERS: dict[str, set[str]] = {
         "early_exit",
         "errors",
         "history",
+        "messages",
         "model",
         "target_numbers",
         "topic_match",

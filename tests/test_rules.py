@@ -133,8 +133,8 @@ def found_in(path: Path) -> list[dict[str, Any]]:
         settings = judging(proposed, gate.project if gate else None)
         files = declare.WorktreeFiles(top)
         declared = declare.read(files, settings)
-        waivers, no_waivers = declare.read_waivers(files, settings.waivers)
-        if problems := (*declared.problems, *no_waivers):
+        waivers, wrong_waivers = declare.read_waivers(files, settings.waivers)
+        if problems := (*declared.problems, *wrong_waivers):
             return [shown(each) for each in undecided(DeclarationError(problems)).findings]
         forked = history.read_forked(repository, settings, repository.commit("HEAD"), "main", stepwise=True)
         approved, base, stepwise, branch, *_ = forked

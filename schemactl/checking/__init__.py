@@ -106,10 +106,9 @@ def check(
         if name in run.target.topics:
             found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
         findings += sorted(found, key=lambda finding: ORDER[finding.severity])
-    asked = frozenset(names)
-    findings += renames.undeclared(run, asked)
-    findings += namespaces.undeclared(run, asked)
-    findings += namespaces.open_to_producers(run, asked)
+    findings += renames.undeclared(run, names)
+    findings += namespaces.undeclared(run, names)
+    findings += namespaces.open_to_producers(run, names)
     if only is None:
         findings += policies.namespaces(run)
     return CheckReport(

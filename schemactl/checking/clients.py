@@ -39,15 +39,15 @@ def _found(run: Run, proposal: Proposal, client: Client, bad: Breakage, gone: st
     explanation = explain(bad, new=proposal.schema, old=old)
     source, older = places(proposal, bad, explanation, old)
     does = (
-        "writes what the new schema of"
+        f"writes what the new schema of {name} cannot read"
         if client.role == "producer"
-        else "cannot read messages of the new schema of"
+        else f"cannot read messages of the new schema of {name}"
     )
     yield from run.find(
         "CLIENT_BREAKS",
         proposal.topic,
-        f"The {client.role} {client.name}{gone} is built with version {bad.against} and {does} {name}"
-        f"{' cannot read' if client.role == 'producer' else ''}.\n{on_one_line(explanation.reason)}",
+        f"The {client.role} {client.name}{gone} is built with version {bad.against} and {does}.\n"
+        f"{on_one_line(explanation.reason)}",
         source=source,
         fix=f"{explanation.fix.removesuffix('.')}; or bring the client to a newer version first, and have that approved in a change of its own.",
         field=explanation.field,

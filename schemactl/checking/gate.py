@@ -243,10 +243,11 @@ def with_settings(report: CheckReport, run: Run, proposed: Project, locate: Loca
     """
     changes = [*setting_changes(run.project, proposed, run)]
     weaker = [change for change in changes if change.loses]
+    named = sorted(name for name, topic in run.target.topics.items() if topic.lifecycle == "draft")
     drafts = [
         topic
-        for _, topic in sorted(run.target.topics.items())
-        if topic.lifecycle == "draft" and not topic.deleted and not run.is_draft(topic)
+        for topic in map(run.target.topics.__getitem__, named)
+        if not (topic.deleted or run.is_draft(topic))
     ]
     is_error = any(seen.change != "policies" for seen in report.topics) or any(
         change.key == ("roots",) for change in weaker

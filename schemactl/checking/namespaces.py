@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from schemactl.checking.run import Run
 from schemactl.errors import did_you_mean
@@ -12,20 +12,21 @@ from schemactl.model import Namespace, NamespaceName, Topic, TopicName
 from schemactl.verdicts import Finding
 
 
-def undeclared(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
+def undeclared(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each namespace that no file declares, on one of its topics.
 
     Args:
         run: whose project says whether namespaces must be declared. If they need not be, only those are found in
             which no topic was ever approved: the ones that the change brings.
-        names: look at these topics alone.
+        names: look at these topics alone, in this order.
     """
     known = {*run.target.namespaces}
     if not run.project.require_declared_namespaces:
         known |= {name.namespace_name for name in run.approved.topics}
     lost: dict[NamespaceName, list[Topic]] = {}
-    for name, topic in sorted(run.target.topics.items()):
-        if name in names and topic.source and name.namespace_name not in known:
+    for name in names:
+        topic = run.target.topics.get(name)
+        if topic and topic.source and name.namespace_name not in known:
             lost.setdefault(name.namespace_name, []).append(topic)
     for space, topics in lost.items():
         first = next((topic for topic in topics if not run.is_draft(topic)), topics[0])
@@ -41,21 +42,17 @@ def undeclared(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
         )
 
 
-def open_to_producers(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
+def open_to_producers(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
     """Yield the namespaces that the change brings and where any producer with a schema of its own takes the next number.
 
     Where a change opens one that was there, that is PROTECTION_LOST.
     """
     seen = {*run.approved.namespaces, *(name.namespace_name for name in run.approved.topics)}
-    for name, topic in sorted(run.target.topics.items()):
-        space = run.target.namespaces.get(name.namespace_name)
-        if (
-            name not in names
-            or topic.schema is None
-            or run.is_draft(topic)
-            or space is None
-            or space.name in seen
-        ):
+    for name in names:
+        topic, space = run.target.topics.get(name), run.target.namespaces.get(name.namespace_name)
+        if space is None or space.name in seen:
+            continue
+        if topic is None or topic.schema is None or run.is_draft(topic):
             continue
         seen.add(space.name)
         if _effective(run, space, "is_allow_auto_update_schema") and not _effective(

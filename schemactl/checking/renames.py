@@ -18,7 +18,7 @@ _ALIKE: Final = 0.6
 Parts = frozenset[tuple[str, str]]
 
 
-def undeclared(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
+def undeclared(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each new topic among `names` that seems to be one that the change removes.
 
     An error where the schema breaks what the former name's strategy protects, for without `renamed_from` nobody compares the two.
@@ -33,8 +33,10 @@ def undeclared(run: Run, names: frozenset[TopicName]) -> Iterator[Finding]:
         return
     added = _by_record(
         topic
-        for name, topic in run.target.topics.items()
-        if name in names and topic.renamed_from not in gone and not declared(run.approved, name)
+        for name in names
+        if (topic := run.target.topics.get(name))
+        and topic.renamed_from not in gone
+        and not declared(run.approved, name)
     )
     for key, topics in added.items():
         candidates = removed.get(key, [])

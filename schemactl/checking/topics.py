@@ -135,10 +135,11 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
 
 def overdue(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
     """Yield the topics that were to be gone by today, the day in UTC; of `only` these, unless that is None."""
-    for name, topic in sorted(run.target.topics.items()):
+    dated = (name for name, topic in run.target.topics.items() if topic.deprecated)
+    for name in sorted(name for name in dated if only is None or name in only):
+        topic = run.target.topics[name]
         deprecated = topic.deprecated
-        is_asked = only is None or name in only
-        if is_asked and deprecated and deprecated.remove_after and deprecated.remove_after < today:
+        if deprecated and deprecated.remove_after and deprecated.remove_after < today:
             names = ", ".join(client.name for client in topic.clients)
             yield from run.find(
                 "REMOVAL_OVERDUE",

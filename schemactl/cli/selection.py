@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -290,9 +291,10 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
 
 
 def approved_waivers(chosen: ChosenTarget, context: Context) -> WaiversAt:
-    """Return what reads the waivers in the tree of an approved commit; the repository is opened when it is asked."""
+    """Return what reads the waivers in the tree of an approved commit, once for each; few plans ask for any."""
     from schemactl.history import Repository, waivers_at
 
+    @cache
     def at(commit: Commit) -> Iterable[Waiver]:
         with Repository.open(context.directory) as repository:
             return waivers_at(repository, chosen.project, commit)

@@ -91,25 +91,20 @@ class Permissions:
     relax: bool = False
 
 
-def no_waivers(_commit: Commit) -> Iterable[Waiver]:
-    """Return nothing: no refusal is waived."""
-    return ()
-
-
 def make_plan(
     base: RegistryState,
     target: Catalog,
     *,
     origin: Origin,
     permissions: Permissions,
-    waivers: WaiversAt = no_waivers,
+    waivers: WaiversAt = lambda _: (),
     numbers: TargetNumbers | None = None,
 ) -> Plan:
     """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
     Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
-    carried out, planning again gives no steps and the same notes. `waivers` approve what a broker refuses. `numbers` is the record of the registry's version numbers, by
-    its own names. Raise UsageError if a permission names a topic that Git never declared.
+    carried out, planning again gives no steps and the same notes. `waivers` approve what a broker rejects. `numbers` is the record
+    of the registry's version numbers, by its own names. Raise UsageError if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
@@ -429,9 +424,7 @@ class Planner:
     def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
         texts = []
         for version in versions:
-            answer = put(
-                self.versions[name.schema_id], upload(version), ALWAYS_COMPATIBLE, self.origin.release
-            )
+            answer = self._under_always_compatible(self.versions[name.schema_id], upload(version))
             texts.append(
                 f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
             )

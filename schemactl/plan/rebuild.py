@@ -14,7 +14,7 @@ from schemactl.changes import Contents, content_identity, upload
 from schemactl.messages import numbers as listed
 from schemactl.messages import versions
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
-from schemactl.plan.planner import Permissions, Planner, WaiversAt, applicable, no_waivers
+from schemactl.plan.planner import Permissions, Planner, WaiversAt, applicable
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Plan, PlanRefusal, TakeNumber
@@ -33,7 +33,7 @@ def make_rebuild(
     interrupted: Container[TopicName] = (),
     origin: Origin,
     permissions: Permissions,
-    waivers: WaiversAt = no_waivers,
+    waivers: WaiversAt = lambda _: (),
     numbers: TargetNumbers | None = None,
 ) -> Plan:
     """Return the steps that give a registry in the state `base` the version lists that it had.
@@ -48,7 +48,7 @@ def make_rebuild(
         interrupted: topics that had no schema in Git for a time: a deletion may have taken a number, so that they need a list.
         origin: what the plan is for.
         permissions: `force_delete` deletes first what is there now; `relax` as in any plan.
-        waivers: what approves versions that a broker refuses.
+        waivers: what approves versions that a broker rejects.
         numbers: the record of the registry's version numbers, by its own names.
     """
     approved = applicable(git)

@@ -71,8 +71,8 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"In the older version: {finding.older}"
     if finding.counterexample:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
-        short = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + " ..."
-        yield f"Counterexample: {short} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
+        shown = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + " ..."
+        yield f"Counterexample: {shown} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
     if finding.fix and not finding.waiver:
         yield f"Fix: {on_one_line(finding.fix)}"
 

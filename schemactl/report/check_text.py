@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemactl.checking import Cause, CheckReport, PolicyChange, TopicCheck
-from schemactl.messages import counted, policy_origin
+from schemactl.messages import counted, policy_origin, policy_word
 from schemactl.model import Severity
 from schemactl.report.cause import lines, place
 from schemactl.report.style import paint, table
@@ -69,7 +69,7 @@ def _inherited(change: PolicyChange) -> str:
 
 
 def _policy(value: str | int | None) -> str:
-    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "-" if value is None else policy_word(value)
 
 
 def tables_head(report: CheckReport) -> tuple[str, ...]:
