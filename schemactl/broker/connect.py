@@ -8,6 +8,7 @@ from typing import Final, Literal
 from schemactl.broker.checkers import known_to
 from schemactl.broker.data import uploaded
 from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
+from schemactl.broker.java_client import require_consumable, require_producible
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
 from schemactl.formats.avro.java import JavaException
 from schemactl.model import (
@@ -28,6 +29,9 @@ Role = Literal["producer", "consumer", "reader", "message"]
 
 _ON_THE_WIRE: Final = {INCOMPATIBLE: "IncompatibleSchema", INVALID: "IncompatibleSchema"}
 """BrokerServiceException.getClientErrorCode; everything else is an UnknownError, which clients retry."""
+
+_AUTO: Final = {SchemaType.AUTO_CONSUME: require_consumable, SchemaType.AUTO_PUBLISH: require_producible}
+"""What the clients that take the topic's own schema ask of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +91,11 @@ class Decision:
 
     Attributes:
         allowed: it is.
-        error: the wire protocol's ServerError, "" when allowed.
-        message: the broker's words, "" when allowed.
+        error: the wire protocol's ServerError, or the exception of a client that asks no broker; "" when allowed.
+        message: its words, "" when allowed.
         version: the number that a producer stamps on its messages; None: they carry no version.
         registered: the number of the version that the connect adds to the topic; None: none.
+        by_client: it is Java's client itself that refuses the topic's schema.
     """
 
     allowed: bool
@@ -98,6 +103,7 @@ class Decision:
     message: str = ""
     version: int | None = None
     registered: int | None = None
+    by_client: bool = False
 
 
 def admit(
@@ -108,13 +114,20 @@ def admit(
     Args:
         role: of the client.
         client: the schema it brings. None, BYTES and NONE bring none; AUTO_PUBLISH is Java's AUTO_PRODUCE_BYTES, whose
-            client fetches the topic's latest schema first; AUTO_CONSUME is never checked.
+            client fetches the topic's latest schema first, as AUTO_CONSUME does, which no broker checks. Either fails
+            where it cannot use that schema.
         topic: as it is before.
         policies: in force for the topic.
         release: of the broker.
     """
+    latest = _latest(topic)
+    if client is not None and client.type in _AUTO and latest is not None:
+        try:
+            _AUTO[client.type](latest, release)
+        except JavaException as thrown:
+            return Decision(allowed=False, error=thrown.exception, message=thrown.message, by_client=True)
     if client is not None and client.type is SchemaType.AUTO_PUBLISH:
-        client = _latest(topic)
+        client = latest
     if client is not None and client.type in WITHOUT_SCHEMA:
         client = None
     if role in ("consumer", "reader"):

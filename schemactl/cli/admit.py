@@ -24,7 +24,7 @@ _MOST_SHOWN = 3
 _ROLES: Final[tuple[Role, ...]] = ("producer", "consumer", "reader")
 
 _EPILOG = """\
-Exit code 100: the broker would reject it; its answer and the fix are on standard output.
+Exit code 100: the broker, or Java's client itself, would reject it; the answer and the fix are on standard output.
 
 JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
 "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--without-schema: the client has no schema, as with BYTES",
-        "--auto: the client is an AUTO_PRODUCE_BYTES or AUTO_CONSUME one",
+        "--auto: the client is Java's with AUTO_PRODUCE_BYTES or AUTO_CONSUME",
     )
     add_target(parser, "the registry whose topic is asked about", from_environment=False)
     parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
@@ -167,7 +167,8 @@ def _text(question: _Question, decision: Decision, role: str) -> str:
     if not decision.allowed:
         # Both definitions follow in the broker's message; whoever wants them asks for JSON.
         message = decision.message.partition("\n")[0].strip().rstrip(":")
-        lines.append(f"  the broker answers {decision.error}: {message}")
+        who = "Java's client itself throws" if decision.by_client else "the broker answers"
+        lines.append(f"  {who} {decision.error}: {message}")
         lines += [f"  {reason}" for reason in _reasons(question, decision)]
         lines.append(f"  Fix: {_fix(question, decision)}")
     return "\n".join(lines)
@@ -178,7 +179,7 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
     from schemactl.compat import judge
     from schemactl.formats import explain
 
-    if question.client is None or "\n" not in decision.message:
+    if question.client is None or decision.by_client or "\n" not in decision.message:
         return
     topic, policies = question.topic, question.policies
     data = judge(topic.versions, question.client, policies.strategy, question.release).data or ()
@@ -197,6 +198,8 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
 def _fix(question: _Question, decision: Decision) -> str:
     from schemactl.model import live
 
+    if decision.by_client:
+        return "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"
     if question.client is None:
         return "give the client the topic's schema, or turn schema_validation_enforced off"
     if not live(question.topic.versions):
@@ -216,6 +219,7 @@ def _facts(question: _Question, decision: Decision, role: str) -> dict[str, Any]
         "version": decision.version,
         "error": decision.error or None,
         "reason": decision.message or None,
+        "by_client": decision.by_client,
         "policies": {
             "schema_compatibility_strategy": question.policies.strategy.value,
             "is_allow_auto_update_schema": question.policies.is_allow_auto_update_schema,

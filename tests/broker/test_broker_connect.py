@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 
+import pytest
 from corpora import Json, rows
 
 from schemactl.broker import PoliciesInForce, TopicState, admit, put
+from schemactl.broker.connect import Role
+from schemactl.formats import key_value
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.verdicts import Outcome
 
@@ -107,3 +110,47 @@ def test_an_unexpected_exception_is_an_unknown_error_on_the_wire() -> None:
     for auto_update in (True, False):
         policies = PoliciesInForce(is_allow_auto_update_schema=auto_update)
         assert admit("producer", AVRO, topic, policies, Release.R4_0).error == "UnknownError"
+
+
+PROTOBUF = SchemaInfo(SchemaType.PROTOBUF, AVRO.schema)
+AUTO = {"producer": SchemaInfo(SchemaType.AUTO_PUBLISH), "consumer": SchemaInfo(SchemaType.AUTO_CONSUME)}
+UNSUPPORTED = "Retrieve schema instance from schema info for type '{}' is not supported yet"
+
+
+@pytest.mark.parametrize(
+    ("role", "latest", "message"),
+    [
+        ("consumer", PROTOBUF, UNSUPPORTED.format("PROTOBUF")),
+        ("producer", PROTOBUF, ""),
+        ("consumer", SchemaInfo(SchemaType.EXTERNAL), UNSUPPORTED.format("EXTERNAL")),
+        ("producer", SchemaInfo(SchemaType.EXTERNAL), UNSUPPORTED.format("EXTERNAL")),
+        (
+            "consumer",
+            key_value.join(key=AVRO, value=PROTOBUF, encoding="INLINE"),
+            UNSUPPORTED.format("PROTOBUF"),
+        ),
+        ("consumer", SchemaInfo(SchemaType.AVRO, b'"string"'), ""),
+        (
+            "producer",
+            SchemaInfo(SchemaType.AVRO, b'"string"'),
+            'Schema typed [org.apache.avro.Schema$StringSchema], simple-type:[STRING] is not supported. schema-content: "string"',
+        ),
+        ("consumer", SchemaInfo(SchemaType.JSON, b'{"type":"object"}'), "Type not supported: object"),
+        (
+            "consumer",
+            SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","namespace":"a-b","fields":[]}'),
+            "",
+        ),
+    ],
+)
+def test_an_auto_client_fails_where_it_cannot_use_the_topic_s_schema(
+    role: Role, latest: SchemaInfo, message: str
+) -> None:
+    topic = TopicState((SchemaVersion(0, latest),))
+    decision = admit(role, AUTO[role], topic, PoliciesInForce(), Release.R4_2)
+    assert (decision.message, decision.allowed, decision.by_client) == (message, not message, bool(message))
+
+
+def test_an_auto_client_does_not_mind_a_deleted_schema() -> None:
+    topic = TopicState((SchemaVersion(0, PROTOBUF), SchemaVersion(1, None)))
+    assert admit("consumer", AUTO["consumer"], topic, PoliciesInForce(), Release.R4_0).allowed

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import shop
+from scratch import Scratch
 
 from schemactl.cli.admit_lines import connect
 
@@ -125,6 +126,23 @@ def test_a_question_is_answered_in_words(
     facts = json.loads(shop.run(repository, "admit", *arguments, "--format", "json", code=code).out)
     assert facts["allowed"] == (code == 0)
     assert facts["format_version"] == 1
+
+
+def test_an_auto_client_that_refuses_the_schema_itself_is_quoted(tmp_path: Path) -> None:
+    definition = '{"type": "record", "name": "R", "fields": []}'
+    files = {
+        "schemactl.yaml": "version: 1\nroots: [schemas]\n",
+        "schemas/click.yaml": f"topic: web/app/click\nschema: {{type: PROTOBUF, definition: {definition}}}\n",
+    }
+    repository = Scratch(tmp_path / "web")
+    repository.commit(files)
+    repository.flush()
+    done = shop.run(repository.path, "admit", "consumer", "click", "--auto", code=100)
+    assert done.out == (
+        "rejected: a consumer of persistent://web/app/click with the topic's own schema, whatever it is\n"
+        "  Java's client itself throws IllegalArgumentException: Retrieve schema instance from schema info for type 'PROTOBUF' is not supported yet\n"
+        "  Fix: give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)\n"
+    )
 
 
 def test_asking_changes_no_registry(repository: Path) -> None:
