@@ -71,29 +71,29 @@ def new_tenant() -> str:
     return f"t-{uuid.uuid4().hex[:12]}"
 
 
-def token(subject: str) -> str:
-    """A token (JWT, HMAC-SHA256) that the broker of kind "token" takes for the role `subject`."""
+def token(subject: str, *, key: bytes = KEY, **claims: object) -> str:
+    """A token (JWT, HMAC-SHA256) that a broker of kind "token" takes for the role `subject`, if `key` and `claims` allow it."""
 
     def encoded(data: bytes) -> str:
         return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
-    head = encoded(b'{"alg":"HS256"}') + "." + encoded(json.dumps({"sub": subject}).encode())
-    return f"{head}.{encoded(hmac.digest(KEY, head.encode(), hashlib.sha256))}"
+    head = encoded(b'{"alg":"HS256"}') + "." + encoded(json.dumps({"sub": subject, **claims}).encode())
+    return f"{head}.{encoded(hmac.digest(key, head.encode(), hashlib.sha256))}"
 
 
 def running(kind: str) -> Broker:
-    """The run's broker of `kind`: "4.0" or "4.2", a release; "token", which has TLS and checks tokens and permissions.
+    """The run's broker of `kind`: "4.0" or "4.2", a release; "token" or "token-4.2", which has TLS and checks tokens and permissions.
 
     The test is skipped where there is no Java or the jars were not fetched.
     """
-    version = RELEASES.get(kind, RELEASES["4.0"])
+    version = RELEASES[kind.removeprefix("token").lstrip("-") or "4.0"]
     jars(version)
     assert kind == "4.0" or "live" in markers, "mark the test: pytest.mark.live"
     folder = Path(os.environ[FOLDER])
     with _locked(folder / f"{kind}.lock"):
         state = folder / f"{kind}.json"
         if not state.exists():
-            broker = _started(folder / kind, version, checks_tokens=kind == "token")
+            broker = _started(folder / kind, version, checks_tokens=kind.startswith("token"))
             told = {
                 "url": broker.url,
                 "service_url": broker.service_url,

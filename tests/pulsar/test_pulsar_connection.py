@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scripted import Asked, Said, Server, said, serving
 
@@ -232,6 +235,26 @@ def test_without_credentials_every_redirect_is_followed() -> None:
         assert get(first.url) == ["one"]
 
 
+def test_a_redirect_to_a_dead_broker_is_not_blamed_on_the_address_of_the_target() -> None:
+    with serving(lambda _: said([])) as dead:
+        pass
+    host = dead.url.removeprefix("http://")
+    with serving(lambda _: redirect(dead.url)) as first, pytest.raises(RegistryError) as raised:
+        get(first.url)
+    assert (
+        f"{host} (where the cluster redirects to) does not answer (Connection refused)" in raised.value.what
+    )
+    assert "advertisedAddress" in raised.value.fix
+
+
+@pytest.mark.parametrize("answer", [Said(404), Said(200, b"welcome", "text/html"), said(5)])
+def test_what_a_redirect_leads_to_is_named(answer: Said) -> None:
+    with serving(lambda _: answer) as owner, serving(lambda _: redirect(owner.url)) as first:
+        with pytest.raises(RegistryError) as raised:
+            get(first.url)
+        assert f"(redirected to {owner.url})" in raised.value.what
+
+
 def test_redirects_in_a_circle_end() -> None:
     with (
         serving(lambda asked: redirect(asked.path)) as server,
@@ -255,18 +278,27 @@ def test_https_where_there_is_none_is_one_clear_error() -> None:
         get(server.url.replace("http:", "https:"))
 
 
-def test_a_client_shows_its_certificate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) -> None:
     authority, context = authority_and_tls(tmp_path)
     context.verify_mode = ssl.CERT_REQUIRED
+    context.maximum_version = newest
     authority.configure_trust(context)
-    client = authority.issue_cert("client.example")
-    client.private_key_pem.write_to_path(str(tmp_path / "client.key"))
-    client.cert_chain_pems[0].write_to_path(str(tmp_path / "client.pem"))
+    for name, signer in (("client", authority), ("stranger", trustme.CA())):
+        client = signer.issue_cert("client.example")
+        client.private_key_pem.write_to_path(str(tmp_path / f"{name}.key"))
+        client.cert_chain_pems[0].write_to_path(str(tmp_path / f"{name}.pem"))
     with serving(lambda _: said([]), context) as server:
         written = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
         assert get(server.url, Credentials.of(written, tmp_path)) == []
-        with pytest.raises(RegistryError):
+        with pytest.raises(
+            RegistryError, match="asks for a client certificate, and the target names none"
+        ) as none:
             get(server.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path))
+        assert "`cert_file`" in none.value.fix
+        written |= {"cert_file": "stranger.pem", "key_file": "stranger.key"}
+        with pytest.raises(RegistryError, match="does not accept the target's client certificate"):
+            get(server.url, Credentials.of(written, tmp_path))
 
 
 def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
@@ -322,6 +354,79 @@ def test_a_token_of_oauth2_is_used_until_it_expires_or_is_refused(
         assert issuer.given == len({*tokens})
 
 
+def jwt(**claims: object) -> str:
+    """A token that says so; its signature is nobody's."""
+    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({"alg": "none"}, claims))
+    return f"{head.decode()}.{body.decode().rstrip('=')}.x"
+
+
+UNAUTHENTICATED = Said(
+    401, b"<table><tr><th>MESSAGE:</th><td>Authentication required</td></tr></table>", "text/html"
+)
+
+
+@pytest.mark.parametrize(
+    ("token", "why", "fix"),
+    [
+        ("", "the target has no credentials", "token_env"),
+        (TOKEN, "the token from the variable SHOP_TOKEN is no JSON Web Token", "token:"),
+        ("a.b.c", "is no JSON Web Token", ""),
+        (jwt(exp=1_700_000_000), "expired at 2023-11-14 22:13:20 UTC", "a new token"),
+        (jwt(nbf=4_000_000_000), "is valid from 2096-10-02 07:06:40 UTC only", "clock"),
+        (jwt(sub="ci", exp=4_000_000_000), "is valid until 2096-10-02 07:06:40 UTC, but is not", "role ci"),
+        (jwt(sub="ci"), "has no end, but is not accepted: it is signed with another key", "this cluster"),
+        (jwt(exp="x", nbf=float("nan")), "has no end, but is not accepted", "the role with"),
+        (jwt(exp=10**400), "has no end, but is not accepted", ""),
+    ],
+)  # fmt: skip
+def test_why_a_broker_does_not_know_who_asks_is_told_by_the_token(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, token: str, why: str, fix: str
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", token)
+    credentials = Credentials.of({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
+    with serving(lambda _: UNAUTHENTICATED) as server, pytest.raises(RegistryError) as raised:
+        get(server.url, credentials)
+    assert "GET clusters answers 401 (Authentication required): " in raised.value.what
+    assert why in raised.value.what
+    assert fix in raised.value.fix
+    assert not token or token not in str(raised.value)
+
+
+def test_a_role_without_permission_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", jwt(sub="ci", exp=1))
+    credentials = Credentials.of({"token_env": "SHOP_TOKEN"}, tmp_path)
+    answer = said({"reason": "Unauthorized to validateTenantOperation"}, 401)
+    with serving(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
+        get(server.url, credentials)
+    assert raised.value.what.endswith("answers 401: Unauthorized to validateTenantOperation")
+    assert raised.value.fix.startswith("give the role ci the permission: ")
+
+
+HOSTILE = "no\n::error::x\r\x1b[2Jred\u202e\u2028end"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said({"reason": HOSTILE}, 403),
+        Said(403, HOSTILE.encode(), "text/plain"),
+        Said(401, f"<th>MESSAGE:</th><td>{HOSTILE}</td>".encode(), "text/html"),
+    ],
+)
+def test_a_brokers_words_are_shown_on_one_line_with_control_characters_escaped(answer: Said) -> None:
+    with serving(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
+        get(server.url)
+    assert "no\\n\\u003a:error::x\\u000d\\u001b[2Jred\\u202e\\u2028end" in raised.value.what
+    assert raised.value.what.isprintable()
+
+
+def test_an_issuers_words_are_shown_on_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SECRET", SECRET)
+    with serving(lambda _: said({"error": HOSTILE}, 400)) as issuing, pytest.raises(RegistryError) as raised:
+        get("http://127.0.0.1:1", Credentials.of(oauth2(issuing.url), tmp_path))
+    assert raised.value.what.isprintable()
+
+
 def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", "another-secret")
     with (
@@ -360,6 +465,10 @@ def test_words_of_megabytes_are_cut() -> None:
     with registry_of(lambda _: answer) as (_, registry), pytest.raises(RegistryError) as raised:
         registry.put_schema(ORDERS, LONG)
     assert len(str(raised.value)) < 2_500
+    answer = said({"reason": "x" * 3_000_000}, 403)
+    with serving(lambda _: answer) as server, pytest.raises(RegistryError) as refused:
+        get(server.url)
+    assert len(str(refused.value)) < 1_000
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import brokers
@@ -26,10 +28,10 @@ pytestmark = [pytest.mark.broker, pytest.mark.live]
 S = CompatibilityStrategy
 
 
-@pytest.fixture(scope="session")
-def strict() -> brokers.Broker:
+@pytest.fixture(scope="session", params=["token", "token-4.2"])
+def strict(request: pytest.FixtureRequest) -> brokers.Broker:
     """A broker that checks tokens and permissions."""
-    return brokers.running("token")
+    return brokers.running(request.param)
 
 
 def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegistry:
@@ -65,7 +67,8 @@ def test_a_tenants_administrator_makes_no_tenants(
     boss = registry_of(strict, "boss", tmp_path)
     web, clicks = NamespaceName(tenant, "web"), TopicName(tenant, "web", "clicks")
     boss.create_namespace(web)
-    assert (boss.version[:3], boss.default_strategy(web)) == ("4.0", S.FULL)
+    assert boss.version in brokers.RELEASES.values()
+    assert boss.default_strategy(web) is S.FULL
     assert boss.defaults.is_allow_auto_update_schema is False
     admin = registry_of(strict, "admin", tmp_path)
     assert admin.defaults.is_allow_auto_update_schema is True
@@ -110,6 +113,33 @@ def test_who_may_produce_may_upload(strict: brokers.Broker, tenant: str, tmp_pat
     assert producer.put_schema(orders, text) == 0
     producer.close()
     consumer.close()
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("", "the target has no credentials"),
+        ("nonsense", "the token from the variable SHOP_TOKEN is no JSON Web Token"),
+        (brokers.token("boss", key=b"another key, of 32 bytes and more"), "signed with another key"),
+        (brokers.token("boss", exp=1_700_000_000), "expired at 2023-11-14 22:13:20 UTC"),
+        (brokers.token("boss", nbf=4_000_000_000), "is valid from 2096-10-02 07:06:40 UTC only"),
+    ],
+)
+def test_a_broker_that_does_not_know_who_asks_is_told_apart_from_one_that_does_not_let_them(
+    strict: brokers.Broker, tenant: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, token: str, why: str
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", token)
+    credentials = Credentials.of({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
+    space = NamespaceName(tenant, "sales")
+    with closing(PulsarRegistry(strict.url, credentials=credentials)) as registry:
+        asked: list[Callable[[], object]] = [
+            lambda: registry.read(Scope(frozenset({space}), frozenset())),
+            lambda: registry.set_namespace_policies(space, Policies(S.FULL)),
+            lambda: registry.get_schema(TopicName(tenant, "sales", "orders")),
+        ]
+        for ask in asked:
+            with pytest.raises(RegistryError, match=f"answers 401.*: .*{why}"):
+                ask()
 
 
 def test_no_token_is_ever_shown(

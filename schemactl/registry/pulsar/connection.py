@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
 
 import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from schemactl.errors import RegistryError
 from schemactl.json_values import shape_error
@@ -22,7 +22,14 @@ from schemactl.printing import on_one_line
 from schemactl.registry.base import Warn, no_warning
 from schemactl.registry.pulsar import http_limits
 from schemactl.registry.pulsar.credentials import Credentials, is_private
-from schemactl.registry.pulsar.replies import MAX_ERROR_BYTES, Reply, can_succeed_later, error_message
+from schemactl.registry.pulsar.failures import failure
+from schemactl.registry.pulsar.replies import (
+    MAX_ERROR_BYTES,
+    Reply,
+    can_succeed_later,
+    error_message,
+    is_unauthenticated,
+)
 from schemactl.registry_url import parse, split_addresses
 
 CONNECTIONS: Final = 8
@@ -44,13 +51,11 @@ _WARN_AFTER_S: Final = 1.0
 _WARN_EVERY_S: Final = 10.0
 _MAX_REDIRECTS = 5
 _MAX_SHOWN = 200
+_MAX_MESSAGE = 500
 _MAX_CLUSTERS = 64
 _REDIRECTS = frozenset({307, 308})
 _UNAUTHORIZED = 401
-_FIXES = {
-    401: "check the target's credentials, and what its role may do: docs/reference/targets.md lists the permissions",
-    403: "give the role the permission: docs/reference/targets.md lists those that plan and apply need",
-}
+_FORBIDDEN = frozenset({401, 403})
 
 HostPort = tuple[str, int]
 
@@ -126,9 +131,11 @@ class AdminConnection:
         try:
             value = reply.json()
         except (ValueError, RecursionError):
-            raise RegistryError(f"{self.url}: {what} does not answer with JSON", fix=fix) from None
+            raise RegistryError(
+                f"{self.url}: {what} does not answer with JSON{_source(reply)}", fix=fix
+            ) from None
         if shape_error(value, shape):
-            raise RegistryError(f"{self.url}: {what} does not answer as Pulsar does", fix=fix)
+            raise RegistryError(f"{self.url}: {what} does not answer as Pulsar does{_source(reply)}", fix=fix)
         return value
 
     def send(
@@ -173,13 +180,15 @@ class AdminConnection:
             raise RegistryError(f"{self.url}: {method} {path} was not sent: another request had failed")
         data = None if body is None else json.dumps(body).encode()
         base, target = self._address(path)
+        redirected_to = ""
         for _ in range(_MAX_REDIRECTS):
             reply = self._authorized(method, base, target, data)
             if reply.status not in _REDIRECTS:
-                return reply
+                return reply._replace(redirected_to=redirected_to)
             base, target = self._redirected(base + target, reply.reason)
+            redirected_to = base[:_MAX_SHOWN]
         raise NoResponseError(
-            f"{self.url}: redirected more than {_MAX_REDIRECTS} times: no broker owns {path} yet"
+            f"{self.url}: redirected more than {_MAX_REDIRECTS} times, at last to {redirected_to}: no broker owns {path} yet"
         )
 
     def expect(self, reply: Reply, what: str, *, of: object = "") -> None:
@@ -191,11 +200,15 @@ class AdminConnection:
             return
         if of and reply.status == 404:
             raise RegistryError(f"{of} does not exist in the registry")
-        message = on_one_line(self.error_message(reply))
-        raise RegistryError(
-            f"{self.url}: {what} answers {reply.status}{': ' if message else ''}{message}",
-            fix=_FIXES.get(reply.status, ""),
-        )
+        what = f"{self.url}: {what} answers {reply.status}{_source(reply)}"
+        message = on_one_line(self.error_message(reply)[:_MAX_MESSAGE])
+        if is_unauthenticated(reply):
+            why, fix = self._credentials.why_rejected()
+            raise RegistryError(f"{what}{f' ({message})' if message else ''}: {why}", fix=fix)
+        fix = ""
+        if reply.status in _FORBIDDEN:
+            fix = f"give {self._credentials.role()} the permission: docs/reference/targets.md lists those that each command needs"
+        raise RegistryError(f"{what}{': ' if message else ''}{message}", fix=fix)
 
     def error_message(self, reply: Reply) -> str:
         """Return the broker's message without secrets, in at most a few lines."""
@@ -299,28 +312,17 @@ class AdminConnection:
 
     def _no_answer(self, base: str, error: HTTPError | UnicodeError) -> RegistryError:
         host, port = _host_port(base)
-        if limit := http_limits.limit_reached(error):
-            return RegistryError(
-                f"{self.url}: the response of {host}:{port} is not read on: {limit}",
-                fix="check that `registry` of the target is the address of Pulsar's admin API",
-            )
-        if isinstance(error, SSLError) and "WRONG_VERSION_NUMBER" in str(error):
-            return RegistryError(
-                f"{self.url}: {host}:{port} does not speak TLS",
-                fix="write http:// in `registry` of the target, or the port that speaks TLS",
-            )
-        if isinstance(error, SSLError):
-            return RegistryError(
-                f"{self.url}: TLS certificate verification failed for {host}:{port}: {_cause(error)}",
-                fix="name the cluster's certificate authority as `ca_file` of the target; check the host's name",
-            )
+        found = failure(
+            error,
+            f"{host}:{port}",
+            has_certificate=self._credentials.has_certificate,
+            is_redirected=not any(_host_port(each) == (host, port) for each in self._bases),
+        )
         if isinstance(error, (NewConnectionError, ConnectTimeoutError)) and len(self._bases) > 1:
             with self._lock:
                 self._base = (self._base + 1) % len(self._bases)
-        return NoResponseError(
-            f"{self.url}: {host}:{port} does not answer ({_cause(error)})",
-            fix="check that the cluster runs, and that `registry` of the target is the address of its admin API",
-        )
+        kind = NoResponseError if found.may_pass else RegistryError
+        return kind(f"{self.url}: {found.what}", fix=found.fix)
 
     def _redirected(self, url: str, location: str) -> tuple[str, str]:
         try:
@@ -374,6 +376,11 @@ class AdminConnection:
         return value if isinstance(value, kind) else kind()
 
 
+def _source(reply: Reply) -> str:
+    """Return a clause that names the host of a reply if the cluster redirected to it."""
+    return f" (redirected to {reply.redirected_to})" if reply.redirected_to else ""
+
+
 def _host_port(url: str) -> HostPort:
     parts = urlsplit(url)
     return (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
@@ -386,15 +393,6 @@ def _addresses(urls: Iterable[str]) -> set[HostPort]:
         with suppress(ValueError):
             found.add(_host_port(url))
     return found
-
-
-def _cause(error: HTTPError | UnicodeError) -> str:
-    """Return the innermost and most specific part of urllib3's message, which may otherwise show objects."""
-    cause: BaseException = error
-    while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
-        cause = inner
-    text = getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
-    return " ".join((text.rpartition("object at ")[2].partition(">: ")[2] or text).split())[:_MAX_SHOWN]
 
 
 class RetryBudget:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
@@ -17,6 +20,7 @@ from urllib.parse import urlencode, urlsplit
 import urllib3
 
 from schemactl.errors import RegistryError
+from schemactl.printing import on_one_line
 from schemactl.registry.pulsar import http_limits
 from schemactl.registry.pulsar.replies import Reply
 
@@ -24,6 +28,7 @@ _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 _MAX_TOKEN_ANSWER_BYTES = 1 << 20
 _MAX_SHOWN = 200
 _LONGEST_LIFETIME_S = 10 * 365 * 86_400.0
+_YEAR_10000_S = 253_402_300_800
 
 
 def is_private(url: str) -> bool:
@@ -44,10 +49,14 @@ class Bearer:
     Args:
         fetch: returns a new token and its lifetime in seconds, or raises RegistryError.
         secrets: what `fetch` sends; every token is added.
+        source: where the tokens come from.
     """
 
-    def __init__(self, fetch: Callable[[], tuple[str, float]], secrets: set[str]) -> None:
+    def __init__(
+        self, fetch: Callable[[], tuple[str, float]], secrets: set[str], source: str = "the target"
+    ) -> None:
         self._fetch = fetch
+        self.source = source
         self._lock = Lock()
         self._token = ""
         self._until_s = 0.0
@@ -61,6 +70,15 @@ class Bearer:
                 self.secrets.add(self._token)
                 self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
             return self._token
+
+    def claims(self) -> dict[str, Any] | None:
+        """Return what the token in use says of itself, which nobody has verified; None: it is no JSON Web Token (RFC 7519)."""
+        parts = self._token.split(".")
+        try:
+            claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) == 3 else None
+        except (ValueError, RecursionError):
+            return None
+        return claims if isinstance(claims, dict) else None
 
     def renew(self, rejected: str) -> bool:
         """Whether there is another token now that a broker rejected `rejected`."""
@@ -89,13 +107,15 @@ class Credentials:
         if "oauth2" in written:
             secret = _environment(written["oauth2"]["client_secret_env"])
             issuer = _OAuth2(written["oauth2"], secret, tls)
-            bearer = Bearer(issuer.fetch, issuer.secrets)
+            bearer = Bearer(issuer.fetch, issuer.secrets, written["oauth2"]["issuer"])
         elif "token_env" in written:
-            bearer = Bearer(lambda: (_environment(written["token_env"]), math.inf), set())
+            variable = written["token_env"]
+            bearer = Bearer(lambda: (_environment(variable), math.inf), set(), f"the variable {variable}")
             bearer.token()
         elif "token_file" in written:
             # It may be replaced by a fresh one at any time.
-            bearer = Bearer(lambda: (_token_in(folder / written["token_file"]), math.inf), set())
+            path = folder / written["token_file"]
+            bearer = Bearer(lambda: (_token_in(path), math.inf), set(), f"the file {path}")
             bearer.token()
         return cls(bearer, tls, "cert_file" in written)
 
@@ -104,11 +124,57 @@ class Credentials:
         """Whether there is something that only the cluster may see."""
         return self.bearer is not None or self.has_certificate
 
+    def role(self) -> str:
+        """Return what to call the role that asks: by the token's own word."""
+        role = (self.bearer.claims() or {}).get("sub") if self.bearer else None
+        return f"the role {on_one_line(role[:_MAX_SHOWN])}" if isinstance(role, str) and role else "the role"
+
+    def why_rejected(self) -> tuple[str, str]:
+        """Return why a broker may not know who asks, as far as the credentials tell, and what to do."""
+        if self.bearer is None:
+            if self.has_certificate:
+                return (
+                    "it knows nobody by the target's client certificate",
+                    "check that the brokers authenticate clients by certificate; else give the target a token",
+                )
+            return (
+                "the target has no credentials",
+                "give it `token_env`, `token_file`, `oauth2`, or `cert_file` with `key_file`: docs/reference/targets.md",
+            )
+        token = f"the token from {self.bearer.source}"
+        claims = self.bearer.claims()
+        if claims is None:
+            return (
+                f"{token} is no JSON Web Token, or only a part of one",
+                "put the whole token there, which begins with `eyJ`, without Pulsar's prefix `token:`",
+            )
+        now_s = time.time()
+        if (until_s := _seconds(claims, "exp")) is not None and until_s <= now_s:
+            return f"{token} expired at {_moment(until_s)}", "have a new token made, and put it there"
+        if (from_s := _seconds(claims, "nbf")) is not None and from_s > now_s:
+            return f"{token} is valid from {_moment(from_s)} only", "check the clock of this machine"
+        lasting = "has no end" if until_s is None else f"is valid until {_moment(until_s)}"
+        return (
+            f"{token} {lasting}, but is not accepted: it is signed with another key, or meant for another cluster",
+            f"have a token made for {self.role()} with the key of this cluster",
+        )
+
     def redact(self, text: str) -> str:
         """Return `text` without the secrets, should somebody's answer quote them."""
         for secret in sorted(self.bearer.secrets, key=len, reverse=True) if self.bearer else ():
             text = text.replace(secret, "***")
         return text
+
+
+def _seconds(claims: dict[str, Any], name: str) -> float | None:
+    """Return a time of the claims, in seconds since 1970; None: there is none that a calendar has."""
+    found = claims.get(name)
+    is_time = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found < _YEAR_10000_S
+    return found if is_time else None
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(int(seconds), tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _token_in(path: Path) -> str:
@@ -185,7 +251,7 @@ class _OAuth2:
         if reply.status != 200 or not isinstance(value, dict):
             reason = value.get("error") if isinstance(value, dict) else None
             quotes = isinstance(reason, str) and any(secret in reason for secret in self.secrets)
-            why = f": {reason[:_MAX_SHOWN]}" if isinstance(reason, str) and not quotes else ""
+            why = f": {on_one_line(reason[:_MAX_SHOWN])}" if isinstance(reason, str) and not quotes else ""
             raise self._trouble(f"{url.partition('?')[0][:_MAX_SHOWN]} answers {reply.status}{why}")
         return value
 

@@ -17,7 +17,7 @@ MAX_ERROR_BYTES = 1 << 20
 """The most bytes of an error reply's body that are read."""
 
 TOO_MANY_REQUESTS = 429
-_CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 409, 412, 500
+_UNAUTHORIZED, _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 401, 409, 412, 500
 _GATEWAY = frozenset({502, 503, 504})
 
 _UNEXPECTED = "An unexpected error occurred in the server"
@@ -35,7 +35,8 @@ _NO_BOOKIE = "Bookie handle is not available"
 class Reply(NamedTuple):
     """A reply over HTTP; of a successful one, reason and content type are not kept.
 
-    `retry_after_s` is the header of that name, if it is a number of seconds.
+    `retry_after_s` is the header of that name, if it is a number of seconds; `redirected_to` the host that gave the reply,
+    if the cluster redirected to it.
     """
 
     status: int
@@ -43,6 +44,7 @@ class Reply(NamedTuple):
     content_type: str = ""
     body: bytes = b""
     retry_after_s: float | None = None
+    redirected_to: str = ""
 
     @property
     def fine(self) -> bool:
@@ -112,6 +114,11 @@ def is_concurrent_modification(reply: Reply) -> bool:
         and b'"reason"' in reply.body
         and error_message(reply) == "Concurrent modification"
     )
+
+
+def is_unauthenticated(reply: Reply) -> bool:
+    """Whether the broker does not know who asks. A role without permission gets a 401, too, but with a reason in JSON."""
+    return reply.status == _UNAUTHORIZED and b'"reason"' not in reply.body
 
 
 def is_too_big(reply: Reply, size: int) -> bool:
