@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -278,8 +280,28 @@ def test_https_where_there_is_none_is_one_clear_error() -> None:
         get(server.url.replace("http:", "https:"))
 
 
+def test_a_server_that_hangs_up_in_the_handshake_may_want_a_certificate() -> None:
+    def hang_up() -> None:
+        with suppress(OSError):
+            while True:
+                accepted, _ = server.accept()
+                accepted.recv(4096)
+                accepted.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=hang_up, daemon=True).start()
+        with pytest.raises(RegistryError, match="ends the TLS connection without a reason") as raised:
+            get(f"https://127.0.0.1:{server.getsockname()[1]}")
+        server.shutdown(socket.SHUT_RDWR)
+    assert "`cert_file`" in raised.value.fix
+
+
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) -> None:
+def test_a_client_shows_its_certificate(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, newest: ssl.TLSVersion
+) -> None:
+    # An alert can be lost when the server hangs up; then it is asked again.
+    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 30.0)
     authority, context = authority_and_tls(tmp_path)
     context.verify_mode = ssl.CERT_REQUIRED
     context.maximum_version = newest

@@ -60,6 +60,13 @@ def _tls_failure(error: SSLError, host: str, *, has_certificate: bool) -> Failur
             f"{host} does not speak TLS",
             "write http:// in `registry` of the target, or the port that speaks TLS",
         )
+    if "EOF occurred" in text:
+        # Some servers hang up without an alert, and an alert can be lost.
+        return Failure(
+            f"{host} ends the TLS connection without a reason",
+            "it may ask for another client certificate: look at `cert_file` and `key_file` of the target",
+            may_pass=True,
+        )
     if "_ALERT_" not in text:
         return Failure(
             f"TLS certificate verification failed for {host}: {cause}",
