@@ -56,6 +56,7 @@ LAYERS: dict[str, set[str]] = {
         "declare",
         "history",
         "json_values",
+        "messages",
     },
     "changes": {"errors", "model", "formats", "broker"},
     "checking": {
@@ -112,6 +113,7 @@ LAYERS: dict[str, set[str]] = {
         "plan",
         "target_numbers",
         "messages",
+        "waivers",
     },
     "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "messages"},
     "apply": {"errors", "model", "messages", "changes", "plan", "registry"},

@@ -1,4 +1,4 @@
-"""`drift --accept`: the target's version numbers as they are, recorded in its numbers file."""
+"""`drift --accept`: a target as it is, recorded in its numbers file: the version numbers, and what else stays so."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import argparse
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.drift import opened
+from schemactl.cli.drift import opened, report_on
 from schemactl.cli.selection import ChosenTarget
+from schemactl.cli.waive import last_day
 from schemactl.declare import WorktreeFiles
 from schemactl.declare.catalog import in_roots
+from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.errors import UsageError
-from schemactl.messages import versions
-from schemactl.model import Catalog, Target, TopicName
-from schemactl.plan import applicable, observe, renamed, renamed_topic, scope_of, select
+from schemactl.messages import counted, versions
+from schemactl.model import Catalog, NamespaceName, Target, TopicName
+from schemactl.plan import applicable, renamed_name, renamed_topic, select
 from schemactl.printing import on_one_line
 from schemactl.target_numbers import (
+    Decision,
     TargetNumbers,
     TopicApart,
     TopicNumbers,
     accept,
+    joined,
     numbers_path,
     read_numbers,
     topic_apart,
@@ -30,21 +35,37 @@ from schemactl.target_numbers import (
 from schemactl.target_numbers.writing import write_numbers
 
 
-def accept_numbers(args: argparse.Namespace, context: Context) -> int:
-    """Record what the numbers stand for. Return 0: recorded, or nothing to record; 100: not all of it can be accepted."""
+def accept_drift(args: argparse.Namespace, context: Context) -> int:
+    """Record what is accepted. Return 0: recorded, or nothing to record; 100: not all of it can be accepted."""
     if not (args.reason or "").strip():
         raise UsageError("--accept needs a reason for the record: --reason TEXT")
+    if args.owner is not None and not args.owner.strip():
+        raise UsageError("--owner is empty: it says who answers for what is accepted")
+    today = datetime.now(UTC).date()
+    decision = Decision(
+        args.reason.strip(),
+        (args.owner or "").strip(),
+        today,
+        last_day(args.until, today) if args.until else None,
+    )
     with opened(args, context) as (place, repository, registry, approved, recorded):
         if repository.top is None:
             raise UsageError(
                 "a bare repository has no working tree to record in", fix="work in a clone of it"
             )
         target = place.target
-        chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
-        state = observe(registry, scope_of(renamed(chosen, target.namespaces)))
-        found = _acceptable(chosen, state.catalog, _before(place, recorded), target, args.reason)
-        written = write_numbers(found.numbers, Path(place.top)) if found.changed else []
-        is_approved = found.numbers == recorded or not (recorded or found.numbers.topics)
+        before = _before(place, recorded)
+        report = report_on(place, registry, approved, before, args, repository.commit)
+        known = {*report.held.topics} - {
+            renamed_topic(name, target.namespaces) for name in approved.catalog.topics
+        }
+        chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=known)
+        found = _acceptable(chosen, report.held, before, target, decision)
+        _accept_states(found, report, decision, chosen, target)
+        written = write_numbers(found.numbers, Path(place.top)) if found.numbers != before else []
+        is_approved = found.numbers == recorded or not (
+            recorded or found.numbers.topics or found.numbers.accepted
+        )
         _print_accepted(found, written, target, is_approved=is_approved)
     return NEGATIVE if found.left_out else 0
 
@@ -56,14 +77,20 @@ class _Found:
     Attributes:
         before: the record so far.
         numbers: the whole record.
-        changed: the topics of which it says something new.
+        changed: the topics of whose numbers it says something new.
         left_out: those with a version that only a commit explains that the approved history does not have.
+        accepted: what else it accepts now, and did not before.
+        removed: the names of which it accepted what is not so, or no longer.
+        repairable: the differences that nobody can accept, because something can be done.
     """
 
     before: TargetNumbers
     numbers: TargetNumbers
     changed: list[TopicApart] = field(default_factory=list)
     left_out: list[TopicApart] = field(default_factory=list)
+    accepted: list[DriftItem] = field(default_factory=list)
+    removed: list[NamespaceName | TopicName] = field(default_factory=list)
+    repairable: list[DriftItem] = field(default_factory=list)
 
 
 def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
@@ -86,11 +113,11 @@ def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumber
 
 
 def _acceptable(
-    git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, reason: str
+    git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, decision: Decision
 ) -> _Found:
+    """Return what is to be recorded of version numbers."""
     topics: dict[TopicName, TopicNumbers] = dict(before.topics)
     found = _Found(before, before)
-    today = datetime.now(UTC).date()
     for name, topic in sorted(applicable(git).topics.items()):
         there = registry.topics.get(renamed_topic(name, target.namespaces))
         entries = there.versions if there else ()
@@ -102,7 +129,8 @@ def _acceptable(
         if apart.unexplained:
             found.left_out.append(replace(apart, name=name))
             continue
-        new = accept(topic.versions, entries, old, reason=reason.strip(), today=today)
+        owned = replace(decision, owner=decision.owner or topic.owner)
+        new = accept(topic.versions, entries, old, owned)
         topics.pop(name, None)
         if new:
             topics[name] = new
@@ -111,36 +139,97 @@ def _acceptable(
     return found
 
 
+def _accept_states(
+    found: _Found, report: DriftReport, decision: Decision, git: Catalog, target: Target
+) -> None:
+    """Add what is to be recorded besides numbers: of each name with something new all that is acceptable of it."""
+    declared = {theirs: ours for ours, theirs in target.namespaces.items()}
+    accepted = dict(found.numbers.accepted)
+    for name in report.unused:
+        own = renamed_name(name, declared)
+        del accepted[own]
+        found.removed.append(own)
+    states: dict[NamespaceName | TopicName, list[DriftItem]] = {}
+    for item in report.found:
+        if item.state:
+            states.setdefault(item.name, []).append(item)
+        elif item.accepted is None and item.kind not in _OF_NUMBERS:
+            found.repairable.append(item)
+    for name, items in states.items():
+        new = [each for each in items if each.accepted is None]
+        own = renamed_name(name, declared)
+        if renamed_name(own, target.namespaces) != name:
+            found.repairable += new
+        elif new or own in found.removed:
+            topic = git.topics.get(own) if isinstance(own, TopicName) else None
+            owned = replace(decision, owner=decision.owner or (topic.owner if topic else ""))
+            accepted[own] = joined([each.state for each in items if each.state], owned)
+            found.accepted += new
+    found.numbers = replace(found.numbers, accepted=accepted)
+
+
+_OF_NUMBERS: Final = (
+    DriftKind.FOREIGN_VERSION,
+    DriftKind.UNEXPLAINED_VERSION,
+    DriftKind.TOMBSTONE,
+    DriftKind.NUMBERS_APART,
+)
+"""The kinds that a record of version numbers accepts, or that `left_out` names."""
+
+
 def _print_accepted(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
     """Print what was recorded, what was not, and what comes next."""
     path = found.numbers.path
     if found.changed:
         print(f"Recorded the version numbers of {target.name} in {path}:")
         for topic in found.changed:
-            print(f"  {on_one_line(str(topic.name))}: {topic}")
-            old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))
-            entries = new.entries.items() if new else ()
-            rejected = [number for number, each in entries if each.git is None and each.foreign is None]
-            if rejected:
-                print(
-                    f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them"
-                )
-            before = [(number, old.entries.get(number)) for number in rejected] if old else []
-            forgotten = [number for number, was in before if was and (was.git is not None or was.foreign)]
-            if forgotten:
-                print(
-                    f"    what was recorded of {versions(forgotten)} is not kept: the registry may have lost its list and "
-                    "started a new one. If it did not, add what they were next to `deleted: true`, and their messages can "
-                    "be decoded"
-                )
+            _print_numbers(topic, found)
+    if found.accepted:
+        print(f"Accepted of {target.name} in {path}, as long as it stays so:")
+    for item in found.accepted:
+        print(f"  {on_one_line(str(item.name))}: {item.kind}: {item.message}")
+    for name in found.removed:
+        print(f"Removed from {path}, as it is not so any more: what was accepted of {on_one_line(str(name))}")
+    if written:
         print("\n".join(["Wrote:", *(f"  {each}" for each in written)]))
     elif not found.left_out:
         differs = "its differences are recorded" if found.numbers.topics else "they are Git's"
         print(f"Nothing to record: of the version numbers of {target.name}, {differs}. Nothing was written.")
     if not is_approved:
         print(f"Next: commit {path} with what it names, and merge it; readers use it from then on.")
+    _print_left(found, target)
+
+
+def _print_left(found: _Found, target: Target) -> None:
+    """Print what is not accepted, and what shows the way out."""
     for topic in found.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
             f"  Next: schemactl drift --target {target.name} shows how to bring it back."
+        )
+    if found.repairable:
+        kinds = ", ".join(sorted({each.kind for each in found.repairable}))
+        print(
+            f"Not accepted: {counted(len(found.repairable), 'difference')} that can be repaired ({kinds}).\n"
+            f"  Next: schemactl drift --target {target.name} shows how."
+        )
+
+
+def _print_numbers(topic: TopicApart, found: _Found) -> None:
+    """Print which numbers of a topic were recorded, and what becomes of their messages."""
+    print(f"  {on_one_line(str(topic.name))}: {topic}")
+    old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))
+    entries = new.entries.items() if new else ()
+    rejected = [number for number, each in entries if each.git is None and each.foreign is None]
+    if rejected:
+        print(
+            f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them"
+        )
+    before = [(number, old.entries.get(number)) for number in rejected] if old else []
+    forgotten = [number for number, was in before if was and (was.git is not None or was.foreign)]
+    if forgotten:
+        print(
+            f"    what was recorded of {versions(forgotten)} is not kept: the registry may have lost its list and "
+            "started a new one. If it did not, add what they were next to `deleted: true`, and their messages can "
+            "be decoded"
         )

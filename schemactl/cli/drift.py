@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from schemactl import topic_match
@@ -16,7 +17,7 @@ from schemactl.errors import UsageError
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
     from schemactl.history import History, Repository
-    from schemactl.model import Catalog
+    from schemactl.model import Catalog, Commit
     from schemactl.registry import Registry, Scope
     from schemactl.target_numbers import TargetNumbers
 
@@ -25,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `drift`."""
     parser.description = (
         "Compare a registry with the approved history and show the differences: foreign versions, missing ones, "
-        "deletions, policies, partitions; with the likely cause and what to do next. Changes nothing in the registry. "
+        "deletions, policies, partitions; with the likely cause and what to do next. What the target's approved numbers file accepts is "
+        "listed apart. Changes nothing in the registry. "
         "Exits with 100 when version numbers differ from Git's and no numbers file records it: messages would be misread."
     )
     parser.epilog = (
@@ -33,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl drift --target prod\n"
         "  schemactl drift --target prod --unmanaged            also what Git never declared\n"
         "  schemactl drift --target prod --detailed-exitcode    2: something differs\n"
-        "  schemactl drift --target prod --accept --reason 'uploaded by hand'    record which numbers are not Git's\n"
+        "  schemactl drift --target prod --accept --reason 'uploaded by hand'    record it: no drift any more\n"
+        "  schemactl drift --target prod --accept --reason 'of team B' --unmanaged --topic 'b/**' --until 2027-06-30\n"
         "  schemactl drift --target prod --format json > numbers.json    keep it: `schemactl rebuild` reads it\n"
     )
     add_selection(parser)
@@ -42,22 +45,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--detailed-exitcode: exit with 2 when something differs",
-        "--accept: record in the target's numbers file which version each of its numbers is; commit the file",
-        "--reason TEXT: why the numbers differ; requires --accept",
+        "--accept: record in the target's numbers file which version each of its numbers is, and that what else nobody can or "
+        "wants to repair stays as it is; commit the file",
+        "--reason TEXT: why; requires --accept",
+        "--owner NAME: the person or team that answers for it; requires --accept (default: the topic's `owner`)",
+        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; what a number stands for is "
+        "for good; requires --accept",
     )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: nothing differs, or no --detailed-exitcode; 2: something does; 100: messages would be misread."""
     if args.accept:
-        from schemactl.cli.accepting import accept_numbers
+        from schemactl.cli.accepting import accept_drift
 
-        return accept_numbers(args, context)
-    if args.reason is not None:
-        raise UsageError("--reason belongs to --accept")
+        return accept_drift(args, context)
+    for option in ("reason", "owner", "until"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} belongs to --accept")
     from schemactl.report import drift_json, drift_text
 
-    report = _report(args, context)
+    with opened(args, context) as (place, repository, registry, approved, numbers):
+        report = report_on(place, registry, approved, numbers, args, repository.commit)
     if args.format == "json":
         print(drift_json.render(report))
     else:
@@ -83,33 +92,36 @@ def opened(
         yield place, repository, registry, approved, recorded
 
 
-def _report(args: argparse.Namespace, context: Context) -> DriftReport:
-    from schemactl.drift import DriftReport, find
-    from schemactl.plan import applicable, observe, renamed, renamed_numbers, scope_of, select
-    from schemactl.registry import Scope
-    from schemactl.target_numbers import find_apart, lost_numbers
+def report_on(
+    place: ChosenTarget,
+    registry: Registry,
+    approved: History,
+    numbers: TargetNumbers | None,
+    args: argparse.Namespace,
+    commit: Callable[[str], Commit | None],
+) -> DriftReport:
+    """Return the drift of a target's registry from what was approved; `numbers` is the target's record.
 
-    with opened(args, context) as (place, repository, registry, approved, numbers):
-        target = place.target
-        everything = renamed(approved.catalog, target.namespaces)
-        others = _others(registry, everything) if args.unmanaged else Scope(frozenset(), frozenset())
-        chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
-        git = renamed(chosen, target.namespaces)
-        state = observe(registry, _joined(scope_of(git), others, args))
-        recorded = renamed_numbers(numbers, target.namespaces)
-        apart = find_apart(applicable(git), state.catalog, recorded)
-        found = find(
-            git,
-            state,
-            target=target,
-            ref=approved.ref,
-            release=registry.release,
-            commit=repository.commit,
-            apart=apart,
-            lost=lost_numbers(applicable(git), state.catalog, recorded),
-        )
-        origin = origin_of(place, registry, approved)
-    return DriftReport(origin, found, git, state.catalog, apart)
+    Of `args` it asks for `topic`, `namespace` and `unmanaged`.
+    """
+    from schemactl.drift import find
+    from schemactl.plan import observe, renamed, renamed_numbers, scope_of, select
+    from schemactl.registry import Scope
+
+    namespaces = place.target.namespaces
+    everything = renamed(approved.catalog, namespaces)
+    others = _others(registry, everything) if args.unmanaged else Scope(frozenset(), frozenset())
+    chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
+    git = renamed(chosen, namespaces)
+    return find(
+        git,
+        observe(registry, _joined(scope_of(git), others, args)),
+        origin=origin_of(place, registry, approved),
+        commit=commit,
+        today=datetime.now(UTC).date(),
+        numbers=renamed_numbers(numbers, namespaces),
+        is_whole=args.unmanaged and not (args.topic or args.namespace),
+    )
 
 
 def _others(registry: Registry, git: Catalog) -> Scope:

@@ -110,7 +110,7 @@ def last_day(text: str, today: date) -> date:
             f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}"
         ) from None
     if not today < until <= today + LONGEST:
-        raise UsageError(f"--until {text}: a waiver ends in the future, and at most 366 days ahead: {days}")
+        raise UsageError(f"--until {text}: expected a day in the future, at most 366 days ahead: {days}")
     return until
 
 

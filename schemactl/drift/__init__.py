@@ -1,21 +1,23 @@
 """Drift: the differences between a registry and the approved history.
 
 What `apply` leaves on purpose is no drift: a tombstone of a topic that is no longer declared, a definition of which only the
-doc was edited. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an
+doc was edited. What people have decided to live with is accepted, in the target's numbers file: exactly that, until the day that
+they name. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an
 upload by hand and another tool leave the same entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
 
 from schemactl.drift.differences import Advice, DriftItem, DriftKind
 from schemactl.drift.topics import TopicAndPolicyDrift, unmanaged
 from schemactl.drift.versions import VersionDrift
-from schemactl.model import Catalog, Commit, Release, Target, TopicName
-from schemactl.plan import Origin, RegistryState, applicable
-from schemactl.target_numbers import TopicApart
+from schemactl.model import Catalog, Commit, NamespaceName, TopicName
+from schemactl.plan import Origin, RegistryState, applicable, scope_of
+from schemactl.target_numbers import Acceptance, TargetNumbers, TopicApart, find_apart, lost_numbers
 
 __all__ = ["DriftItem", "DriftKind", "DriftReport", "find"]
 
@@ -26,29 +28,41 @@ class DriftReport:
 
     Attributes:
         origin: which registry was compared with which history.
+        found: all differences, those that are accepted among them.
         git: the approved history, by the target's names.
         held: what the registry holds of it, and of what else was asked for.
         apart: the topics with numbers that are not Git's.
+        unused: what is accepted and is not, or no longer, so in the registry.
     """
 
     origin: Origin
-    differences: tuple[DriftItem, ...]
+    found: tuple[DriftItem, ...]
     git: Catalog
     held: Catalog
     apart: tuple[TopicApart, ...] = ()
+    unused: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> tuple[DriftItem, ...]:
+        """What nobody has accepted."""
+        return tuple(each for each in self.found if each.accepted is None)
+
+    @property
+    def accepted(self) -> tuple[DriftItem, ...]:
+        """What people have decided to live with."""
+        return tuple(each for each in self.found if each.accepted)
 
 
 def find(
     git: Catalog,
     state: RegistryState,
     *,
-    target: Target,
-    ref: str,
-    release: Release,
+    origin: Origin,
     commit: Callable[[str], Commit | None],
-    apart: Sequence[TopicApart] = (),
-    lost: Mapping[TopicName, Sequence[int]] | None = None,
-) -> tuple[DriftItem, ...]:
+    today: date,
+    numbers: TargetNumbers | None = None,
+    is_whole: bool = False,
+) -> DriftReport:
     """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
 
     What `state` holds and `git` never declared is unmanaged.
@@ -56,22 +70,59 @@ def find(
     Args:
         git: the approved history, by the target's names.
         state: what the registry holds.
-        target: for the commands that the fixes name.
-        ref: the approved ref, likewise.
-        release: the Pulsar release whose answers are predicted.
+        origin: which registry, and which history.
         commit: returns the commit with an id, if this clone has it.
-        apart: the topics with numbers that are not Git's; what is recorded of them is no drift.
-        lost: the recorded numbers that the registry no longer has, by topic.
+        today: the day (UTC), by which acceptances expire.
+        numbers: the target's record, by its own names: what it says is accepted.
+        is_whole: `git` and `state` are everything that there is, so that any acceptance without its drift is unused.
     """
-    advice = Advice(
-        f"--target {target.name}",
-        ref,
-        {theirs: ours for ours, theirs in target.namespaces.items()},
-        lost or {},
-    )
     approved = applicable(git)
-    return (
+    apart = find_apart(approved, state.catalog, numbers)
+    lost = lost_numbers(approved, state.catalog, numbers)
+    advice = Advice(f"--target {origin.target}", origin.ref, origin.declared, lost)
+    everything = (
         *TopicAndPolicyDrift(approved, state, advice).differences(),
-        *VersionDrift(approved, state, advice, release, commit, apart).differences(),
+        *VersionDrift(approved, state, advice, origin.release, commit, apart, numbers).differences(),
         *unmanaged(git, state, advice),
     )
+    accepted = numbers.accepted if numbers else {}
+    scope = scope_of(git)
+    looked_at = {
+        name: each
+        for name, each in accepted.items()
+        if is_whole or name in scope.topics or name in scope.namespaces
+    }
+    return DriftReport(
+        origin,
+        tuple(_judged(each, accepted.get(each.name), today) for each in everything),
+        git,
+        state.catalog,
+        apart,
+        dict(_unused(looked_at, everything)),
+    )
+
+
+def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
+    """Return the difference as the acceptance for its name has it: accepted, or why it is not any more."""
+    if acceptance is None or item.state is None:
+        return item
+    if item.state.parts <= acceptance.parts:
+        if acceptance.counts(today):
+            return replace(item, accepted=acceptance.decision)
+        return replace(
+            item, message=f"{item.message}; that it is accepted ended on {acceptance.decision.until}"
+        )
+    if {part for part, _ in item.state.parts} & {part for part, _ in acceptance.parts}:
+        changed = f"it is not as it was accepted on {acceptance.decision.accepted}"
+        return replace(item, message=f"{item.message}; {changed}")
+    return item
+
+
+def _unused(
+    accepted: Mapping[NamespaceName | TopicName, Acceptance], items: tuple[DriftItem, ...]
+) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
+    """Yield the acceptances of which some part is no difference, neither as it was accepted nor otherwise."""
+    found = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
+    for name, acceptance in sorted(accepted.items(), key=lambda each: str(each[0])):
+        if any((name, part) not in found for part, _ in acceptance.parts):
+            yield name, acceptance

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from shlex import quote
 
+from schemactl.formats import spec
 from schemactl.messages import versions
-from schemactl.model import NamespaceName, SchemaVersion, TopicName
+from schemactl.model import NamespaceName, SchemaVersion, TopicName, live
 from schemactl.plan import renamed_topic
+from schemactl.target_numbers import Acceptance, Decision
+from schemactl.waivers import fingerprint
 
 
 class DriftKind(StrEnum):
@@ -41,6 +44,8 @@ class DriftItem:
         fix: what to do next; every way, where there is a choice.
         version: the registry's entry that differs; None if it is about none.
         nearest: Git's version that is most like the entry.
+        state: what an acceptance of it says; None: `drift --accept` accepts it otherwise, or not at all.
+        accepted: why it is accepted; None: it is not.
     """
 
     name: NamespaceName | TopicName
@@ -50,6 +55,16 @@ class DriftItem:
     fix: str
     version: SchemaVersion | None = None
     nearest: SchemaVersion | None = None
+    state: Acceptance | None = None
+    accepted: Decision | None = None
+
+
+def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
+    """Return what accepts that a registry has just these `entries` of a topic whose schema Git does not declare."""
+    held = [each.info for each in live(entries) if each.info]
+    undeclarable = held[-1].type.name if held and spec(held[-1]).undeclarable else ""
+    state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
+    return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=held))
 
 
 def listed(entries: Sequence[SchemaVersion]) -> str:
@@ -77,6 +92,11 @@ class Advice:
     def apply(self) -> str:
         """The command that brings the registry to what Git approved; after a loss, the one that keeps recorded numbers."""
         return f"schemactl {'rebuild' if self.lost else 'apply'} {self.on}"
+
+    def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
+        """Return the command that records in Git that something of `name` is accepted."""
+        of = f"--topic {self.topic(name)}" if isinstance(name, TopicName) else f"--namespace {name}"
+        return f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {of}"
 
     def topic(self, name: TopicName) -> str:
         """Return a topic as commands take it: by the name that Git declares, quoted for a shell."""

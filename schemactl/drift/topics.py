@@ -14,11 +14,11 @@ from schemactl.changes import (
     TopicAdded,
     find_changes,
 )
-from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
+from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.messages import partitioned, policy_word, policy_words
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
 from schemactl.plan import RegistryState, inherit, scope_of
-from schemactl.target_numbers import twin_of
+from schemactl.target_numbers import Acceptance, twin_of
 
 
 class TopicAndPolicyDrift:
@@ -96,7 +96,8 @@ class TopicAndPolicyDrift:
                     f"{policy} is {words[policy]}; Git declares it no longer, and declared {then[policy]} last",
                     "something other than `apply` set it: the registry keeps no history of policies",
                     f"approve {policy}: {words[policy]} in Git; or approve {policy}: {policy_word(inherited)}, which "
-                    "is what it would inherit",
+                    f"is what it would inherit; or accept it: {self.advice.accept(name)}",
+                    state=Acceptance(policies=Policies.of({policy: held})),
                 )
 
     def _topic_missing(self, name: TopicName, topic: Topic) -> DriftItem:
@@ -149,7 +150,9 @@ class TopicAndPolicyDrift:
             DriftKind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
             "`apply` deletes nothing unless it is named",
-            f"{after}schemactl apply {self.advice.on} --allow-delete {self.advice.topic(name)} deletes it; or leave it, so that old messages can be read",
+            f"{after}schemactl apply {self.advice.on} --allow-delete {self.advice.topic(name)} deletes it; or leave it, so that old "
+            f"messages can be read: {self.advice.accept(name)}",
+            state=held_state(name, self.topics[name].versions),
         )
 
 
@@ -160,14 +163,18 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
     cause = "the approved history never declared it; the registry does not show who created it"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
-        fix = f"schemactl import {advice.on} --namespace {space}; or leave it: `apply` never touches it"
-        yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix)
+        fix = f"schemactl import {advice.on} --namespace {space}; or leave it: {advice.accept(space, unmanaged=True)}"
+        yield DriftItem(
+            space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True)
+        )
     for name, topic in sorted(state.catalog.topics.items()):
         if name.schema_id not in declared:
             held = live(topic.versions)
             kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
             what = f"{listed(held)} ({kinds})" if held else "no schema"
-            fix = f"schemactl import {advice.on} --topic {quote(name.schema_id)}; or leave it: `apply` never touches it"
-            yield DriftItem(
-                name, DriftKind.UNMANAGED_TOPIC, f"a topic that Git does not declare, with {what}", cause, fix
-            )
+            there = held_state(name, topic.versions)
+            fix = f"leave it: {advice.accept(name, unmanaged=True)}"
+            if not there.undeclarable:
+                fix = f"schemactl import {advice.on} --topic {quote(name.schema_id)}; or {fix}"
+            message = f"a topic that Git does not declare, with {what}"
+            yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=there)

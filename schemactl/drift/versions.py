@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import unified_diff
 from shlex import quote
 
 from schemactl.broker import put
 from schemactl.changes import unstamped, upload
-from schemactl.drift.differences import Advice, DriftItem, DriftKind, listed
+from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.errors import InvalidSchema
 from schemactl.formats import spec
 from schemactl.formats.outline import changes
@@ -26,7 +26,7 @@ from schemactl.model import (
     live,
 )
 from schemactl.plan import RegistryState
-from schemactl.target_numbers import TopicApart
+from schemactl.target_numbers import Decision, NumberEntry, TargetNumbers, TopicApart
 from schemactl.target_numbers.pairs import NumberPair, pair_up
 from schemactl.verdicts import Outcome
 
@@ -42,8 +42,10 @@ class VersionDrift:
         release: Release,
         commit: Callable[[str], Commit | None],
         apart: Sequence[TopicApart],
+        numbers: TargetNumbers | None,
     ) -> None:
         self.git = git
+        self.recorded = numbers.topics if numbers else {}
         self.apart = {topic.name: topic for topic in apart}
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
@@ -55,23 +57,35 @@ class VersionDrift:
         """Yield the differences of versions, tombstones and numbers, by topic."""
         for name, topic in sorted(self.git.topics.items()):
             apart = self.apart.get(name, TopicApart(name, ()))
-            yield from self._topic(name, topic, {each.registry for each in apart.numbers if each.recorded})
+            recorded = self.recorded[name].entries if name in self.recorded else {}
+            decided = {
+                each.registry: _decision(each.registry, recorded) for each in apart.numbers if each.recorded
+            }
+            found = [*self._topic(name, topic, decided)]
+            yield from found
             if not apart.recorded and not apart.unexplained:
                 yield self._apart(name, apart)
+            elif decided and apart.recorded and not any(each.accepted for each in found):
+                yield replace(self._apart(name, apart), accepted=decided[min(decided)])
 
-    def _topic(self, name: TopicName, topic: Topic, recorded: AbstractSet[int]) -> Iterator[DriftItem]:
-        """Yield the differences in a topic's versions and tombstones, except for `recorded` numbers."""
+    def _topic(self, name: TopicName, topic: Topic, decided: Mapping[int, Decision]) -> Iterator[DriftItem]:
+        """Yield the differences in a topic's versions and tombstones; `decided` is what was recorded of a number."""
         there = self.topics.get(name)
         entries = there.versions if there else ()
         pairs = pair_up(git=topic.versions, registry=entries)
         for pair in pairs:
             entry = pair.registry if pair.state == "readable" and pair.git is None else None
-            if entry and entry.number not in recorded:
-                yield self._foreign(name, topic, pair, entry)
+            if entry:
+                found = self._foreign(name, topic, pair, entry)
+                if not topic.versions:
+                    found = replace(found, state=held_state(name, entries))
+                yield replace(found, accepted=decided.get(entry.number))
         if topic.schema is None:
             return
-        if any(entry.info is None and entry.number not in recorded for entry in entries):
-            yield from self._tombstones(name, entries)
+        if tombstones := [entry.number for entry in entries if entry.info is None]:
+            known = [decided.get(number) for number in tombstones]
+            for found in self._tombstones(name, entries):
+                yield replace(found, accepted=known[-1] if all(known) else None)
         if (entries or (there and not there.deleted)) and name in self.advice.lost:
             yield self._lost(name)
         elif there and entries:
@@ -94,10 +108,21 @@ class VersionDrift:
             f"it, write it to the topic's definition (schemactl registry get {self.advice.topic(name)} --version {entry.number} "
             f"{self.advice.on}), and have that approved, too. It can only be deleted together with all other versions"
             if topic.schema
-            else f"approve it: declare it in Git; or delete the schema: schemactl registry delete {self.advice.topic(name)} --allow-delete {self.advice.on}",
+            else self._undeclared_fix(
+                name, kind, is_undeclarable=bool(entry.info and spec(entry.info).undeclarable)
+            ),
             version=entry,
             nearest=like,
         )
+
+    def _undeclared_fix(self, name: TopicName, kind: str, *, is_undeclarable: bool) -> str:
+        declare = (
+            f"no file can declare a schema of the type {kind}"
+            if is_undeclarable
+            else "approve it: declare it in Git"
+        )
+        delete = f"schemactl registry delete {self.advice.topic(name)} --allow-delete {self.advice.on}"
+        return f"{declare}; accept it: {self.advice.accept(name)}; or delete the schema: {delete}"
 
     def _who(self, name: TopicName) -> str:
         space = self.spaces.get(name.namespace_name)
@@ -208,6 +233,12 @@ class VersionDrift:
             f"record it: schemactl drift {self.advice.on} --accept --reason TEXT --topic {self.advice.topic(name)}; commit "
             f"what it writes, and merge it. schemactl log {self.advice.topic(name)} {self.advice.on} shows both numbers",
         )
+
+
+def _decision(number: int, recorded: Mapping[int, NumberEntry]) -> Decision:
+    """Return why a recorded number is accepted; one that is not listed is covered by a later one."""
+    later = (each for listed, each in sorted(recorded.items()) if listed >= number)
+    return next(later).decision
 
 
 def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:

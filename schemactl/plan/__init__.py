@@ -5,7 +5,14 @@ from __future__ import annotations
 from schemactl.plan.inheritance import inherit
 from schemactl.plan.planner import Permissions, WaiversAt, applicable, make_plan
 from schemactl.plan.registry_state import RegistryState, observe
-from schemactl.plan.selection import renamed, renamed_numbers, renamed_topic, scope_of, select
+from schemactl.plan.selection import (
+    renamed,
+    renamed_name,
+    renamed_numbers,
+    renamed_topic,
+    scope_of,
+    select,
+)
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -48,6 +55,7 @@ __all__ = [
     "make_plan",
     "observe",
     "renamed",
+    "renamed_name",
     "renamed_numbers",
     "renamed_topic",
     "scope_of",

@@ -70,12 +70,7 @@ def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName])
         taken[new] = name
     spaces = [replace(space, name=namespaces.get(name, name)) for name, space in catalog.namespaces.items()]
     topics = [replace(topic, name=renamed_topic(name, namespaces)) for name, topic in catalog.topics.items()]
-    former = {
-        renamed_topic(name, namespaces)
-        if isinstance(name, TopicName)
-        else namespaces.get(name, name): policies
-        for name, policies in catalog.former.items()
-    }
+    former = {renamed_name(name, namespaces): policies for name, policies in catalog.former.items()}
     return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
 
 
@@ -85,6 +80,13 @@ def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceN
     return replace(name, tenant=space.tenant, namespace=space.name)
 
 
+def renamed_name(
+    name: NamespaceName | TopicName, namespaces: Mapping[NamespaceName, NamespaceName]
+) -> NamespaceName | TopicName:
+    """Return the target's name of what is declared as `name`."""
+    return renamed_topic(name, namespaces) if isinstance(name, TopicName) else namespaces.get(name, name)
+
+
 def renamed_numbers(
     numbers: TargetNumbers | None, namespaces: Mapping[NamespaceName, NamespaceName]
 ) -> TargetNumbers | None:
@@ -92,4 +94,5 @@ def renamed_numbers(
     if numbers is None or not namespaces:
         return numbers
     topics = {renamed_topic(name, namespaces): recorded for name, recorded in numbers.topics.items()}
-    return replace(numbers, topics=topics)
+    accepted = {renamed_name(name, namespaces): each for name, each in numbers.accepted.items()}
+    return replace(numbers, topics=topics, accepted=accepted)

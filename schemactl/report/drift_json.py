@@ -6,8 +6,8 @@ from schemactl.drift import DriftItem, DriftReport
 from schemactl.drift.versions import differences, text_diff
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, schema_value
-from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion
-from schemactl.target_numbers import apart_values
+from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion, TopicName
+from schemactl.target_numbers import Decision, apart_values
 from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 
@@ -22,16 +22,41 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
         "pulsar": origin.release.value,
         "approved": {"ref": origin.ref, "commit": commit_value(origin.tip)},
         "differences": [_difference(difference) for difference in report.differences],
+        "accepted": [
+            {**_difference(each), "accepted": _decision(each.accepted)}
+            for each in report.accepted
+            if each.accepted
+        ],
+        "unused": [
+            {
+                _key(name): str(name),
+                "parts": sorted(part for part, _ in each.parts),
+                "accepted": _decision(each.decision),
+            }
+            for name, each in report.unused.items()
+        ],
         "numbers_apart": apart_values(report.apart),
         "topics": topic_values(git=report.git, registry=report.held),
     }
     return json_text(value)
 
 
+def _key(name: NamespaceName | TopicName) -> str:
+    return "namespace" if isinstance(name, NamespaceName) else "topic"
+
+
+def _decision(decision: Decision) -> Json:
+    days = {"accepted": decision.accepted, "until": decision.until}
+    return {
+        "reason": decision.reason,
+        "owner": decision.owner,
+        **{key: day and day.isoformat() for key, day in days.items()},
+    }
+
+
 def _difference(difference: DriftItem) -> Json:
-    kind = "namespace" if isinstance(difference.name, NamespaceName) else "topic"
     value: Json = {
-        kind: str(difference.name),
+        _key(difference.name): str(difference.name),
         "kind": difference.kind.value,
         "message": difference.message,
         "cause": difference.cause,

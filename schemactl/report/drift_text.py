@@ -30,14 +30,34 @@ def render(report: DriftReport, *, color: bool = False) -> str:
         blocks.append("\n".join(lines))
     if unmanaged := [each for each in report.differences if each.kind in _UNMANAGED]:
         blocks.append("\n".join(_listed(unmanaged, report.origin.target)))
+    blocks += _accepted(report)
     return "\n\n".join([*blocks, summary(report, color=color)])
+
+
+def _accepted(report: DriftReport) -> Iterator[str]:
+    """Yield a block of what is accepted, and one of what is accepted and is not so."""
+    if report.accepted:
+        lines = [
+            f"  {on_one_line(str(each.name))}: {each.kind}: {each.message}\n    {on_one_line(str(each.accepted))}"
+            for each in report.accepted
+        ]
+        yield "\n".join(["Accepted:", *lines])
+    if report.unused:
+        lines = [
+            f"  {on_one_line(str(name))}: {', '.join(sorted(part for part, _ in each.parts))} ({each.source})"
+            for name, each in report.unused.items()
+        ]
+        yield "\n".join(["Accepted, and not so any more: remove it", *lines])
 
 
 def summary(report: DriftReport, *, color: bool = False) -> str:
     """One line: how much differs, and where."""
     count, names = len(report.differences), len(_by_name(report.differences))
     if not count:
-        return paint("No drift. The registry has what Git approved.", "green", color=color)
+        rest = (
+            f", apart from {counted(len(report.accepted), 'accepted difference')}" if report.accepted else ""
+        )
+        return paint(f"No drift. The registry has what Git approved{rest}.", "green", color=color)
     misread = sum(not topic.recorded for topic in report.apart)
     aside = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
     shade = "red" if misread else "yellow"
@@ -66,7 +86,8 @@ def _listed(unmanaged: Sequence[DriftItem], target: str) -> Iterator[str]:
     yield "Not declared in Git, so that `apply` never touches it:"
     for difference in unmanaged:
         yield f"  {on_one_line(str(difference.name))}: {difference.message}"
-    yield f"  Next: schemactl import --target {target}(--namespace or --topic select a part); or leave it."
+    yield f"  Next: schemactl import --target {target} (--namespace or --topic select a part)"
+    yield f"  or, to leave it: schemactl drift --target {target} --unmanaged --accept --reason TEXT"
 
 
 def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """Which version of Git's each version number of a target stands for, where the two differ.
 
 They differ where something other than `apply` took a number: somebody's upload, or a deletion. The difference is recorded in the
-target's numbers file, which is read from the approved ref. Whatever reads messages of a target goes by `target_versions`, never
+target's numbers file, which is read from the approved ref, with what else of the target is accepted. Whatever reads messages of a target goes by `target_versions`, never
 by Git's numbers alone.
 """
 
 from __future__ import annotations
 
+from schemactl.target_numbers.acceptance import Acceptance, Decision, joined
 from schemactl.target_numbers.apart import (
     NumberApart,
     TopicApart,
@@ -32,6 +33,8 @@ from schemactl.target_numbers.mapping import (
 from schemactl.target_numbers.writing import accept
 
 __all__ = [
+    "Acceptance",
+    "Decision",
     "Judged",
     "NumberApart",
     "NumberEntry",
@@ -43,6 +46,7 @@ __all__ = [
     "apart_values",
     "contradictions",
     "find_apart",
+    "joined",
     "judge_files",
     "lost_numbers",
     "numbers_of",

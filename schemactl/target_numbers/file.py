@@ -17,16 +17,29 @@ from schemactl.declare.yaml_text import YamlDocument, read_yaml
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS
 from schemactl.history import CommitFiles, History, Repository
-from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
+from schemactl.model import (
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    Project,
+    SchemaInfo,
+    SchemaType,
+    Target,
+    TopicName,
+)
 from schemactl.source import node_place
+from schemactl.target_numbers.acceptance import Acceptance, Decision
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, records_other_numbers
 
 MAX_NUMBER: Final = 100_000
 """The highest number that can be recorded: no registry is asked for more versions of a topic."""
 
-KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted")
+KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted", "owner")
+_STATES: Final = ("unmanaged", "undeclarable", "policies")
+_ACCEPTED: Final = (*_STATES, "fingerprint", "reason", "owner", "accepted", "until")
 _SHAPES: Final = "{git: 3}, {foreign: foreign/orders-4.avsc, type: AVRO} or {deleted: true}"
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]*")
+_FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -64,16 +77,26 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
     topics = reader.topics(documents[0]) if documents else {}
     if problems := [*problems, *reader.problems]:
         raise DeclarationError(capped(problems))
-    return TargetNumbers(target.name, path, topics)
+    return TargetNumbers(target.name, path, topics, reader.accepted)
+
+
+_Item = tuple[yaml.ScalarNode, yaml.Node, Any]
+"""A key of a mapping, and its value."""
+
+
+def _name(text: str) -> NamespaceName | TopicName:
+    """Return the name in `text`; ValueError says why it is neither a topic's nor a namespace's."""
+    return NamespaceName.parse(text) if text.count("/") == 1 else TopicName.parse(text)
 
 
 class _NumbersReader:
-    """A single read of a file; `problems` collects what is wrong with it."""
+    """A single read of a file; `accepted` and `problems` collect what else it says, and what is wrong with it."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
         self.path = path
         self.folder = posixpath.dirname(path)
+        self.accepted: dict[NamespaceName | TopicName, Acceptance] = {}
         self.problems: list[Problem] = []
 
     def topics(self, document: YamlDocument) -> dict[TopicName, TopicNumbers]:
@@ -83,24 +106,35 @@ class _NumbersReader:
             return found_topics
         for key, value_node, value in self._items(document.node, document.value, "topics"):
             try:
-                name = TopicName.parse(key.value)
+                name = _name(key.value)
             except ValueError as error:
-                self._report(key, str(error), "write persistent://tenant/namespace/topic")
+                self._report(
+                    key, str(error), "write persistent://tenant/namespace/topic, or tenant/namespace"
+                )
                 continue
-            entries = dict(self._entries(value_node, value))
-            if name in found_topics:
-                self._report(key, f"{name} is recorded twice", "put all its numbers under one of the two")
+            items = [*self._items(value_node, value, "version numbers")]
+            entries = dict(self._entries(items, is_topic=isinstance(name, TopicName)))
+            if name in found_topics or name in self.accepted:
+                self._report(key, f"{name} is recorded twice", "put all of it under one of the two")
                 continue
-            found_topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
+            self._accept(name, key, items)
+            if isinstance(name, TopicName) and (entries or name not in self.accepted):
+                found_topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
         return found_topics
 
-    def _entries(self, node: yaml.Node, value: Any) -> Iterator[tuple[int, NumberEntry]]:
-        for key, entry_node, entry in self._items(node, value, "version numbers"):
+    def _entries(self, items: Iterable[_Item], *, is_topic: bool) -> Iterator[tuple[int, NumberEntry]]:
+        for key, entry_node, entry in items:
+            if key.value in _ACCEPTED:
+                continue
+            if not is_topic:
+                self._report(key, f"a namespace has no `{shortened(key.value)}`", "write {unmanaged: true}")
+                continue
             if not _NUMBER.fullmatch(key.value) or len(key.value) > 9 or int(key.value) > MAX_NUMBER:
                 self._report(
                     key,
                     f"expected a version number of the target, found `{shortened(key.value)}`",
-                    f"write a number from 0 to {MAX_NUMBER}, as a message carries it",
+                    f"write a number from 0 to {MAX_NUMBER}, as a message carries it; the keys beside numbers are "
+                    f"{', '.join(_ACCEPTED)}",
                 )
                 continue
             number = int(key.value)
@@ -130,9 +164,51 @@ class _NumbersReader:
             deleted=value.get("deleted", False),
             reason=value.get("reason", ""),
             accepted=date.fromisoformat(value["accepted"]) if "accepted" in value else None,
+            owner=value.get("owner", ""),
             source=node_place(shown(self.path), key),
             path=path,
         )
+
+    def _accept(self, name: NamespaceName | TopicName, at: yaml.Node, items: Iterable[_Item]) -> None:
+        """Keep what stands beside the numbers of a namespace or topic, or report what is wrong with it."""
+        nodes = {key.value: (node, value) for key, node, value in items if key.value in _ACCEPTED}
+        before = len(self.problems)
+        for key, (node, value) in nodes.items():
+            fits, expected = _VALUES[key]
+            if not fits(value):
+                self._report(node, f"expected {expected}, found {found(value)}", "")
+        if len(self.problems) > before or not nodes:
+            return
+        states = [key for key in _STATES if key in nodes]
+        is_of_schemas = bool({"unmanaged", "undeclarable"} & nodes.keys()) and isinstance(name, TopicName)
+        if not states:
+            self._report(at, f"nothing says what is accepted of {name}", "write {unmanaged: true}")
+        elif states[:2] == ["unmanaged", "undeclarable"] or (
+            "undeclarable" in states and isinstance(name, NamespaceName)
+        ):
+            self._report(
+                nodes["undeclarable"][0], "`undeclarable` is for a topic, instead of `unmanaged`", "keep one"
+            )
+        elif is_of_schemas != ("fingerprint" in nodes):
+            fix = "`schemactl drift --accept` writes it" if is_of_schemas else "remove it"
+            self._report(at, "a `fingerprint` belongs to `unmanaged` and `undeclarable` of a topic", fix)
+        elif missing := [key for key in ("reason", "accepted") if key not in nodes]:
+            self._report(at, f"what is accepted of {name} needs its `{missing[0]}`", f"add {missing[0]}: ...")
+        else:
+            values = {key: value for key, (_, value) in nodes.items()}
+            self.accepted[name] = Acceptance(
+                values.get("unmanaged", False),
+                values.get("undeclarable", ""),
+                values.get("fingerprint", ""),
+                Policies.of(values.get("policies", {})),
+                Decision(
+                    values["reason"].strip(),
+                    values.get("owner", "").strip(),
+                    date.fromisoformat(values["accepted"]),
+                    date.fromisoformat(values["until"]) if "until" in values else None,
+                ),
+                node_place(shown(self.path), at),
+            )
 
     def _check(
         self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]
@@ -184,9 +260,7 @@ class _NumbersReader:
             self.problems.append(Problem(Source(shown(path)), str(error), "take it from the registry again"))
         return None, None
 
-    def _items(
-        self, node: yaml.Node, value: Any, what: str
-    ) -> Iterator[tuple[yaml.ScalarNode, yaml.Node, Any]]:
+    def _items(self, node: yaml.Node, value: Any, what: str) -> Iterator[_Item]:
         """Yield the keys of a mapping with their values; repeated ones were reported when the file was read."""
         if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
             self._report(node, f"expected {what} as a mapping, found {found(value)}", "")
@@ -227,6 +301,18 @@ def _are_properties(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
+def _are_policies(value: Any) -> bool:
+    known = {policy: value.get(policy) for policy in Policies.__slots__} if isinstance(value, dict) else {}
+    if not isinstance(value, dict) or not value or not value.keys() <= known.keys():
+        return False
+    strategy = known.pop("schema_compatibility_strategy")
+    flags = [each for key, each in known.items() if key in value]
+    return all(isinstance(each, bool) for each in flags) and (
+        "schema_compatibility_strategy" not in value
+        or (isinstance(strategy, str) and strategy in CompatibilityStrategy.__members__)
+    )
+
+
 _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "git": (_is_number, "the number of a version of Git's"),
     "foreign": (lambda value: isinstance(value, str) and bool(value.strip()), "a file's path"),
@@ -238,6 +324,22 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "deleted": (lambda value: value is True, "true"),
     "reason": (lambda value: isinstance(value, str) and bool(value.strip()), "the reason, a text"),
     "accepted": (_is_day, "a day such as 2026-11-22"),
+    "owner": (lambda value: isinstance(value, str) and bool(value.strip()), "a person or a team"),
+    "until": (_is_day, "a day such as 2027-01-31"),
+    "unmanaged": (lambda value: value is True, "true"),
+    "undeclarable": (
+        lambda value: (
+            isinstance(value, str)
+            and value in SchemaType.__members__
+            and bool(SPECS[SchemaType[value]].undeclarable)
+        ),
+        "a schema type that no file can declare, such as BYTES",
+    ),
+    "policies": (_are_policies, "values by their policies, such as {schema_validation_enforced: true}"),
+    "fingerprint": (
+        lambda value: isinstance(value, str) and bool(_FINGERPRINT.fullmatch(value)),
+        "a fingerprint such as sha256:0f3a..., as `schemactl drift --accept` writes it",
+    ),
 }
 """What each key of an entry may hold, and how that is called."""
 

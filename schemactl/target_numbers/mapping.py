@@ -9,7 +9,8 @@ from datetime import date
 from schemactl import formats
 from schemactl.changes import Contents
 from schemactl.errors import InvalidSchema, Source
-from schemactl.model import Commit, SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.model import Commit, NamespaceName, SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.target_numbers.acceptance import Acceptance, Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class NumberEntry:
         deleted: the registry no longer shows it. With `git` or `foreign` its messages can still be read.
         reason: why that was accepted.
         accepted: the day (UTC).
+        owner: who answers for it.
         source: its place in the numbers file.
         path: the file with the foreign definition, relative to the repository's top level.
     """
@@ -33,8 +35,14 @@ class NumberEntry:
     deleted: bool = False
     reason: str = ""
     accepted: date | None = None
+    owner: str = ""
     source: Source | None = field(default=None, compare=False)
     path: str | None = None
+
+    @property
+    def decision(self) -> Decision:
+        """Why it is accepted. It never expires: messages that carry the number are read by it for ever."""
+        return Decision(self.reason, self.owner, self.accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +55,19 @@ class TopicNumbers:
 
 @dataclass(frozen=True, slots=True)
 class TargetNumbers:
-    """The content of a numbers file: the target's name, the file's path, and the topics by their declared names."""
+    """The content of a numbers file.
+
+    Attributes:
+        target: the target's name.
+        path: the file's.
+        topics: those whose numbers it records, by their declared names.
+        accepted: what else is accepted of namespaces and topics, likewise.
+    """
 
     target: str
     path: str
     topics: Mapping[TopicName, TopicNumbers] = field(default_factory=dict)
+    accepted: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +16,14 @@ from schemactl.declare.files import WorktreeFiles, shown
 from schemactl.declare.yaml_text import scalar
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import spec
+from schemactl.messages import policy_words
 from schemactl.model import SchemaInfo, SchemaVersion, TopicName, live
+from schemactl.target_numbers.acceptance import Acceptance, Decision
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
 
 _HEAD: Final = """\
-# Which version each number of {target} stands for, where the two differ. `schemactl drift --target {target} --accept` writes
-# this file; what counts is the one at the tip of the approved ref.
+# Which version each number of {target} stands for, where the two differ, and what else of it is accepted. `schemactl drift
+# --target {target} --accept` writes this file; what counts is the one at the tip of the approved ref.
 """
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
@@ -58,11 +59,37 @@ def numbers_text(numbers: TargetNumbers) -> str:
     """Return the file's text: a line for each number."""
     lines = [_HEAD.format(target=shown(numbers.target))]
     folder = posixpath.dirname(numbers.path)
-    for name, recorded in numbers.topics.items():
+    for name in sorted({*numbers.topics, *numbers.accepted}, key=str):
         lines.append(f"{scalar(str(name))}:\n")
-        for number, entry in recorded.entries.items():
+        recorded = numbers.topics.get(name) if isinstance(name, TopicName) else None
+        for number, entry in recorded.entries.items() if recorded else ():
             lines.append(f"  {number}: {{{', '.join(_parts(entry, folder))}}}\n")
+        if accepted := numbers.accepted.get(name):
+            lines += [f"  {line}\n" for line in _accepted(accepted)]
     return "".join(lines)
+
+
+def _accepted(acceptance: Acceptance) -> Iterator[str]:
+    if acceptance.unmanaged:
+        yield "unmanaged: true"
+    if acceptance.undeclarable:
+        yield f"undeclarable: {acceptance.undeclarable}"
+    if acceptance.fingerprint:
+        yield f'fingerprint: "{acceptance.fingerprint}"'
+    if policies := policy_words(acceptance.policies):
+        yield f"policies: {{{', '.join(f'{policy}: {value}' for policy, value in policies.items())}}}"
+    yield from _decision(acceptance.decision)
+
+
+def _decision(decision: Decision) -> Iterator[str]:
+    if decision.reason:
+        yield f"reason: {_quoted(decision.reason)}"
+    if decision.owner:
+        yield f"owner: {_quoted(decision.owner)}"
+    if decision.accepted:
+        yield f"accepted: {decision.accepted.isoformat()}"
+    if decision.until:
+        yield f"until: {decision.until.isoformat()}"
 
 
 def _parts(entry: NumberEntry, folder: str) -> Iterator[str]:
@@ -75,10 +102,7 @@ def _parts(entry: NumberEntry, folder: str) -> Iterator[str]:
             yield f"properties: {{{', '.join(_properties(entry.foreign.properties))}}}"
     if entry.deleted:
         yield "deleted: true"
-    if entry.reason:
-        yield f"reason: {_quoted(entry.reason)}"
-    if entry.accepted:
-        yield f"accepted: {entry.accepted.isoformat()}"
+    yield from _decision(entry.decision)
 
 
 def _properties(properties: Mapping[str, str]) -> Iterator[str]:
@@ -145,9 +169,7 @@ def accept(
     git: Sequence[SchemaVersion],
     entries: Sequence[SchemaVersion],
     before: TopicNumbers | None,
-    *,
-    reason: str,
-    today: date,
+    decision: Decision,
 ) -> TopicNumbers | None:
     """Return the record of a topic that says what its registry holds; None if its numbers are Git's.
 
@@ -159,8 +181,7 @@ def accept(
         git: Git's versions.
         entries: the registry's list, in order of number, tombstones among them.
         before: the record so far.
-        reason: why it is accepted.
-        today: the day on which it is.
+        decision: why it is accepted; it does not expire.
     """
     old = before.entries if before else {}
     known = Contents(git)
@@ -174,8 +195,9 @@ def accept(
             git=version.number if version else None,
             foreign=unstamped(entry.info) if entry.info and not version else None,
             deleted=number not in readable,
-            reason=reason,
-            accepted=today,
+            reason=decision.reason,
+            accepted=decision.accepted,
+            owner=decision.owner,
         )
         still = number in old and old[number].deleted == new.deleted and _holds(old[number], entry, known)
         found[number] = old[number] if still else new

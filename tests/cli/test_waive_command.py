@@ -159,8 +159,8 @@ def test_a_beginning_of_several_is_not_taken_for_one_of_them() -> None:
         (["abcd"], {"until": "tomorrow"}, "--until tomorrow: expected a day from"),
         (["abcd"], {"until": "20270131"}, "--until 20270131: expected a day from"),
         (["abcd"], {"until": "2027-02-30"}, "--until 2027-02-30: expected a day from"),
-        (["abcd"], {"until": str(TODAY)}, "a waiver ends in the future, and at most 366 days ahead"),
-        (["abcd"], {"until": str(TODAY + timedelta(days=367))}, "and at most 366 days ahead"),
+        (["abcd"], {"until": str(TODAY)}, "expected a day in the future, at most 366 days ahead"),
+        (["abcd"], {"until": str(TODAY + timedelta(days=367))}, "at most 366 days ahead"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_checked(

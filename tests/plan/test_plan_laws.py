@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,8 +18,8 @@ from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
 from schemactl.drift import DriftKind, find
-from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, SchemaType, Target, Topic, TopicName
-from schemactl.plan import RegisterVersion, SetPolicies, observe, scope_of
+from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, SchemaType, Topic, TopicName
+from schemactl.plan import Origin, RegisterVersion, SetPolicies, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -158,9 +159,9 @@ def is_reset(step: SetPolicies) -> bool:
 
 def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     state = observe(registry, scope_of(target))
-    local = Target("local", registry.url)
-    found = find(target, state, target=local, ref="main", release=registry.release, commit=lambda _id: None)
-    return {difference.kind for difference in found}
+    origin = Origin("local", registry.url, registry.release, "main", None)
+    found = find(target, state, origin=origin, commit=lambda _id: None, today=date(2026, 11, 22))
+    return {difference.kind for difference in found.differences}
 
 
 @EXAMPLES

@@ -1,0 +1,85 @@
+"""What people have decided to live with in a registry besides its version numbers: entries of the numbers file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from schemactl.errors import Source
+from schemactl.model import Policies
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Why something is accepted.
+
+    Attributes:
+        reason: in somebody's words.
+        owner: who answers for it; "": nobody is named.
+        accepted: the day (UTC) of the decision.
+        until: the last day (UTC) on which it counts; None: it counts until it is removed.
+    """
+
+    reason: str = ""
+    owner: str = ""
+    accepted: date | None = None
+    until: date | None = None
+
+    def __str__(self) -> str:
+        """Return it as one clause: `uploaded by hand; team-orders, 2026-11-22, until 2027-01-31`."""
+        who = ", ".join(filter(None, (self.owner, str(self.accepted or ""))))
+        until = f", until {self.until}" if self.until else ""
+        return "; ".join(filter(None, (self.reason, who))) + until
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The state of one namespace or topic that is accepted, exactly.
+
+    Attributes:
+        unmanaged: the registry has it, or a schema of it, and Git does not declare that.
+        undeclarable: likewise, and the name of its schema type, which no file can declare; "": it is not that.
+        fingerprint: of the schemas that the registry holds of such a topic.
+        policies: values that Git declares no longer, and that no `apply` resets.
+        decision: why.
+        source: its place in the numbers file.
+    """
+
+    unmanaged: bool = False
+    undeclarable: str = ""
+    fingerprint: str = ""
+    policies: Policies = field(default_factory=Policies)
+    decision: Decision = field(default_factory=Decision)
+    source: Source | None = field(default=None, compare=False)
+
+    @property
+    def parts(self) -> frozenset[tuple[str, str]]:
+        """What it is of: by name, with what it has to be."""
+        found = {(policy, str(value)) for policy, value in self.policies.managed().items()}
+        if self.unmanaged or self.undeclarable:
+            found.add((self.kind, self.fingerprint))
+        return frozenset(found)
+
+    @property
+    def kind(self) -> str:
+        """The key that stands for it in the file, apart from policies."""
+        return "undeclarable" if self.undeclarable else "unmanaged"
+
+    def counts(self, today: date) -> bool:
+        """Whether it has not expired."""
+        return self.decision.until is None or today <= self.decision.until
+
+
+def joined(acceptances: Iterable[Acceptance], decision: Decision) -> Acceptance:
+    """Return one acceptance of all of these, which are of one name, for the reason in `decision`."""
+    found = Acceptance(decision=decision)
+    for each in acceptances:
+        found = replace(
+            found,
+            unmanaged=found.unmanaged or each.unmanaged,
+            undeclarable=found.undeclarable or each.undeclarable,
+            fingerprint=found.fingerprint or each.fingerprint,
+            policies=found.policies.overlaid(each.policies),
+        )
+    return found

@@ -1,0 +1,291 @@
+"""Drift that people have decided to live with: accepted in Git, listed apart, and drift again when it is not just that."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import brokers
+import pytest
+import yaml
+from estate import NAMESPACE, ORDERS, Estate, EstateOnPulsar, avro
+from scratch import declared
+
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.registry.embedded import EmbeddedRegistry
+
+SALES = NamespaceName("shop", "sales")
+LEGACY = NamespaceName("shop", "legacy")
+OLD = TopicName("shop", "legacy", "old")
+RAW = TopicName("shop", "sales", "raw")
+STRING = SchemaInfo(SchemaType.STRING)
+NONE = SchemaInfo(SchemaType.NONE)
+NIGHTLY = ("drift", "--unmanaged", "--detailed-exitcode", "--format", "json")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Two versions, applied."""
+    found = Estate(tmp_path_factory.mktemp("prepared") / "shop")
+    found.orders("id", note=0)
+    found.run("apply", "--auto-approve")
+    return found
+
+
+def foreign_version(estate: Estate) -> list[str]:
+    estate.put(avro("id", note=0, discount=0))
+    return ["foreign version"]
+
+
+def tombstone(estate: Estate) -> list[str]:
+    estate.put(None)
+    estate.run("apply", "--auto-approve", code=3)
+    return ["tombstone"]
+
+
+def other_numbers(estate: Estate) -> list[str]:
+    """The newer version came first."""
+    estate.run("registry", "delete", "orders", "--force-delete")
+    estate.put(avro("id", note=0), avro("id"))
+    return ["numbers apart"]
+
+
+def unmanaged(estate: Estate) -> list[str]:
+    with estate.registry() as registry:
+        registry.create_namespace(LEGACY)
+    estate.put(STRING, topic=OLD)
+    return ["unmanaged namespace", "unmanaged topic"]
+
+
+def undeclarable(estate: Estate) -> list[str]:
+    estate.scratch.commit({"namespaces/raw.yaml": "topic: shop/sales/raw\n"})
+    estate.run("apply", "--auto-approve")
+    estate.put(NONE, topic=RAW)
+    return ["foreign version"]
+
+
+def no_longer_declared(estate: Estate) -> list[str]:
+    estate.scratch.commit({"namespaces/orders.yaml": None, "namespaces/orders.avsc": None})
+    return ["no longer declared"]
+
+
+def orphan_policy(estate: Estate) -> list[str]:
+    """Declared, then no longer, and somebody set it to something else meanwhile."""
+    written = f"{NAMESPACE}schema_validation_enforced: true\n"
+    estate.scratch.commit({"namespaces/sales.yaml": written})
+    estate.run("apply", "--auto-approve")
+    estate.scratch.commit(
+        {"namespaces/sales.yaml": "namespace: shop/sales\nschema_validation_enforced: true\n"}
+    )
+    with estate.registry() as registry:
+        registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.FORWARD))
+    return ["policy"]
+
+
+KINDS = [
+    foreign_version,
+    tombstone,
+    other_numbers,
+    unmanaged,
+    undeclarable,
+    no_longer_declared,
+    orphan_policy,
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_what_is_accepted_is_listed_apart_and_the_nightly_job_is_green(estate: Estate, kind: Any) -> None:
+    kinds = kind(estate)
+    before = json.loads(estate.run(*NIGHTLY, code=(2, 100)).out)
+    assert {*kinds} <= {each["kind"] for each in before["differences"]}
+    assert before["accepted"] == before["unused"] == []
+    printed = estate.accept("--unmanaged", "--owner", "team-x")
+    assert "numbers/local.yaml" in printed.out
+    after = json.loads(estate.run(*NIGHTLY).out)
+    assert (after["differences"], after["unused"]) == ([], [])
+    assert [each["kind"] for each in after["accepted"]] == kinds
+    day = datetime.now(UTC).date().isoformat()
+    for each in after["accepted"]:
+        assert each["accepted"] == {"reason": "a test", "owner": "team-x", "accepted": day, "until": None}
+    text = estate.run("drift", "--unmanaged", "--detailed-exitcode").out
+    count = f"{len(kinds)} accepted difference{'s' * (len(kinds) > 1)}"
+    assert f"a test; team-x, {day}\n" in text
+    assert text.endswith(f"No drift. The registry has what Git approved, apart from {count}.\n")
+    assert estate.run("check").code == 0
+    again = estate.run("drift", "--accept", "--unmanaged", "--reason", "another")
+    assert "Nothing to record" in again.out
+
+
+@pytest.mark.slow
+def test_it_counts_from_the_approved_commit_on(estate: Estate) -> None:
+    unmanaged(estate)
+    estate.run("drift", "--accept", "--unmanaged", "--reason", "of another team")
+    assert json.loads(estate.run(*NIGHTLY, code=2).out)["accepted"] == []
+
+
+@pytest.mark.slow
+def test_a_further_version_is_drift_again(estate: Estate) -> None:
+    undeclarable(estate)
+    unmanaged(estate)
+    estate.accept("--unmanaged")
+    estate.put(None, SchemaInfo(SchemaType.INT64), topic=OLD)
+    found = json.loads(estate.run(*NIGHTLY, code=2).out)
+    [changed] = found["differences"]
+    assert changed["topic"] == str(OLD)
+    assert "it is not as it was accepted on " in changed["message"]
+    assert [each["kind"] for each in found["accepted"]] == ["foreign version", "unmanaged namespace"]
+    estate.accept("--unmanaged")
+    assert json.loads(estate.run(*NIGHTLY).out)["differences"] == []
+
+
+@pytest.mark.slow
+def test_another_value_of_an_accepted_policy_is_drift_again(estate: Estate) -> None:
+    orphan_policy(estate)
+    estate.accept()
+    with estate.registry() as registry:
+        registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
+    [changed] = json.loads(estate.run(*NIGHTLY, code=2).out)["differences"]
+    assert "ALWAYS_COMPATIBLE" in changed["message"]
+    assert "it is not as it was accepted on " in changed["message"]
+
+
+@pytest.mark.slow
+def test_what_has_expired_is_drift_again(estate: Estate) -> None:
+    undeclarable(estate)
+    estate.accept()
+    path = estate.scratch.path / "numbers/local.yaml"
+    path.write_text(path.read_text() + "  until: 2026-01-31\n")
+    estate.scratch.git("commit", "-q", "-a", "-m", "It ends")
+    [found] = json.loads(estate.run(*NIGHTLY, code=2).out)["differences"]
+    assert found["message"].endswith("; that it is accepted ended on 2026-01-31")
+    estate.accept("--until", str(datetime.now(UTC).date().replace(day=28).replace(year=2027, month=1)))
+    [accepted] = json.loads(estate.run(*NIGHTLY).out)["accepted"]
+    assert accepted["accepted"]["until"] == "2027-01-28"
+
+
+@pytest.mark.slow
+def test_what_is_not_so_any_more_is_named_and_the_next_record_removes_it(estate: Estate) -> None:
+    undeclarable(estate)
+    estate.accept()
+    estate.put(None, topic=RAW)
+    found = json.loads(estate.run(*NIGHTLY).out)
+    assert found["unused"] == [
+        {
+            "topic": str(RAW),
+            "parts": ["undeclarable"],
+            "accepted": {
+                "reason": "a test",
+                "owner": "",
+                "accepted": datetime.now(UTC).date().isoformat(),
+                "until": None,
+            },
+        }
+    ]
+    text = estate.run("drift").out
+    assert "Accepted, and not so any more: remove it\n" in text
+    assert f"  {RAW}: undeclarable (numbers/local.yaml:3:1)\n" in text
+    assert "what was accepted of persistent://shop/sales/raw" in estate.accept().out
+    assert json.loads(estate.run(*NIGHTLY).out)["unused"] == []
+
+
+@pytest.mark.slow
+def test_what_was_not_looked_at_is_not_called_unused(estate: Estate) -> None:
+    unmanaged(estate)
+    estate.accept("--unmanaged")
+    assert json.loads(estate.run("drift", "--format", "json").out)["unused"] == []
+    estate.accept()
+    assert len(json.loads(estate.run(*NIGHTLY).out)["accepted"]) == 2
+
+
+@pytest.mark.slow
+def test_what_can_be_repaired_is_not_accepted(estate: Estate) -> None:
+    undeclarable(estate)
+    estate.orders("id", note=0, city=0)
+    with estate.registry() as registry:
+        registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.FORWARD))
+    printed = estate.accept().out
+    assert "Not accepted: 2 differences that can be repaired (missing versions, policy).\n" in printed
+    kinds = [each["kind"] for each in json.loads(estate.run(*NIGHTLY, code=2).out)["differences"]]
+    assert kinds == ["policy", "missing versions"]
+
+
+@pytest.mark.slow
+def test_the_owner_is_the_topics_by_default(estate: Estate) -> None:
+    estate.scratch.commit({"namespaces/orders.yaml": declared() + "owner: team-orders\n"})
+    foreign_version(estate)
+    estate.accept()
+    [found] = json.loads(estate.run(*NIGHTLY).out)["accepted"]
+    assert found["accepted"]["owner"] == "team-orders"
+
+
+@pytest.mark.slow
+def test_only_the_chosen_topics_are_accepted(estate: Estate) -> None:
+    undeclarable(estate)
+    unmanaged(estate)
+    estate.accept("--unmanaged", "--topic", "legacy/old")
+    recorded = yaml.safe_load((estate.scratch.path / "numbers/local.yaml").read_text())
+    # The namespace of a chosen topic is looked at with it.
+    assert {*recorded} == {str(OLD), str(LEGACY)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--accept"], "--accept needs a reason for the record: --reason TEXT"),
+        (["--accept", "--reason", "x", "--owner", " "], "--owner is empty"),
+        (["--owner", "ada"], "--owner belongs to --accept"),
+        (["--until", "2027-01-31"], "--until belongs to --accept"),
+        (["--accept", "--reason", "x", "--until", "2020-01-31"], "expected a day in the future"),
+    ],
+)
+def test_wrong_usage_is_said(estate: Estate, arguments: list[str], what: str) -> None:
+    assert what in estate.run("drift", *arguments, code=64).err
+
+
+def test_names_of_another_target_are_recorded_as_git_declares_them(tmp_path: Path) -> None:
+    project = """\
+version: 1
+targets:
+  prod: {registry: "sqlite:.schemactl/prod.db", namespaces: {shop/sales: shop-prod/sales}}
+"""
+    estate = Estate(tmp_path / "shop", project=project)
+    estate.scratch.commit({"namespaces/raw.yaml": "topic: shop/sales/raw\n"})
+    estate.run("apply", "--auto-approve")
+    with closing(EmbeddedRegistry(str(estate.scratch.path / ".schemactl/prod.db"))) as registry:
+        registry.put_schema(TopicName("shop-prod", "sales", "raw"), NONE)
+        registry.put_schema(TopicName("shop-prod", "sales", "other"), NONE)
+    estate.accept("--unmanaged")
+    recorded = yaml.safe_load((estate.scratch.path / "numbers/prod.yaml").read_text())
+    assert {*recorded} == {"persistent://shop/sales/raw", "persistent://shop/sales/other"}
+    assert len(json.loads(estate.run(*NIGHTLY).out)["accepted"]) == 2
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+def test_a_brokers_drift_is_accepted(tmp_path: Path, release: str) -> None:
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release))
+    estate.scratch.commit({"namespaces/raw.yaml": "topic: shop/sales/raw\n"})
+    estate.run("apply", "--auto-approve")
+    raw = TopicName(estate.topic.tenant, "sales", "raw")
+    other = TopicName(estate.topic.tenant, "sales", "other")
+    estate.put(NONE, topic=raw)
+    estate.put(STRING, topic=other)
+    estate.put(avro("id", theirs=0))
+    nightly = (*NIGHTLY, "--namespace", "shop/sales")
+    kinds = {"foreign version", "numbers apart", "unmanaged topic"}
+    found = json.loads(estate.run(*nightly, code=100).out)
+    theirs = (estate.topic.tenant, "shop/sales")
+    assert {each["kind"] for each in found["differences"] if theirs[0] in str(each)} == kinds
+    estate.accept("--unmanaged", "--topic", f"{estate.topic.tenant}/**")
+    found = json.loads(estate.run(*NIGHTLY, "--topic", f"{estate.topic.tenant}/**").out)
+    assert [each["kind"] for each in found["accepted"]] == [
+        "foreign version",
+        "foreign version",
+        "unmanaged topic",
+    ]
+    assert str(ORDERS) in (estate.scratch.path / "numbers/local.yaml").read_text()
