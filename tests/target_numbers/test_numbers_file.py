@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -14,8 +15,26 @@ from schemactl import history
 from schemactl.declare.files import Kind
 from schemactl.errors import DeclarationError, Source
 from schemactl.formats import identity, key_value, spec
-from schemactl.model import Project, SchemaInfo, SchemaType, Target, TopicName
-from schemactl.target_numbers import NumberEntry, TargetNumbers, numbers_of, read_numbers, recorded_elsewhere
+from schemactl.model import (
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    Project,
+    SchemaInfo,
+    SchemaType,
+    Target,
+    TopicName,
+)
+from schemactl.target_numbers import (
+    Acceptance,
+    Decision,
+    NumberEntry,
+    TargetNumbers,
+    numbers_of,
+    read_numbers,
+    recorded_elsewhere,
+)
+from schemactl.target_numbers.writing import numbers_text
 
 NUMBERS = """\
 persistent://shop/sales/orders:
@@ -23,6 +42,8 @@ persistent://shop/sales/orders:
   5: {git: 4}
   6: {deleted: true, reason: cleaned up, accepted: 2026-11-22}
 """
+REASON = "reason: x, accepted: 2026-11-22"
+PRINT = f"fingerprint: 'sha256:{'0' * 64}'"
 PROD = Target("prod", "sqlite:prod.db")
 
 
@@ -64,6 +85,30 @@ def test_every_part_is_read_with_its_place() -> None:
         6: NumberEntry(6, deleted=True, reason="cleaned up", accepted=date(2026, 11, 22)),
     }
     assert entries[5].source == Source("numbers/prod.yaml", 3, 3)
+
+
+def test_what_is_accepted_besides_numbers_is_read_and_written_alike() -> None:
+    text = f"""\
+a/b: {{unmanaged: true, reason: of team B, accepted: 2026-11-22, until: 2027-01-31}}
+a/b/c: {{1: {{git: 0}}, policies: {{schema_validation_enforced: true, schema_compatibility_strategy: FULL}}, owner: ada, {REASON}}}
+a/b/d: {{undeclarable: NONE, {PRINT}, {REASON}}}
+"""
+    found = read(text)
+    assert found
+    c, d = TopicName("a", "b", "c"), TopicName("a", "b", "d")
+    assert {*found.topics} == {c}
+    why = Decision("x", "", date(2026, 11, 22))
+    assert found.accepted == {
+        NamespaceName("a", "b"): Acceptance(
+            unmanaged=True, decision=Decision("of team B", "", date(2026, 11, 22), date(2027, 1, 31))
+        ),
+        c: Acceptance(
+            policies=Policies(CompatibilityStrategy.FULL, schema_validation_enforced=True),
+            decision=replace(why, owner="ada"),
+        ),
+        d: Acceptance(undeclarable="NONE", fingerprint=f"sha256:{'0' * 64}", decision=why),
+    }
+    assert read(numbers_text(found)) == found
 
 
 @pytest.mark.parametrize("text", ["", "# nothing differs\n"])
@@ -121,6 +166,27 @@ def test_without_the_file_there_is_no_record() -> None:
         ),
         ("a/b/c: {1: {foreign: ../../f, type: AVRO}}", "1:22", "leads out of the repository", "foreign/"),
         ("a/b/c: {1: {foreign: /etc/f, type: AVRO}}", "1:22", "is not relative", "foreign/"),
+        ("a/b: {0: {git: 0}}", "1:7", "a namespace has no `0`", "{unmanaged: true}"),
+        ("a/b/c: {unmanged: true}", "1:9", "found `unmanged`", "unmanaged, undeclarable, policies"),
+        ("a/b: {unmanaged: yes}", "1:18", "expected true, found the text `yes`", ""),
+        ("a/b/c: {undeclarable: AVRO}", "1:23", "a schema type that no file can declare", ""),
+        ("a/b/c: {policies: {color: red}}", "1:19", "expected values by their policies", ""),
+        ("a/b/c: {policies: {schema_validation_enforced: FULL}}", "1:19", "expected values by", ""),
+        ("a/b/c: {policies: {schema_compatibility_strategy: FUL}}", "1:19", "expected values by", ""),
+        ("a/b/c: {fingerprint: 'sha256:1'}", "1:22", "expected a fingerprint", ""),
+        ("a/b/c: {reason: x, accepted: 2026-11-22}", "1:1", "nothing says what is accepted of", "unmanaged"),
+        (f"a/b/c: {{unmanaged: true, {REASON}}}", "1:1", "a `fingerprint` belongs to", "--accept` writes it"),
+        (f"a/b: {{unmanaged: true, {PRINT}, {REASON}}}", "1:1", "a `fingerprint` belongs to", "remove it"),
+        (f"a/b: {{undeclarable: NONE, {REASON}}}", "1:21", "`undeclarable` is for a topic", "keep one"),
+        (
+            f"a/b/c: {{unmanaged: true, undeclarable: NONE, {PRINT}, {REASON}}}",
+            "1:40",
+            "instead of `unmanaged`",
+            "keep one",
+        ),
+        ("a/b: {unmanaged: true, accepted: 2026-11-22}", "1:1", "needs its `reason`", "add reason: ..."),
+        ("a/b: {unmanaged: true, reason: x}", "1:1", "needs its `accepted`", "add accepted: ..."),
+        (f"a/b: {{unmanaged: true, {REASON}, until: soon}}", "1:64", "expected a day", ""),
         ("a/b/c: {0: {git: 0}}\n---\na/b/c: {}", "3:1", "a numbers file has one document", "remove"),
     ],
 )
