@@ -165,8 +165,8 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
             _expect_nothing_after(latest, name, registry)
         case DeleteSchema():
             _delete(step, registry)
-        case TakeNumber(name, number):
-            _take(name, number, registry)
+        case TakeNumber():
+            _take(step, registry)
 
 
 def _expect_known_schemas(name: NamespaceName, seen: Catalog, scope: Scope, registry: Registry) -> None:
@@ -240,25 +240,33 @@ def _delete(step: DeleteSchema, registry: Registry) -> None:
     topic = registry.read(Scope(frozenset(), frozenset({step.name}))).topics.get(step.name)
     if topic is None or (topic.schema is None and not step.force):
         return
-    # Somebody may have written to the topic since the plan was made.
-    if not step.force and (why := registry.retained(step.name)):
-        raise RegistryError(
-            f"{step.name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan"
-        )
+    if not step.force:
+        _expect_empty(step.name, registry)
     registry.delete_schema(step.name, force=step.force)
 
 
-def _take(name: TopicName, number: int, registry: Registry) -> None:
+def _take(step: TakeNumber, registry: Registry) -> None:
     # Likewise not to be repeated.
+    name = step.name
     topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
     taken = [version.number for version in topic.versions if version.info is None] if topic else []
-    if number in taken:
+    if step.number in taken:
         return
+    if step.versions:
+        _expect_empty(name, registry)
     given = registry.delete_schema(name)
-    if given != number:
+    if given != step.number:
         raise RegistryError(
-            f"{name}: a tombstone took v{given} where v{number} was expected: somebody else is writing to it",
+            f"{name}: a tombstone took v{given} where v{step.number} was expected: somebody else is writing to it",
             fix="look at a new plan",
+        )
+
+
+def _expect_empty(name: TopicName, registry: Registry) -> None:
+    """Raise RegistryError where messages are retained: somebody may have written to the topic since the plan was made."""
+    if why := registry.retained(name):
+        raise RegistryError(
+            f"{name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan"
         )
 
 

@@ -123,6 +123,14 @@ class SchemaRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class GenerationBegins:
+    """A topic whose versions in the target follow the tombstone `number`, which the base does not have."""
+
+    name: TopicName
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class VersionsMissing:
     """The versions of the target whose content the base does not hold, oldest first."""
 
@@ -154,10 +162,28 @@ Change = (
     | PartitionsChanged
     | SchemaChanged
     | SchemaRemoved
+    | GenerationBegins
     | VersionsMissing
     | VersionsUnknown
     | NumbersDiffer
 )
+
+
+def last_tombstone(versions: Sequence[SchemaVersion]) -> int:
+    """Return the number of the last tombstone; -1 where there is none."""
+    return next((version.number for version in reversed(versions) if version.info is None), -1)
+
+
+def is_behind(registry: Sequence[SchemaVersion], git: Sequence[SchemaVersion]) -> bool:
+    """Return whether Git has a generation that a registry's list of the topic does not have yet."""
+    return last_tombstone(registry) < last_tombstone(git)
+
+
+def begin_generation(versions: Sequence[SchemaVersion], generation: int) -> tuple[SchemaVersion, ...]:
+    """Return the list with the tombstones appended that `generation` asks for: one less than its number in all."""
+    lacking = generation - 1 - sum(version.info is None for version in versions)
+    following = versions[-1].number + 1 if versions else 0
+    return (*versions, *(SchemaVersion(following + each, None) for each in range(lacking)))
 
 
 def find_changes(base: Catalog, target: Catalog) -> tuple[Change, ...]:
@@ -254,6 +280,23 @@ class Contents:
         )
 
 
+class Generations:
+    """Git's versions of one topic, searchable by the entries of a registry's list."""
+
+    def __init__(self, versions: Sequence[SchemaVersion]) -> None:
+        ends = [position for position, version in enumerate(versions) if version.info is None]
+        # Of each generation that ended, the number of the tombstone.
+        self._ended = [(versions[end].number, Contents(versions[:end])) for end in ends]
+        self._newest = Contents(versions)
+
+    def find(self, entry: SchemaVersion) -> SchemaVersion | None:
+        """Return Git's version with the content of `entry`, of the generation that its number belongs to."""
+        if entry.info is None:
+            return None
+        contents = next((found for end, found in self._ended if entry.number <= end), self._newest)
+        return contents.find(entry.info)
+
+
 def _namespaces(base: Catalog, target: Catalog) -> Iterator[Change]:
     for name in sorted(base.namespaces.keys() | target.namespaces.keys()):
         before, after = base.namespaces.get(name), target.namespaces.get(name)
@@ -312,6 +355,16 @@ def _former(name: NamespaceName | TopicName, before: Policies, target: Catalog) 
 
 
 def _schemas(name: TopicName, before: Topic, after: Topic, schema: SchemaInfo) -> Iterator[Change]:
+    if not after.versions:
+        begun = begin_generation(before.versions, after.generation)
+        before = before if begun == before.versions else replace(before, schema=None, versions=begun)
+    elif is_behind(before.versions, after.versions):
+        yield GenerationBegins(name, last_tombstone(after.versions))
+        known = Contents([version for version in after.versions if version.info])
+        unknown = tuple(each for each in live(before.versions) if each.info and not known.find(each.info))
+        if unknown:
+            yield VersionsUnknown(name, unknown)
+        before = replace(before, schema=None, versions=())
     held = Contents(before.versions)
     if after.versions:
         yield from _versions(name, held, Contents(after.versions))

@@ -320,6 +320,7 @@ class Topic:
     Attributes:
         schema: the definition in force: as declared, at the tip of the approved history, or latest in the registry.
             None: a topic without schema (or, in history, one that is no longer declared).
+        generation: as declared: 1 plus the number of tombstones before its versions.
         versions: every version the source knows, in order of number; empty for declared files, which know no numbers.
         deleted: in history: was declared once and is no longer.
     """
@@ -329,6 +330,7 @@ class Topic:
     versions: tuple[SchemaVersion, ...] = ()
     policies: Policies = Policies()
     partitions: int | None = None
+    generation: int = 1
     renamed_from: TopicName | None = None
     reader: int | Literal["latest"] = "latest"
     lifecycle: Literal["stable", "draft"] = "stable"

@@ -60,6 +60,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "changes": {"errors", "model", "formats", "broker"},
     "checking": {
+        "changes",
         "errors",
         "printing",
         "model",

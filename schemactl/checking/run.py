@@ -20,6 +20,7 @@ from schemactl.model import (
     Severity,
     Topic,
     TopicName,
+    live,
 )
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Direction, Finding, Outcome, Verdict
@@ -159,7 +160,9 @@ class Proposal:
     ) -> Proposal:
         """Return the proposal of `schema` to a topic with these `versions`, all of which are read."""
         key = identity(schema.load())
-        infos = [(version.number, version.load().info) for version in versions]
+        for version in versions:
+            version.load()
+        infos = [(version.number, version.info) for version in live(versions)]
         same = (number for number, info in infos if info and identity(info) == key)
         number = next(same, None)
         following = versions[-1].number + 1 if versions else 0
@@ -175,8 +178,8 @@ class Proposal:
 
     @property
     def latest(self) -> int | None:
-        """The highest number so far."""
-        return self.versions[-1].number if self.versions else None
+        """The number of the newest version so far."""
+        return next((each.number for each in reversed(self.versions) if each.info), None)
 
     def version(self, number: int) -> SchemaInfo:
         """Return the content of the version with this number."""

@@ -207,7 +207,8 @@ def _after_a_waiver(proposal: Proposal, answer: Answer) -> str:
     return (
         f"\nUnder {proposal.strategy} the broker compares every later version with {old}, too, for ever: once this is waived, each of them "
         f"needs a waiver as well. Instead, in this order: a new topic with `renamed_from: {proposal.topic.name}`; or {strategy}, which "
-        f"looks at the latest version alone, so that {lost}."
+        f"looks at the latest version alone, so that {lost}; or, only if the topic retains no message, "
+        f"`generation: {proposal.topic.generation + 1}`, which deletes {old}."
     )
 
 

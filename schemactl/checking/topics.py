@@ -6,13 +6,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
+from schemactl.changes import begin_generation
 from schemactl.checking import clients, policies, schemas, tables
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.merging import is_same_schema
 from schemactl.checking.report import Change, TopicCheck
 from schemactl.checking.run import Proposal, Run
 from schemactl.formats import identity
-from schemactl.model import CompatibilityStrategy, SchemaInfo, Topic, TopicName
+from schemactl.messages import versions as versions_said
+from schemactl.model import (
+    CompatibilityStrategy,
+    SchemaInfo,
+    SchemaVersion,
+    Topic,
+    TopicName,
+    live,
+)
 from schemactl.verdicts import DataState, Finding, Verdict
 from schemactl.waivers import fingerprint
 
@@ -30,6 +39,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         and (old, before.partitions) == (strategy, declared.partitions)
         and before.reader == declared.reader == "latest"
         and before.policies == declared.policies
+        and before.generation == declared.generation
         and not (before.lifecycle == "draft" and declared.lifecycle == "stable")
     ):
         return None, []
@@ -38,10 +48,14 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         seen = replace(seen, strategy_before=old)
     findings = [*policies.partitions(run, declared, before)]
     if declared.schema is not None:
-        proposal = Proposal.of(declared, declared.schema, run.versions(name), strategy, level)
+        approved = run.versions(name)
+        versions = begin_generation(approved, declared.generation)
+        proposal = Proposal.of(declared, declared.schema, versions, strategy, level)
         findings += policies.reader(run, proposal)
         findings += policies.left_draft(run, proposal, before)
-        seen, found = _schema(run, seen, proposal, before.schema if before else None)
+        findings += _generation(run, proposal, approved)
+        is_first = versions != approved
+        seen, found = _schema(run, seen, proposal, before.schema if before and not is_first else None)
         findings += found
         if before:
             seen = replace(seen, tables=tables.impact_of(run, proposal, before))
@@ -108,6 +122,35 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
         yield from schemas.other_releases(run, proposal, verdict)
     yield from policies.relaxed(run, proposal, verdict, run.former(proposal.topic.name))
     yield from schemas.renamed(run, proposal)
+
+
+def _generation(run: Run, proposal: Proposal, approved: tuple[SchemaVersion, ...]) -> Iterator[Finding]:
+    """Yield that the proposal begins a generation, so that nothing is compared with the `approved` versions; or goes back to an old one."""
+    topic, ended = proposal.topic, live(approved)
+    now = 1 + sum(version.info is None for version in approved)
+    if topic.generation < now:
+        yield from run.find(
+            "GENERATION_LOWERED",
+            topic,
+            f"{topic.name} declares generation {topic.generation}, and is at generation {now}: a registry cannot get back what was deleted.",
+            source=topic.locate("/generation"),
+            fix=f"Write `generation: {now}`.",
+        )
+    elif topic.generation > now and ended:
+        yield from run.find(
+            "NEW_GENERATION",
+            topic,
+            f"{topic.name} begins generation {topic.generation}: `apply` deletes {versions_said([each.number for each in ended])} from the "
+            "registry, and nothing is compared with them again. A broker then answers none of their numbers, so that consumers fail on "
+            "messages written with them: `apply` does it only where the topic retains no message, offloaded and compacted ones included.",
+            source=topic.locate("/generation"),
+            fingerprint=fingerprint(
+                "NEW_GENERATION",
+                topic.name,
+                new=proposal.schema,
+                against=[each.info for each in ended if each.info],
+            ),
+        )
 
 
 def _end(rule: str, before: Topic) -> str:

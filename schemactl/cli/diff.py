@@ -82,7 +82,7 @@ def _sides(history: History, old: str, new: str | None) -> tuple[Side, Side]:
         return _side(history, first), _side(history, choose(new, history.catalog))
     if first.version:
         return _side(history, first), _side(history, ChosenTopic(first.topic, None))
-    versions = first.topic.versions
+    versions = [each for each in first.topic.versions if each.info]
     if len(versions) < 2:
         raise UsageError(f"{first.topic.name} has fewer than two versions: name two definitions")
     in_force = history.current(first.topic.name)

@@ -185,7 +185,7 @@ def _text(history: History, topic: Topic, *, color: bool) -> str:
     rows: list[tuple[str, ...]] = [("VERSION", "TYPE", "COMMIT", "DAY", "SUBJECT")]
     for version in reversed(topic.versions):
         mark = " (in force)" if version.number == current else ""
-        kind = version.info.type.name if version.info else "deleted"
+        kind = version.info.type.name if version.info else "tombstone"
         commit = version.commit
         facts = (commit.short, day(commit), commit.subject) if commit else ("", "", "")
         rows.append((f"{version.number}{mark}", kind, *facts))

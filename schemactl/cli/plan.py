@@ -149,7 +149,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     catalog = renamed(selected, target.namespaces)
     numbers = recorded_numbers(chosen, approved, context)
     with closing(chosen.open(context)) as registry:
-        state = observe(registry, scope_of(catalog), deletions=permissions.delete)
+        state = observe(registry, scope_of(catalog), deletions=permissions.delete, git=catalog)
         origin = origin_of(chosen, registry, approved)
         waivers = approved_waivers(chosen, context)
         plan = make_plan(

@@ -113,6 +113,10 @@ def version_of(topic: Topic, number: int) -> SchemaVersion:
     found = next((version for version in topic.versions if version.number == number), None)
     if found is None:
         raise UsageError(f"{topic.name} has no version {number}: {_known_numbers(topic)}")
+    if found.info is None:
+        raise UsageError(
+            f"{topic.name}: number {number} is a tombstone, before a new generation, and has no schema"
+        )
     return found
 
 

@@ -209,6 +209,7 @@ def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocum
         TopicName.parse(value["topic"]),
         policies=Policies.of(value),
         partitions=value.get("partitions"),
+        generation=value.get("generation", 1),
         renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
         reader=value.get("reader", "latest"),
         lifecycle=value.get("lifecycle", "stable"),

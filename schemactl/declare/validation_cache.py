@@ -128,8 +128,8 @@ def _values(document: Document, made_of: tuple[str, ...]) -> tuple[Any, ...]:
     return (
         *(str(topic.name), _plain(topic.policies), at),
         *(document.schema and document.schema.type.name, made_of),
-        *(topic.partitions, topic.renamed_from and str(topic.renamed_from), topic.reader, topic.lifecycle),
-        topic.owner,
+        *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
+        *(topic.reader, topic.lifecycle, topic.owner),
         deprecated
         and tuple(each and str(each) for each in (deprecated.since, deprecated.remove_after, deprecated.use)),
         tuple((client.name, client.role, client.version) for client in topic.clients),
@@ -155,12 +155,13 @@ def _restored(
     locator = partial(text.locate, position)
     if not rest:
         return Namespace(NamespaceName.parse(name), policies, source, locator), frozenset()
-    type_, made_of, partitions, renamed_from, reader, lifecycle, owner, deprecated, clients = rest
+    type_, made_of, partitions, generation, renamed_from, reader, lifecycle, owner, deprecated, clients = rest
     topic = Topic(
         TopicName.parse(name),
         DeferredInfo.of(SchemaType[type_], partial(text.definition, position)) if type_ else None,
         policies=policies,
         partitions=partitions,
+        generation=generation,
         renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
         reader=reader,
         lifecycle=lifecycle,

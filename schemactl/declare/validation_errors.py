@@ -99,7 +99,17 @@ def _message(mismatch: Mismatch) -> Message:
 _HOMES: Final = {
     **dict.fromkeys(("is_allow_auto_update_schema", "schema_validation_enforced"), "a namespace"),
     **dict.fromkeys(
-        ("partitions", "renamed_from", "reader", "lifecycle", "owner", "deprecated", "clients", "schema"),
+        (
+            "partitions",
+            "generation",
+            "renamed_from",
+            "reader",
+            "lifecycle",
+            "owner",
+            "deprecated",
+            "clients",
+            "schema",
+        ),
         "a topic",
     ),
     **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),

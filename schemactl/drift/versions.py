@@ -8,7 +8,7 @@ from difflib import unified_diff
 from shlex import quote
 
 from schemactl.broker import put
-from schemactl.changes import unstamped, upload
+from schemactl.changes import last_tombstone, unstamped, upload
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.errors import InvalidSchema
 from schemactl.formats import spec
@@ -82,7 +82,9 @@ class VersionDrift:
                 yield replace(found, accepted=decided.get(entry.number))
         if topic.schema is None:
             return
-        if tombstones := [entry.number for entry in entries if entry.info is None]:
+        # Where Git itself has a tombstone, a new generation began.
+        ended = last_tombstone(topic.versions)
+        if tombstones := [entry.number for entry in entries if entry.info is None and entry.number > ended]:
             known = [decided.get(number) for number in tombstones]
             for found in self._tombstones(name, entries):
                 yield replace(found, accepted=known[-1] if all(known) else None)

@@ -85,6 +85,14 @@ class DeclarationRow(NamedTuple):
     blob: str | None
 
 
+class _Generation(NamedTuple):
+    """A topic's newest generation: which it is, the number of its first version, and the number of each fingerprint."""
+
+    number: int
+    first: int
+    live: dict[bytes, int]
+
+
 class NoteRow(NamedTuple):
     """What cannot be read since a step, or could not: of the file or, `is_topic`, of the schema that is called `name`."""
 
@@ -237,7 +245,7 @@ class Cache:
         return None in numbers[first:]
 
     def versions(self, schema: str) -> list[VersionRow]:
-        """Return the versions of the topics of that schema, from 0."""
+        """Return the versions of the topics of that schema in order; each number that is left out is a tombstone's."""
         sql = (
             "SELECT number, step, type, name, fingerprint FROM topic_state JOIN name ON id = path "
             "WHERE schema = :name AND step <= :step AND fingerprint NOT NULL ORDER BY number"
@@ -333,7 +341,7 @@ class CacheWriter(Cache):
     def __init__(self, cache: Cache) -> None:
         super().__init__(cache.connection)
         self._write = self.connection.cursor().execute
-        self._numbers: dict[str, dict[bytes, int]] = {}
+        self._generations: dict[str, _Generation] = {}
         self._names = count(self._rows("SELECT coalesce(max(id), 0) + 1 FROM name")[0][0])
         # Of these something cannot be read.
         self._noted: set[tuple[str, bool]] = set()
@@ -382,21 +390,37 @@ class CacheWriter(Cache):
                 self._put(_POLICIES, name, now, json.dumps(now.managed()))
 
     def set_definition(
-        self, schema: str, domain: str, path: str, definition: tuple[str, bytes] | None
+        self, schema: str, domain: str, path: str, definition: tuple[str, bytes] | None, generation: int = 1
     ) -> None:
-        """Record that the file at `path` declares the topic, with the definition of that type and fingerprint."""
-        if schema not in self._numbers:
-            self._numbers[schema] = {each.fingerprint: each.number for each in self.versions(schema)}
-        numbers = self._numbers[schema]
+        """Record that the file at `path` declares the topic, with the definition of that type and fingerprint.
+
+        A higher generation than before begins with this definition: tombstones come first. A lower one makes no difference.
+        """
         before, number, new = self.state(schema, domain), None, None
         if definition:
-            new = definition if definition[1] not in numbers else None
-            number = numbers.setdefault(definition[1], len(numbers))
+            numbers = self._generation(schema, generation)
+            new = definition if definition[1] not in numbers.live else None
+            number = numbers.live.setdefault(definition[1], numbers.first + len(numbers.live))
         is_same = before is not None and not before.deleted and before.number == number
         since = before.since if before and is_same else self.step
         state = StateRow(deleted=False, number=number, since=since, path=path)
         if state != before:
             self.set_state(schema, domain, state, new)
+
+    def _generation(self, schema: str, generation: int) -> _Generation:
+        """Return the versions of that generation, or of the one that the topics have if that is higher."""
+        known = self._generations.get(schema)
+        if known is None:
+            known = _Generation(1, 0, {})
+            for each in self.versions(schema):
+                if tombstones := each.number - known.first - len(known.live):
+                    known = _Generation(known.number + tombstones, each.number, {})
+                known.live[each.fingerprint] = each.number
+        if generation > known.number:
+            tombstones = generation - known.number
+            known = _Generation(generation, known.first + len(known.live) + tombstones, {})
+        self._generations[schema] = known
+        return known
 
     def set_state(
         self, schema: str, domain: str, state: StateRow, new: tuple[str, bytes] | None = None

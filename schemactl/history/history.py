@@ -107,7 +107,7 @@ class History:
         state = self._cache.state(name.schema_id, name.domain)
         if state is None:
             return None
-        versions = tuple(self._version(name.schema_id, each) for each in self._cache.versions(name.schema_id))
+        versions = tuple(self._versions(name.schema_id))
         if state.deleted:
             source = self._last_source(name, state.since)
             return Topic(name, versions=versions, deleted=True, source=source)
@@ -127,6 +127,16 @@ class History:
             return None
         step = deleted - 1 if before.as_of is None else before.as_of
         return self._definitions.topic(step, before.path, name.schema_id).source
+
+    def _versions(self, schema: str) -> Iterator[SchemaVersion]:
+        """Yield the topic's versions, with the tombstones before each generation, of the commit that began it."""
+        following = 0
+        for row in self._cache.versions(schema):
+            version = self._version(schema, row)
+            for number in range(following, row.number):
+                yield SchemaVersion(number, None, version.commit)
+            yield version
+            following = row.number + 1
 
     def _version(self, schema: str, version: VersionRow) -> SchemaVersion:
         info = self._definitions.info(SchemaType[version.type], version.step, version.path, schema)

@@ -385,8 +385,8 @@ class VersionDerivation:
         for domain in DOMAINS:
             state = self._writer.state(schema, domain)
             if not problems and domain == declared:
-                self._writer.set_definition(schema, domain, places[0].path, definition)
                 topic = documents[0].topic
+                self._writer.set_definition(schema, domain, places[0].path, definition, topic.generation)
                 self._writer.set_policies(str(topic.name), topic.policies)
             elif state is None or state.deleted:
                 continue

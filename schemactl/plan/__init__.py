@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from schemactl.plan.inheritance import inherit
-from schemactl.plan.planner import Permissions, WaiversAt, applicable, make_plan
+from schemactl.plan.planner import WaiversAt, make_plan
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import (
+    applicable,
     renamed,
     renamed_name,
     renamed_numbers,
@@ -19,6 +20,7 @@ from schemactl.plan.steps import (
     DeleteSchema,
     GrowPartitions,
     Origin,
+    Permissions,
     Plan,
     PlanNote,
     PlanNoteKind,

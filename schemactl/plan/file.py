@@ -124,7 +124,7 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
     },
     "relax_strategy": {"topic": str, "strategy": str, "updates": bool, "waiver": (WAIVER, NoneType)},
     "restore_strategy": {"topic": str, "strategy": str, "latest": int | None},
-    "take_number": {"topic": str, "number": int},
+    "take_number": {"topic": str, "number": int, "versions": [int]},
     "delete_schema": {"topic": str, "versions": [int], "force": bool},
 }
 
@@ -201,8 +201,13 @@ def step_document(step: PlanStep) -> Json:
             }
         case DeleteSchema(name, versions, force):
             return {"action": "delete_schema", "topic": str(name), "versions": list(versions), "force": force}
-        case TakeNumber(name, number):
-            return {"action": "take_number", "topic": str(name), "number": number}
+        case TakeNumber(name, number, versions):
+            return {
+                "action": "take_number",
+                "topic": str(name),
+                "number": number,
+                "versions": list(versions),
+            }
 
 
 def write(plan: Plan, path: Path, *, below: str | None = None) -> None:
@@ -356,6 +361,6 @@ _STEPS: dict[str, Callable[[Json], PlanStep]] = {
     "restore_strategy": lambda step: RestoreStrategy(
         _topic(step), CompatibilityStrategy(step["strategy"]), step["latest"]
     ),
-    "take_number": lambda step: TakeNumber(_topic(step), step["number"]),
+    "take_number": lambda step: TakeNumber(_topic(step), step["number"], tuple(step["versions"])),
     "delete_schema": lambda step: DeleteSchema(_topic(step), tuple(step["versions"]), step["force"]),
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from schemactl import formats
 from schemactl.broker import put
 from schemactl.changes import (
     Change,
     Contents,
+    GenerationBegins,
     NamespaceAdded,
     NumbersDiffer,
     PartitionsChanged,
@@ -22,6 +23,8 @@ from schemactl.changes import (
     VersionsMissing,
     VersionsUnknown,
     find_changes,
+    is_behind,
+    last_tombstone,
     stamp,
     upload,
 )
@@ -45,13 +48,14 @@ from schemactl.model import (
 )
 from schemactl.plan.inheritance import inherit
 from schemactl.plan.registry_state import RegistryState, digest
-from schemactl.plan.selection import renamed_topic, scope_of
+from schemactl.plan.selection import applicable, is_draft, renamed_topic, scope_of
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
     Origin,
+    Permissions,
     Plan,
     PlanNote,
     PlanNoteKind,
@@ -61,6 +65,7 @@ from schemactl.plan.steps import (
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
+    TakeNumber,
 )
 from schemactl.registry.base import Scope
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
@@ -72,23 +77,10 @@ ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 WaiversAt = Callable[[Commit], Iterable[Waiver]]
 """Returns the waivers in the tree of a commit."""
 
+_NO_OLDER = "a broker answers no number from before a deletion, so that their consumers fail"
+
 _MAX_MESSAGE = 500
 """The most characters of a registry's message that are shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Permissions:
-    """What the user allows beyond adding and setting.
-
-    Attributes:
-        delete: topics whose schema may be deleted softly, if Git no longer declares it.
-        force_delete: likewise, leaving nothing.
-        relax: approved versions that today's strategy refuses may be registered under ALWAYS_COMPATIBLE.
-    """
-
-    delete: frozenset[TopicName] = frozenset()
-    force_delete: frozenset[TopicName] = frozenset()
-    relax: bool = False
 
 
 def make_plan(
@@ -118,22 +110,10 @@ def make_plan(
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()
-        if _is_draft(topic)
+        if is_draft(topic)
     ]
     notes = sorted([*planner.notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
     return replace(plan, notes=tuple(notes))
-
-
-def applicable(target: Catalog) -> Catalog:
-    """Return `target` without drafts, its definitions read, and with the namespaces that its topics need but no file declares."""
-    topics = {name: topic for name, topic in target.topics.items() if not _is_draft(topic)}
-    needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
-    former = {
-        name: policies
-        for name, policies in target.former.items()
-        if isinstance(name, NamespaceName) or name in topics
-    }
-    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
 
 
 def _in_undeclared_namespaces(target: Catalog, origin: Origin) -> Iterator[PlanRefusal]:
@@ -141,7 +121,7 @@ def _in_undeclared_namespaces(target: Catalog, origin: Origin) -> Iterator[PlanR
     for name, topic in target.topics.items():
         space = name.namespace_name
         if origin.require_declared_namespaces and not (
-            topic.deleted or _is_draft(topic) or space in target.namespaces
+            topic.deleted or is_draft(topic) or space in target.namespaces
         ):
             yield PlanRefusal(
                 name,
@@ -150,10 +130,6 @@ def _in_undeclared_namespaces(target: Catalog, origin: Origin) -> Iterator[PlanR
                 f"no file declares the namespace {space}, and the project file has `require_declared_namespaces: true`",
                 f"correct the topic's name, or approve a declaration: `namespace: {origin.declared.get(space, space)}`",
             )
-
-
-def _is_draft(topic: Topic) -> bool:
-    return topic.lifecycle == "draft" and not topic.deleted
 
 
 class Planner:
@@ -203,13 +179,22 @@ class Planner:
                     self.topics[name] = Topic(name, partitions=topic.partitions)
                 case PartitionsChanged(name, before, after):
                     self._grow(name, before, after)
-                case VersionsMissing(name, missing):
-                    self.register(name, missing)
-                case VersionsUnknown(name, unknown):
-                    self.refusals += _unexplained(name, self._unknown(name, unknown))
+                case GenerationBegins() | VersionsMissing() | VersionsUnknown():
+                    self._list(change)
                 case SchemaRemoved(name):
                     deletions += self._delete(name)
         self.steps += deletions
+
+    def _list(self, change: GenerationBegins | VersionsMissing | VersionsUnknown) -> None:
+        """Add what a topic's list of versions lacks, or the refusals that prevent it."""
+        match change:
+            case GenerationBegins(name, number):
+                self._begin_generation(name, number)
+            case VersionsMissing(name, missing):
+                if not is_behind(self._held(name), self.target.versions(name)):
+                    self.register(name, missing)
+            case VersionsUnknown(name, unknown):
+                self.refusals += _unexplained(name, self._unknown(name, unknown))
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield what still differs after all steps; `apart` are the numbers that are not Git's."""
@@ -377,13 +362,33 @@ class Planner:
         own = strategy_of(topic.policies if topic else None, space.policies if space else None)
         return own or self.base.default_strategies[name.namespace_name]
 
+    def _begin_generation(self, name: TopicName, last: int) -> None:
+        """Add the tombstones up to the number `last`, the first of which hides what there is, or the refusal to hide it."""
+        held = self._held(name)
+        if last_tombstone(held) >= last:
+            return  # the twin's
+        current = live(held)
+        if current and (why := self.base.retained.get(name)):
+            message = f"its new generation cannot begin: {why}, and {_NO_OLDER}"
+            fix = "stop its producers, let consumers read what is left, and retention remove it; or use a new topic with `renamed_from`"
+            self.refusals.append(PlanRefusal(name, None, None, message, fix))
+            return
+        first = held[-1].number + 1 if held else 0
+        for number in range(first, max(first, last) + 1):
+            hidden = tuple(version.number for version in current) if number == first else ()
+            self.steps.append(TakeNumber(name, number, hidden))
+            self.versions[name.schema_id] = (*self._held(name), SchemaVersion(number, None))
+
+    def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+        return self.versions.get(name.schema_id, ())
+
     def _delete(self, name: TopicName) -> Iterator[PlanStep]:
         current = self._deletable(name)
         force = name in self.permissions.force_delete
         if not current or not (force or name in self.permissions.delete):
             return
         if not force and (why := self.base.retained.get(name)):
-            message = f"its schema cannot be deleted: {why}, and a broker answers no number from before a deletion, so that their consumers fail"
+            message = f"its schema cannot be deleted: {why}, and {_NO_OLDER}"
             fix = "let consumers read them, and retention remove them, or keep the schema"
             self.refusals.append(PlanRefusal(name, None, None, message, fix))
             return

@@ -10,14 +10,14 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from schemactl.changes import Contents, content_identity, upload
+from schemactl.changes import Contents, content_identity, is_behind, last_tombstone, upload
 from schemactl.messages import numbers as listed
 from schemactl.messages import versions
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
-from schemactl.plan.planner import Permissions, Planner, WaiversAt, applicable
+from schemactl.plan.planner import Planner, WaiversAt
 from schemactl.plan.registry_state import RegistryState
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import DeleteSchema, Origin, Plan, PlanRefusal, TakeNumber
+from schemactl.plan.selection import applicable, scope_of
+from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal, TakeNumber
 from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.target_numbers.pairs import NumberPair, topic_value
 
@@ -120,16 +120,20 @@ class _Rebuilder(Planner):
         """
         self._delete_by_force(name)
         if kept:
-            if _went_on(self._held(name), kept) or self._gets_back(name, kept):
+            has_list = _went_on(self._held(name), kept) or self._gets_back(name, kept)
+            # A generation that began since is for `apply` to begin, which asks whether the topic is empty.
+            if has_list and not is_behind(self._held(name), git):
                 known = {pair.git.number for pair in kept if pair.git and pair.readable}
-                beyond = [version for version in git if version.number not in known]
+                beyond = [version for version in live(git) if version.number not in known]
                 self.register(name, self._lacking(name, beyond))
-        elif self._lacking(name, git):
+        elif self._lacking(name, live(git)):
+            first, entries = last_tombstone(git) + 1, tuple(map(_only_apply_wrote, live(git)))
             if interrupted:
                 self._reject(name, *_UNKNOWN)
-            elif why := self._obstacle(name, 0, entries := tuple(map(_only_apply_wrote, git))):
+            elif why := self._obstacle(name, first, entries):
                 self._reject(name, *why)
             else:
+                self._take_numbers(name, first)
                 self._upload_rest(name, entries)
 
     def _gets_back(self, name: TopicName, kept: Sequence[NumberPair]) -> bool:
@@ -138,16 +142,21 @@ class _Rebuilder(Planner):
         if why := self._obstacle(name, first, wanted):
             self._reject(name, *why)
             return False
-        held, before = self._held(name), len(self.refusals)
+        before = len(self.refusals)
+        self._take_numbers(name, first)
+        self._upload_rest(name, wanted)
+        if len(self.refusals) == before and not _agree(live(self._held(name)), wanted, all_of_it=True):
+            self._reject(name, *_INDISTINGUISHABLE)
+        return len(self.refusals) == before
+
+    def _take_numbers(self, name: TopicName, first: int) -> None:
+        """Add tombstones up to the first number that can be read again."""
+        held = self._held(name)
         tombstones = [
             SchemaVersion(number, None) for number in range(held[-1].number + 1 if held else 0, first)
         ]
         self.steps += [TakeNumber(name, tombstone.number) for tombstone in tombstones]
         self.versions[name.schema_id] = (*held, *tombstones)
-        self._upload_rest(name, wanted)
-        if len(self.refusals) == before and not _agree(live(self._held(name)), wanted, all_of_it=True):
-            self._reject(name, *_INDISTINGUISHABLE)
-        return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         self.register(name, tuple(map(_uploaded, wanted[len(live(self._held(name))) :])))
@@ -157,9 +166,6 @@ class _Rebuilder(Planner):
             readable = tuple(version.number for version in live(held))
             self.steps.append(DeleteSchema(name, readable, force=True))
             self.versions[name.schema_id] = ()
-
-    def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        return self.versions.get(name.schema_id, ())
 
     def _reject(self, name: TopicName, message: str, fix: str) -> None:
         self.refusals.append(PlanRefusal(name, None, None, message, fix))

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.changes import COMMIT_PROPERTY, is_behind
 from schemactl.model import (
     BrokerDefaults,
     Catalog,
@@ -18,6 +18,7 @@ from schemactl.model import (
     Policies,
     SchemaVersion,
     TopicName,
+    live,
 )
 from schemactl.registry.base import Registry, Scope
 
@@ -42,9 +43,17 @@ class RegistryState:
 
 
 def observe(
-    registry: Registry, scope: Scope, *, deletions: AbstractSet[TopicName] = frozenset()
+    registry: Registry,
+    scope: Scope,
+    *,
+    deletions: AbstractSet[TopicName] = frozenset(),
+    git: Catalog | None = None,
 ) -> RegistryState:
-    """Return what `registry` holds of `scope` now; about messages it is asked for the topics of `deletions` only."""
+    """Return what `registry` holds of `scope` now.
+
+    About messages it is asked only for topics whose versions may have to go: those of `deletions`, and those of which `git`, the
+    approved history by the target's names, has a generation that the registry does not have yet.
+    """
     catalog = registry.read(scope)
     namespaces, topics = dict(catalog.namespaces), dict(catalog.topics)
     # Only such topics and namespaces can have been changed by `relax`; the others need not be asked about.
@@ -65,7 +74,12 @@ def observe(
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name])
         topics[name] = replace(topics[name], policies=policies)
     defaults = {name: registry.default_strategy(name) for name in sorted(scope.namespaces)}
-    retained = {name: why for name in sorted(deletions) if (why := registry.retained(name))}
+    ending = {
+        name
+        for name, topic in topics.items()
+        if git and live(topic.versions) and is_behind(topic.versions, git.versions(name))
+    }
+    retained = {name: why for name in sorted(deletions | ending) if (why := registry.retained(name))}
     return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained)
 
 

@@ -9,7 +9,9 @@ from schemactl import topic_match
 from schemactl.errors import UsageError
 from schemactl.model import (
     Catalog,
+    Namespace,
     NamespaceName,
+    Topic,
     TopicName,
 )
 from schemactl.registry.base import Scope
@@ -26,6 +28,23 @@ def _namespaces(catalog: Catalog) -> set[NamespaceName]:
     """Return the namespaces that are declared, or were, and those of topics."""
     former = {name for name in catalog.former if isinstance(name, NamespaceName)}
     return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
+
+
+def applicable(target: Catalog) -> Catalog:
+    """Return `target` without drafts, its definitions read, and with the namespaces that its topics need but no file declares."""
+    topics = {name: topic for name, topic in target.topics.items() if not is_draft(topic)}
+    needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
+    former = {
+        name: policies
+        for name, policies in target.former.items()
+        if isinstance(name, NamespaceName) or name in topics
+    }
+    return Catalog({**{name: Namespace(name) for name in needed}, **target.namespaces}, topics, former).load()
+
+
+def is_draft(topic: Topic) -> bool:
+    """Return whether nothing of the topic is applied yet."""
+    return topic.lifecycle == "draft" and not topic.deleted
 
 
 def select(

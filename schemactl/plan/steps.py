@@ -114,10 +114,11 @@ class DeleteSchema:
 
 @dataclass(frozen=True, slots=True)
 class TakeNumber:
-    """Write a tombstone so that no version gets the next number, which is `number`."""
+    """Write a tombstone so that no version gets the next number, which is `number`; `versions` can then no longer be read."""
 
     name: TopicName
     number: int
+    versions: tuple[int, ...] = ()
 
 
 PlanStep = (
@@ -170,6 +171,21 @@ class PlanRefusal:
     answer: Answer | None
     message: str
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the user allows beyond adding and setting.
+
+    Attributes:
+        delete: topics whose schema may be deleted softly, if Git no longer declares it.
+        force_delete: likewise, leaving nothing.
+        relax: approved versions that today's strategy refuses may be registered under ALWAYS_COMPATIBLE.
+    """
+
+    delete: frozenset[TopicName] = frozenset()
+    force_delete: frozenset[TopicName] = frozenset()
+    relax: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,9 @@ def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
             yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
             if latest is not None:
                 yield "=", f"v{latest} has to be the latest version then"
-        case TakeNumber(_, number):
+        case TakeNumber(_, number, versions):
+            if versions:
+                yield "-", f"{messages.versions(versions)} no longer readable: a new generation begins"
             yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
         case DeleteSchema(_, versions, force):
             then = "numbering starts again at 0" if force else "a tombstone takes the next number"
@@ -210,7 +212,10 @@ def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
     namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
     versions = sum(isinstance(step, RegisterVersion) for step in steps)
-    deletions = sum(isinstance(step, DeleteSchema) for step in steps)
+    deletions = sum(
+        isinstance(step, DeleteSchema) or (isinstance(step, TakeNumber) and bool(step.versions))
+        for step in steps
+    )
     parts = [counted(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
     parts += [f"{counted(versions, 'version')} {registered}"] if versions else []
     parts += [f"{counted(deletions, 'schema')} {deleted}"] if deletions else []

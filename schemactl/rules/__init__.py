@@ -46,6 +46,7 @@ class Rule:
                 "CLIENT_BREAKS",
                 "RENAME_UNDECLARED",
                 "DELETED_TOPIC",
+                "NEW_GENERATION",
                 "SCHEMA_REMOVED",
             )
             or self.asked_with.startswith("protobuf: {rules")

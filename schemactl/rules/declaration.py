@@ -49,6 +49,39 @@ topic: persistent://shop/sales/notes""",
         link="https://pulsar.apache.org/docs/next/schema-understand/",
     ),
     _rule(
+        "NEW_GENERATION",
+        severity="error",
+        summary="A topic begins again without the versions it has.",
+        why="`apply` deletes them (a soft delete: a tombstone takes the next number), and the broker compares nothing with them again. It "
+        "also answers none of their numbers any more, so consumers fail on messages that were written with them. So `apply` does it only "
+        "where the topic retains no message in any partition, ledger, offloaded segment or compacted ledger, and rejects the plan else.",
+        example="""
+# before
+topic: persistent://shop/sales/orders
+schema: {type: AVRO, definition: orders.avsc}
+
+# after
+topic: persistent://shop/sales/orders
+generation: 2
+schema: {type: AVRO, definition: orders.avsc}""",
+        fix="A new topic with `renamed_from` breaks nobody. If the topic is empty and everybody who reads it is asked, waive this.",
+        link="https://pulsar.apache.org/docs/next/admin-api-schemas/#delete-a-schema",
+    ),
+    _rule(
+        "GENERATION_LOWERED",
+        severity="error",
+        summary="A topic declares an earlier generation than it has.",
+        why="The versions of the earlier generation were deleted from the registry and do not come back. The line has no effect: the next "
+        "version belongs to the newest generation.",
+        example="""
+# before
+generation: 2
+
+# after: the line is gone""",
+        fix="Keep the number, or raise it by one.",
+        link="https://pulsar.apache.org/docs/next/admin-api-schemas/#delete-a-schema",
+    ),
+    _rule(
         "NOT_DECIDED",
         severity="error",
         summary="The check could not decide.",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from schemactl.changes import Contents, content_identity, stamp
+from schemactl.changes import Contents, Generations, content_identity, last_tombstone, stamp
 from schemactl.formats import spec
 from schemactl.json_values import Json
 from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName, live
@@ -182,7 +182,8 @@ class _ListAndRecord:
         self.entries = entries
         self.recorded = recorded.entries if recorded else {}
         self.by_record = {each.number: each for each in meanings(topic.versions, recorded, "")}
-        self.git = Contents(topic.versions)
+        self.git = Generations(topic.versions)
+        self.ended = last_tombstone(topic.versions)
         self.twins = Contents(twin.versions if twin else ())
         self.live = {entry.number for entry in live(entries)}
 
@@ -193,13 +194,19 @@ class _ListAndRecord:
         )
         spelled = {each.number for each in not_recorded}
         for entry in self.entries:
+            if (
+                entry.number <= self.ended
+                and entry.number not in self.live
+                and entry.number not in self.recorded
+            ):
+                continue  # as Git has it: of an earlier generation, and no longer readable
             if entry.info is None:
                 # What Git no longer declares was deleted as it should be.
                 if self.topic.schema is not None or entry.number in self.recorded:
                     known = entry.number <= max(deleted, default=-1)
                     yield NumberApart(entry.number, None, "tombstone", known)
                 continue
-            git = self.git.find(entry.info)
+            git = self.git.find(entry)
             recorded = self._is_recorded(entry, entry.info)
             is_own = recorded and git is not None and git.number == entry.number
             is_the_twins = git is None and not recorded and self._is_the_twins(entry, entry.info)
@@ -222,7 +229,7 @@ class _ListAndRecord:
         if meaning is None:
             return False
         if meaning.git and meaning.git.info:
-            found = self.git.find(info)
+            found = self.git.find(entry)
             return found is not None and found.number == meaning.git.number
         # Of what is gone, it is enough that its messages are rejected.
         return listed is not None and not is_live

@@ -139,7 +139,7 @@ def records_other_numbers(recorded: TopicNumbers | None) -> bool:
 
 
 def _of_git(number: int, version: SchemaVersion) -> TargetVersion:
-    unreadable = "" if version.info else f"Git's version {version.number} has no definition"
+    unreadable = "" if version.info else f"Git's number {version.number} is a tombstone: no message has it"
     return TargetVersion(number, version, version.info, version.commit, unreadable)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from schemactl.changes import Contents, stamp, upload
+from schemactl.changes import Contents, Generations, stamp, upload
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, commit_value, read_document, read_schema, schema_value
 from schemactl.model import Catalog, SchemaVersion, TopicName, live
@@ -50,16 +50,14 @@ class NumberPair:
 def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) -> tuple[NumberPair, ...]:
     """Return a pair for every entry of the registry's list in order, then for Git's versions that are not readable there.
 
-    A registry may hold one version of Git's twice, where it compares bytes and Git compares meaning.
+    A registry may hold one version of Git's twice, where it compares bytes and Git compares meaning. Git's versions of earlier
+    generations need not be readable.
     """
-    known = Contents(git)
+    known = Generations(git)
     readable = {version.number for version in live(registry)}
-    pairs = [
-        NumberPair(entry, known.find(entry.info) if entry.info else None, entry.number in readable)
-        for entry in registry
-    ]
+    pairs = [NumberPair(entry, known.find(entry), entry.number in readable) for entry in registry]
     held = {pair.git.number for pair in pairs if pair.git and pair.readable}
-    return (*pairs, *(NumberPair(None, version) for version in git if version.number not in held))
+    return (*pairs, *(NumberPair(None, version) for version in live(git) if version.number not in held))
 
 
 FORMAT_VERSION = 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from schemactl import output
-from schemactl.changes import Contents, content_identity, unstamped
+from schemactl.changes import Generations, content_identity, last_tombstone, unstamped
 from schemactl.declare.files import WorktreeFiles, shown
 from schemactl.declare.yaml_text import scalar
 from schemactl.errors import InvalidSchema, SchemactlError
@@ -184,12 +184,15 @@ def accept(
         decision: why it is accepted; it does not expire.
     """
     old = before.entries if before else {}
-    known = Contents(git)
+    known, ended = Generations(git), last_tombstone(git)
     readable = {entry.number for entry in live(entries)}
     found: dict[int, NumberEntry] = {}
     for entry in entries:
         number = entry.number
-        version = known.find(entry.info) if entry.info else None
+        version = known.find(entry)
+        if number <= ended and number not in readable and number not in old:
+            found[number] = NumberEntry(number, git=number, reason=reason, accepted=today)
+            continue
         new = NumberEntry(
             number,
             git=version.number if version else None,
@@ -208,11 +211,11 @@ def accept(
     return TopicNumbers(dict(sorted({**listed, last: found[last]}.items())))
 
 
-def _holds(old: NumberEntry, entry: SchemaVersion, known: Contents) -> bool:
+def _holds(old: NumberEntry, entry: SchemaVersion, known: Generations) -> bool:
     """Whether what was recorded of a number is still so; what was foreign may have been approved since."""
     if entry.info is None:
         return True
     if old.foreign:
         return content_identity(old.foreign) == content_identity(entry.info)
-    found = known.find(entry.info)
+    found = known.find(entry)
     return found is not None and found.number == old.git

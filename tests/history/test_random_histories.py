@@ -27,8 +27,8 @@ pytestmark = pytest.mark.slow
 PROJECT = Project(roots=("topics",), previous_roots=("before",))
 
 Tree = dict[str, str]
-Versions = dict[str, tuple[list[tuple[bytes, str]], int | None, bool]]
-"""By topic: text and commit of every version, the number in force, and whether the topic is gone."""
+Versions = dict[str, tuple[list[tuple[bytes, str] | None], int | None, bool]]
+"""By topic: text and commit of every version (None: a tombstone), the number in force, and whether the topic is gone."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Slow:
 
     documents: dict[str, list[TopicDocument]] = field(default_factory=dict)
     numbers: dict[str, dict[Hashable, int]] = field(default_factory=dict)
-    versions: dict[str, list[tuple[bytes, str]]] = field(default_factory=dict)
+    versions: dict[str, list[tuple[bytes, str] | None]] = field(default_factory=dict)
     current: dict[str, int | None] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
 
@@ -86,6 +86,9 @@ class Slow:
             return
         numbers = self.numbers.setdefault(topic, {})
         versions = self.versions.setdefault(topic, [])
+        while versions.count(None) < document.topic.generation - 1:
+            versions.append(None)
+            numbers.clear()
         if key not in numbers:
             numbers[key] = len(versions)
             versions.append((info.schema, commit))
@@ -141,9 +144,8 @@ def versions(approved: history.History) -> Versions:
     return {
         str(name): (
             [
-                (version.info.schema, version.commit.id)
+                (version.info.schema, version.commit.id) if version.info and version.commit else None
                 for version in topic.versions
-                if version.info and version.commit
             ],
             approved.current(name),
             topic.deleted,
@@ -184,13 +186,11 @@ def money(version: int, doc: str) -> str:
     return json.dumps({"type": "record", "name": "Money", "doc": doc, "fields": fields})
 
 
-def declaration(name: str, folder: str, *, shared: bool, comment: str) -> str:
+def declaration(name: str, folder: str, *, shared: bool, comment: str, generation: int = 1) -> str:
     """A topic's declaration; its definition lies in `schemas`."""
     references = f"  references: [../{COMMON}]\n" if shared else ""
     up = "../" * folder.count("/")
-    text = (
-        f"# {comment}\ntopic: a/b/{name}\nschema:\n  type: AVRO\n  definition: ../{up}schemas/{name}.avsc\n"
-    )
+    text = f"# {comment}\ntopic: a/b/{name}\ngeneration: {generation}\nschema:\n  type: AVRO\n  definition: ../{up}schemas/{name}.avsc\n"
     return text + references.replace("../", f"../{up}")
 
 
@@ -207,7 +207,8 @@ def edited(draw: st.DrawFn, name: str, path: str) -> Tree:
         doc=comment,
         shared=shared,
     )
-    mine = declaration(name, folder, shared=shared, comment=comment)
+    generation = draw(st.sampled_from([1, 1, 2, 2, 4]))
+    mine = declaration(name, folder, shared=shared, comment=comment, generation=generation)
     broken = st.sampled_from(["{", "", "topic: a/b/one\nmore: 1\n", '{"type": "x"}'])
     return draw(
         st.sampled_from(

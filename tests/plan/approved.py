@@ -60,8 +60,8 @@ def versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
     return tuple(SchemaVersion(number, info, commit(number)) for number, info in enumerate(infos))
 
 
-def topic(name: TopicName, *infos: SchemaInfo, **more: Any) -> Topic:
-    """A topic of the approved history, with the last of `infos` in force unless `schema` says otherwise."""
+def topic(name: TopicName, *infos: SchemaInfo | None, **more: Any) -> Topic:
+    """A topic of the approved history (None: a tombstone), with the last of `infos` in force unless `schema` says otherwise."""
     given = {"schema": infos[-1] if infos else None, **more}
     return replace(Topic(name, versions=versions(*infos)), **given)
 
@@ -72,14 +72,14 @@ def catalog(*topics: Topic, sales: Policies | None = Policies()) -> Catalog:  # 
     return Catalog({space.name: space for space in spaces}, {one.name: one for one in topics})
 
 
-def orders(*infos: SchemaInfo, sales: Policies | None = Policies(), **more: Any) -> Catalog:  # noqa: B008  frozen
+def orders(*infos: SchemaInfo | None, sales: Policies | None = Policies(), **more: Any) -> Catalog:  # noqa: B008  frozen
     """The topic orders and its namespace."""
     return catalog(topic(ORDERS, *infos, **more), sales=sales)
 
 
 def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
     """The plan that makes `registry` hold `target`."""
-    state = observe(registry, scope_of(target))
+    state = observe(registry, scope_of(target), git=target)
     return make_plan(state, target, origin=ORIGIN, permissions=Permissions(**permissions))
 
 

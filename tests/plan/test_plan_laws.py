@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
+from schemactl.changes import last_tombstone, unstamped
 from schemactl.drift import DriftKind, find
-from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, SchemaType, Topic, TopicName
+from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, SchemaType, Topic, TopicName, live
 from schemactl.plan import Origin, RegisterVersion, SetPolicies, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -35,9 +36,13 @@ namespace_policies = st.builds(Policies, strategies, st.none() | st.booleans(), 
 
 @st.composite
 def topics(draw: st.DrawFn, name: TopicName) -> Topic:
-    infos = draw(st.lists(st.sampled_from(CONTENTS), unique=True, max_size=5))
+    contents = st.lists(st.sampled_from(CONTENTS), unique=True, max_size=5)
+    infos: list[SchemaInfo | None] = [*draw(contents)]
+    current = [each for each in infos if each]
+    while draw(st.sampled_from([False, False, True])) and (current := draw(contents)):
+        infos += [*[None] * draw(st.integers(1, 2)), *current]
     deleted = draw(st.booleans())
-    in_force = None if deleted or not infos else draw(st.sampled_from([*infos, None]))
+    in_force = None if deleted or not current else draw(st.sampled_from([*current, None]))
     partitions = draw(st.none() | st.integers(1, 4))
     return topic(
         name, *infos, schema=in_force, deleted=deleted, partitions=partitions, policies=draw(policies)
@@ -129,8 +134,43 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
         assert all(registrys == gits for registrys, gits in numbers)
         apply_plan(plan, registry, progress=lambda _number, _step: None)
         for name, declared in target.topics.items():
-            expected = [version.info for version in declared.versions] if declared.schema else []
-            assert held(registry, name) == expected
+            ended = last_tombstone(declared.versions)
+            expected = [each.info if each.number > ended else None for each in declared.versions]
+            assert held(registry, name) == (expected if declared.schema else [])
+
+
+@EXAMPLES
+@given(
+    st.lists(st.lists(st.sampled_from(CONTENTS), unique=True, min_size=1, max_size=3), max_size=4), st.data()
+)
+def test_a_registry_that_follows_generations_has_gits_numbers_at_each_moment(
+    generations: list[list[SchemaInfo]], data: st.DataObject
+) -> None:
+    line: list[SchemaInfo | None] = []
+    for generation in generations:
+        line += [*([None] if line else []), *generation]
+    ends = [position + 1 for position, info in enumerate(line) if info]
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        for end in [
+            *data.draw(st.lists(st.sampled_from(ends), unique=True).map(sorted) if ends else st.just([])),
+            *ends[-1:],
+        ]:
+            target = catalog_of(topic(ORDERS, *line[:end]), sales=Policies(S.ALWAYS_COMPATIBLE))
+            before = plan_for(registry, target)
+            assert (before.refusals, before.apart, before.apart_now) == ((), (), False)
+            assert drift(registry, target) <= {
+                DriftKind.MISSING_VERSIONS,
+                DriftKind.TOPIC_MISSING,
+                DriftKind.NAMESPACE_MISSING,
+            }
+            assert apply_plan(before, registry, progress=lambda _number, _step: None).failure is None
+            assert plan_for(registry, target).steps == ()
+            assert drift(registry, target) == set()
+            current = live(target.topics[ORDERS].versions)
+            there = registry.read(scope_of(target)).topics[ORDERS].versions
+            assert [(each.number, each.info and unstamped(each.info)) for each in live(there)] == [
+                (each.number, each.info) for each in current
+            ]
 
 
 @EXAMPLES

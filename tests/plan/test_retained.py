@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from approved import ORDERS, ORIGIN, A, B, carry_out, orders
+from approved import ORDERS, ORIGIN, A, B, carry_out, held, orders
 
 from schemactl.apply import apply_plan
 from schemactl.errors import RegistryError
-from schemactl.model import TopicName
+from schemactl.model import Catalog, TopicName
 from schemactl.plan import DeleteSchema, Permissions, Plan, make_plan, observe, scope_of
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -59,3 +59,31 @@ def test_an_apply_looks_again(retaining: Retaining) -> None:
     assert isinstance(result.failure, RegistryError)
     assert "orders retains 1 entry" in str(result.failure)
     assert len(retaining.versions(ORDERS)) == 2
+
+
+def test_a_generation_does_not_begin_while_messages_are_retained(retaining: Retaining) -> None:
+    target = orders(A, B, None, B)
+    plan = planned_generation(retaining, target)
+    assert plan.steps == ()
+    (refusal,) = plan.refusals
+    assert "new generation cannot begin: orders retains 3 entries of messages" in refusal.message
+    retaining.entries = ""
+    plan = planned_generation(retaining, target)
+    assert not plan.refusals
+    retaining.entries = "orders retains 1 entry of messages"
+    result = apply_plan(plan, retaining, progress=lambda _number, _step: None)
+    assert "orders retains 1 entry" in str(result.failure)
+    assert held(retaining, ORDERS) == [A, B]
+
+
+def test_a_registry_without_the_old_versions_is_not_asked_about_messages(retaining: Retaining) -> None:
+    retaining.delete_schema(ORDERS, force=True)
+    plan = planned_generation(retaining, orders(A, B, None, B))
+    assert not plan.refusals
+    assert apply_plan(plan, retaining, progress=lambda _number, _step: None).failure is None
+    assert held(retaining, ORDERS) == [None, None, None, B]
+
+
+def planned_generation(registry: Retaining, target: Catalog) -> Plan:
+    state = observe(registry, scope_of(target), git=target)
+    return make_plan(state, target, origin=ORIGIN, permissions=Permissions())

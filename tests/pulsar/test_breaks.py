@@ -59,6 +59,15 @@ class Shop(EstateOnPulsar):
         ) as consumer:
             return [self._read(consumer.receive(10_000), name, brought) for _ in range(count)]
 
+    def forget_messages(self, topic: str) -> None:
+        """Nobody needs the topic's messages any more, and the broker removes them."""
+        for subscription in self.space.subscriptions(topic):
+            self.space.call("DELETE", f"/persistent/NAMESPACE/{topic}/subscription/{subscription}")
+        self.space.call(
+            "POST", "/namespaces/NAMESPACE/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+        )
+        self.space.empty(topic)
+
     def _read(self, message: Any, topic: str, brought: Any) -> Any:
         written = int.from_bytes(message.schema_version().encode("latin-1"), "big")
         writer = self.client._client.get_schema_info(topic, written)
@@ -182,14 +191,34 @@ def test_a_new_topic(tmp_path: Path, release: brokers.Broker, client: Any) -> No
     command = shlex.split(last)[1:]
     refused = " ".join(shop.run(*command, code=100).out.split())
     assert "its schema cannot be deleted: orders retains 1 entry of messages" in refused
-    for subscription in shop.space.subscriptions("orders"):
-        shop.space.call("DELETE", f"/persistent/NAMESPACE/orders/subscription/{subscription}")
-    shop.space.call(
-        "POST", "/namespaces/NAMESPACE/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    )
-    shop.space.empty("orders")
+    shop.forget_messages("orders")
     follow(shop, [last])
     assert shop.versions()[-1].info is None
+
+
+def test_a_new_generation(tmp_path: Path, release: brokers.Broker, client: Any) -> None:
+    begun, applied, harmless = blocks("A new generation")
+    shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
+    shop.produce(0, {"id": "a"})
+    shop.scratch.write({ORDERS: record(id=0)})
+    assert "`generation: 2`" in shop.run("check", code=100).out
+    assert "NEW_GENERATION" in follow(shop, begun, first_check=100)
+    refused = " ".join(shop.run("plan", code=100).out.split())
+    assert "new generation cannot begin: orders retains 1 entry of messages" in refused
+    shop.run("apply", "--auto-approve", code=100)
+    assert len(shop.held()) == 1
+    shop.forget_messages("orders")
+    follow(shop, applied)
+    assert [each.info is None for each in shop.versions()] == [True, True, False]
+    shop.produce(2, {"id": 1})
+    assert shop.consume(2, 1) == [{"id": 1}]
+    assert shop.consume(None, 1) == [{"id": 1}]
+    shop.scratch.write({ORDERS: record(id=0, note=0)})
+    follow(shop, harmless)
+    shop.produce(3, {"id": 2, "note": 5})
+    assert shop.consume(3, 2) == [{"id": 1, "note": 0}, {"id": 2, "note": 5}]
+    shop.run("plan", "--detailed-exitcode")
+    shop.run("drift", "--detailed-exitcode")
 
 
 def test_no_client_registers_a_schema_while_a_topic_is_relaxed(

@@ -164,6 +164,9 @@ class TopicShape(MappingShape):
     partitions: Annotated[Any, whole("a number of partitions, 1 or more", 1)] = optional(
         "Absent: not partitioned. May only grow."
     )
+    generation: Annotated[Any, whole("a number of generations, 1 or more", 1)] = optional(
+        "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
+    )
     renamed_from: TopicText = optional("Check against the versions of that topic, too.")
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
     reader: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
