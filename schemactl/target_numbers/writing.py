@@ -190,14 +190,13 @@ def accept(
     for entry in entries:
         number = entry.number
         version = known.find(entry)
-        if number <= ended and number not in readable and number not in old:
-            found[number] = NumberEntry(number, git=number, reason=reason, accepted=today)
-            continue
+        # Of an earlier generation in Git, too.
+        has_ended = number <= ended and number not in readable and number not in old
         new = NumberEntry(
             number,
-            git=version.number if version else None,
-            foreign=unstamped(entry.info) if entry.info and not version else None,
-            deleted=number not in readable,
+            git=number if has_ended else version.number if version else None,
+            foreign=unstamped(entry.info) if entry.info and not version and not has_ended else None,
+            deleted=number not in readable and not has_ended,
             reason=decision.reason,
             accepted=decision.accepted,
             owner=decision.owner,
