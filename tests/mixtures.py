@@ -1,7 +1,7 @@
 """Topics whose numbers on a live broker are not Git's, by whatever can bring that about, and every message that was sent to them.
 
-Each seed makes one topic: versions of Git's, applied or relaxed for, foreign uploads, adoptions of these, soft deletions, schemas that
-were lost and rebuilt from a list or from Git alone. After each round the official client sends a message with every schema that the
+Each seed makes one topic: versions of Git's, applied or relaxed for, new generations, foreign uploads, adoptions of these, soft deletions,
+schemas that were lost and rebuilt from a list or from Git alone. After each round the official client sends a message with every schema that the
 registry has then. Every schema of a topic is a record of two fields, a text and an int, of which the second is called differently in
 each: read by another schema, a message would be read without complaint, and wrongly.
 """
@@ -63,6 +63,7 @@ class Mixed:
         written: by payload, what was sent.
         sent: all that was sent and can still be read by somebody.
         count: of definitions so far.
+        generation: as declared.
     """
 
     chance: random.Random
@@ -73,6 +74,7 @@ class Mixed:
     written: dict[bytes, dict[str, Any]] = field(default_factory=dict)
     sent: list[Sent] = field(default_factory=list)
     count: int = 0
+    generation: int = 1
 
     def definition(self, whose: str) -> str:
         """A new one, mostly such that all can read all."""
@@ -122,7 +124,9 @@ class Mixture:
         name = topic.declared.topic
         self.write(
             {
-                f"namespaces/{name}.yaml": declared(str(topic.declared), f"{name}.avsc"),
+                f"namespaces/{name}.yaml": declared(
+                    str(topic.declared), f"{name}.avsc", f"generation: {topic.generation}\n"
+                ),
                 f"namespaces/{name}.avsc": definition,
             }
         )
@@ -217,6 +221,11 @@ class Mixture:
                 self.approve(topic, topic.chance.choice(topic.foreign))
             elif chance < 0.75:
                 self.approve(topic, topic.chance.choice(topic.own))
+            elif chance < 0.85:
+                # Nobody has messages then, nor schemas: that is what allows it.
+                self.forget(topic)
+                topic.generation += topic.chance.choice([1, 1, 2])
+                self.approve(topic, topic.chance.choice([topic.definition("g"), *topic.own]))
         self.commit("A round")
         self.apply()
         for topic in self.topics:

@@ -238,9 +238,9 @@ class VersionDrift:
 
 
 def _decision(number: int, recorded: Mapping[int, NumberEntry]) -> Decision:
-    """Return why a recorded number is accepted; one that is not listed is covered by a later one."""
+    """Return why a recorded number is accepted; one that is not listed is covered by the next that is, or the last of all."""
     later = (each for listed, each in sorted(recorded.items()) if listed >= number)
-    return next(later).decision
+    return next(later, recorded[max(recorded)]).decision
 
 
 def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
