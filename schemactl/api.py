@@ -38,6 +38,7 @@ def check(
     base: str | None = None,
     topics: Sequence[str] = (),
     namespaces: Sequence[str] = (),
+    target: str | None = None,
     config: str | None = None,
     timeout_s: float = DEFAULT_S,
 ) -> CheckReport:
@@ -49,6 +50,7 @@ def check(
         base: HEAD is checked, against this approved ref.
         topics: only these, as `--topic` takes them.
         namespaces: only these.
+        target: judge for this target, by its release and numbers.
         config: the project file, as in `load_project`.
         timeout_s: how long it may take.
 
@@ -59,7 +61,9 @@ def check(
     from schemactl.project_check import CheckRequest, check_project
 
     folder = str(Path(directory).absolute())
-    request = CheckRequest(folder, config, staged, base, topics=tuple(topics), namespaces=tuple(namespaces))
+    request = CheckRequest(
+        folder, config, staged, base, topics=tuple(topics), namespaces=tuple(namespaces), target=target
+    )
     return within(timeout_s, "starting", partial(check_project, request))
 
 

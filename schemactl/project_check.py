@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.deadline import Deadline
     from schemactl.declare import Declared, Files
     from schemactl.history import ApprovedProject, CommitFiles, Forked, HashedFiles, Repository
-    from schemactl.model import Catalog, Commit, Project, TopicName, Waiver
+    from schemactl.model import Catalog, Commit, Project, Target, TopicName, Waiver
     from schemactl.target_numbers import Judged
 
 
@@ -41,6 +41,7 @@ class CheckRequest:
         namespaces: only these; none: all.
         strict: warnings are to fail: data is judged also where a strategy protects nobody.
         today: the day in UTC, by which waivers expire and deprecated topics are overdue.
+        target: judge by this target's release, and by the versions and numbers that its numbers file records; None: by Git's.
     """
 
     directory: str
@@ -52,6 +53,7 @@ class CheckRequest:
     namespaces: tuple[str, ...] = ()
     strict: bool = False
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
+    target: str | None = None
 
 
 def check_project(
@@ -73,10 +75,10 @@ def check_project(
         DeclarationError: the files have problems; `problems` holds all of them.
         SchemactlError: it could not be decided.
     """
-    from schemactl import history
+    from schemactl import declare, history
     from schemactl.checking import Fork, WaiverFile, with_waivers
     from schemactl.checking.run import Run
-    from schemactl.target_numbers import contradictions
+    from schemactl.target_numbers import numbered
 
     def on_commit(done: int, total: int | None) -> None:
         deadline.look()
@@ -88,26 +90,29 @@ def check_project(
         proposed, project, files = _files(request, repository, note)
         if not request.base and in_ci():
             _require_base(request, repository, proposed)
+        target = (
+            declare.choose_target(project, request.target, f"--target {request.target}")
+            if request.target is not None
+            else None
+        )
         declared, numbers, waivers = _declared(repository, project, files)
         deadline.begin("reading the approved history")
-        ref = request.base or _amended(request, repository, project)
         head = repository.commit("HEAD^" if request.amend else "HEAD")
         forked = history.read_forked(
             repository,
             project,
             head,
-            ref,
+            request.base or _amended(request, repository, project),
             stepwise=bool(request.base),
             progress=on_commit,
         )
-        approved, base = forked.approved, forked.base
-        for each in approved.notes:
+        for each in forked.approved.notes:
             note(each)
         deadline.begin("comparing what is declared with what was approved")
-        fork = Fork(base.catalog, base.tip, *forked.changes(files, declared))
-        histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
-        if problems := contradictions(numbers.records, declared.catalog, histories):
-            raise DeclarationError(problems)
+        changes = forked.changes(files, declared)
+        declared, forked = numbered(target, numbers, declared, forked, note)
+        approved, base = forked.approved, forked.base
+        fork = Fork(base.catalog, base.tip, *changes)
         tips = {base.tip, approved.tip} if waivers else set()
         known: Counter[tuple[str, str, str]] = reduce(
             or_, (_waived_at(repository, project, tip) for tip in tips), Counter()
@@ -118,14 +123,15 @@ def check_project(
         def in_force(commit: Commit) -> tuple[Waiver, ...]:
             return replace(file, waivers=history.waivers_at(repository, project, commit)).in_force
 
-        found = _compared(request, (proposed, project), files, declared, forked, fork, in_force)
+        found = _compared(request, (proposed, project), target, files, declared, forked, fork, in_force)
         if request.base and isinstance(files, history.CommitFiles):
             paths = {project.path, project.waivers, *_paths(declared), *numbers.paths}
             notes = _not_judged(repository, project, files, paths)
             found = replace(found, notes=(*found.notes, *notes))
         run = Run(declared.catalog, base.catalog, project)
-        is_whole = not (request.topics or request.namespaces)
-        report = with_waivers(found, run, file, is_whole=is_whole)
+        is_whole = not (request.topics or request.namespaces or target)
+        others = frozenset(name for each in numbers.records for name in each.topics)
+        report = with_waivers(found, run, file, is_whole=is_whole, numbered=others)
         is_recorded = request.staged and is_whole and not request.config
         if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
             _record(repository, proposed, declared, numbers)
@@ -134,7 +140,8 @@ def check_project(
             changed = {key for key in now | then if now[key] != then[key]}
             before = history.CommitFiles(repository, head)
             found = _of_this_commit(found, report, before, files, declared, forked, project.path, changed)
-            report = with_waivers(found, run, replace(file, known=file.known | then), is_whole=is_whole)
+            file = replace(file, known=file.known | then)
+            report = with_waivers(found, run, file, is_whole=is_whole, numbered=others)
             if report.count("error") and approved.tip == head:
                 report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
@@ -422,6 +429,7 @@ def _not_judged(
 def _compared(
     request: CheckRequest,
     projects: tuple[Project, Project],
+    target: Target | None,
     files: Files,
     declared: Declared,
     forked: Forked,
@@ -430,7 +438,8 @@ def _compared(
 ) -> CheckReport:
     """Compare what is declared with what was approved.
 
-    `projects` are as the files have it, and the one that judges; `waivers` returns those in force in the tree of a commit.
+    `projects` are as the files have it, and the one that judges, for `target` (None: none in particular); `waivers` returns those in
+    force in the tree of a commit.
     """
     from schemactl.checking import Stepwise, check, overdue, with_settings
     from schemactl.checking.run import Run
@@ -441,10 +450,11 @@ def _compared(
     approved, base, stepwise, branch, *_ = forked
     asked = {UNPROTECTED: "warning", **project.severities} if request.strict else project.severities
     only = _only(request, declared.catalog, approved.catalog)
+    release = target.release if target and target.release else project.release
     report = check(
         declared.catalog,
         approved=approved.catalog,
-        project=replace(project, severities=asked),
+        project=replace(project, severities=asked, release=release),
         label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
         declared=declared.findings,
         only=only,
@@ -456,7 +466,8 @@ def _compared(
         else None,
     )
     run = Run(declared.catalog, base.catalog, project)
-    report = replace(report, findings=(*report.findings, *overdue(run, only, request.today)))
+    found = (*report.findings, *overdue(run, only, request.today))
+    report = replace(report, findings=found, target=target.name if target else "")
     report = with_settings(report, run, proposed, lambda key: place_in_project(files, proposed, key))
     notes = _notes(project, report)
     if branch and branch.is_updated and base is approved:

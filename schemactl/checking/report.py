@@ -89,6 +89,7 @@ class CheckReport:
         settings: the path of the project file.
         waived: those that a waiver approves: they count no more, and are listed first.
         waiver_path: of the waiver file, relative to the repository's top level.
+        target: whose release and numbers these are; "": Git's, for no target in particular.
         decided: False: what was to be checked could not be read, and the findings say why; nothing else is known.
     """
 
@@ -103,6 +104,7 @@ class CheckReport:
     merge_base: Commit | None = None
     notes: tuple[str, ...] = field(default=())
     settings: str = "schemactl.yaml"
+    target: str = ""
     decided: bool = True
 
     @property

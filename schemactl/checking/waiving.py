@@ -10,7 +10,7 @@ from datetime import date
 from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.messages import counted
-from schemactl.model import Severity, Waiver
+from schemactl.model import Severity, TopicName, Waiver
 from schemactl.verdicts import Finding
 
 Key = tuple[str, str, str]
@@ -37,14 +37,22 @@ class WaiverFile:
         return tuple(each for each in self.waivers if each.until >= self.today)
 
 
-def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: bool) -> CheckReport:
+def with_waivers(
+    report: CheckReport,
+    run: Run,
+    file: WaiverFile,
+    *,
+    is_whole: bool,
+    numbered: frozenset[TopicName] = frozenset(),
+) -> CheckReport:
     """Return `report` with its waived findings apart from the others, and what is wrong with the waivers.
 
     Args:
         report: with all findings.
         run: whose project judges.
         file: the waivers.
-        is_whole: no topic was left out, so that a waiver without finding has none.
+        is_whole: no topic was left out, and no target judged, so that a waiver without finding has none.
+        numbered: the topics of which a target may have other findings: its numbers are not Git's.
     """
     groups: dict[Key, list[Waiver]] = {}
     for each in sorted(file.waivers, key=lambda waiver: waiver.until):
@@ -66,7 +74,7 @@ def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: b
             found += _expired(run, group[0], present[key])
         if len(group) > max(1, file.known[key]):
             found += _overlaps(run, group)
-        is_known = key in used or key in file.known
+        is_known = key in used or key in file.known or group[0].topic in numbered
         if is_whole and not is_known and run.asks(group[0].rule, group[0].topic):
             found += _unused(run, group[0], kept)
     return replace(report, findings=(*found, *kept), waived=tuple(waived), waiver_path=run.project.waivers)

@@ -39,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl check --base origin/main       a pull request: HEAD, against the branch it goes to\n"
         "  schemactl check --format github --format sarif=schemactl.sarif\n"
         "  schemactl check --topic 'shop/sales/*'\n"
+        "  schemactl check --target prod            as prod's brokers and readers will see it\n"
     )
     what = parser.add_mutually_exclusive_group()
     add_options(
@@ -52,6 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
     )
     add_filters(parser)
+    add_options(
+        parser,
+        "--target NAME: judge for this target: by its release, its version numbers, and the versions that its numbers file "
+        "records; no registry is asked",
+    )
     add_options(
         parser, "--strict: warnings fail, too, and so does what breaks readers that no strategy protects"
     )
@@ -102,6 +108,7 @@ def _run(
         tuple(args.topic),
         tuple(args.namespace),
         args.strict,
+        target=args.target,
     )
     report = check_project(
         request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import UsageError, did_you_mean
+from schemactl.errors import UsageError
 from schemactl.topic_match import find_one, matching
 
 if TYPE_CHECKING:
@@ -210,16 +210,17 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
         UsageError: there is no such target, or more than one.
         SchemactlError: what was approved cannot be read.
     """
-    from schemactl import history
+    from schemactl import declare, history
 
     approved = None
     if not context.trust_working_tree:
         approved = history.approved_project(context.directory, context.config, project)
     if approved is None:
-        chosen = ChosenTarget(choose_target(project, name), project, top)
+        chosen = ChosenTarget(declare.choose_target(project, name, shown_target(name)), project, top)
     else:
         try:
-            chosen = ChosenTarget(choose_target(approved.project, name), approved.project, top)
+            found = declare.choose_target(approved.project, name, shown_target(name))
+            chosen = ChosenTarget(found, approved.project, top)
         except UsageError as error:
             own = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
             if not own:
@@ -248,27 +249,7 @@ def _differ(chosen: ChosenTarget, project: Project) -> bool:
     )
 
 
-def choose_target(project: Project, name: str | None) -> Target:
-    """Return the target of `project` called `name`; None: the only one. Raises UsageError where that is not one target."""
-    known = ", ".join(project.targets)
-    if name is None and len(project.targets) == 1:
-        return next(iter(project.targets.values()))
-    if not project.targets:
-        raise UsageError(
-            f"{project.path} has no targets",
-            fix='add one: targets: {local: {registry: "sqlite:.schemactl/registry.db"}}',
-        )
-    if name is None:
-        raise UsageError(
-            f"--target is needed: {project.path} has {known}", fix=f"--target NAME, or {TARGET_VARIABLE}=NAME"
-        )
-    if name not in project.targets:
-        near = did_you_mean(name, project.targets)
-        raise UsageError(f"{shown_target(name)}: {project.path} has {known}{near}")
-    return project.targets[name]
-
-
-def shown_target(name: str) -> str:
+def shown_target(name: str | None) -> str:
     """Return how the target was named: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
     return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
 

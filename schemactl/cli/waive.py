@@ -54,6 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         required=True,
     )
     add_options(parser, "--owner NAME: the person or team that answers for it (default: the topic's `owner`)")
+    add_options(parser, "--target NAME: look for the finding as a check for this target does")
     what = parser.add_mutually_exclusive_group()
     add_options(
         what,
@@ -64,7 +65,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the entries are written."""
-    request = CheckRequest(context.directory, context.config, args.staged, args.base, strict=True)
+    request = CheckRequest(
+        context.directory, context.config, args.staged, args.base, strict=True, target=args.target
+    )
     until = last_day(args.until, request.today)
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():

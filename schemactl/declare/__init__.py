@@ -10,7 +10,13 @@ from schemactl.declare.document import (
     read_documents,
 )
 from schemactl.declare.files import Files, WorktreeFiles
-from schemactl.declare.project import PROJECT_FILE, load_project, place_in_project, read_project
+from schemactl.declare.project import (
+    PROJECT_FILE,
+    choose_target,
+    load_project,
+    place_in_project,
+    read_project,
+)
 from schemactl.declare.validation_cache import ValidationCache
 from schemactl.declare.waivers import read_waivers
 
@@ -27,6 +33,7 @@ __all__ = [
     "ValidationCache",
     "WorktreeFiles",
     "build",
+    "choose_target",
     "in_roots",
     "judged",
     "load",

@@ -23,7 +23,7 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.validation_errors import Misfit, located, validation_errors
 from schemactl.declare.yaml_text import YamlText, read_yaml
-from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError
+from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError, did_you_mean
 from schemactl.model import (
     OPTIONAL_CHECKERS,
     BrokerDefaults,
@@ -290,3 +290,27 @@ def _nearest_release(text: str) -> Release:
     wanted = tuple(map(int, text.split(".")[:2]))
     older = (release for release in Release if tuple(map(int, release.split("."))) <= wanted)
     return max(older, default=Release.R4_0)
+
+
+def choose_target(project: Project, name: str | None, shown: str) -> Target:
+    """Return the target of `project` called `name`; None: the only one. `shown` is how a user named it.
+
+    Raises:
+        UsageError: that is not one target.
+    """
+    known = ", ".join(project.targets)
+    if name is None and len(project.targets) == 1:
+        return next(iter(project.targets.values()))
+    if not project.targets:
+        raise UsageError(
+            f"{project.path} has no targets",
+            fix='add one: targets: {local: {registry: "sqlite:.schemactl/registry.db"}}',
+        )
+    if name is None:
+        raise UsageError(
+            f"--target is needed: {project.path} has {known}", fix="--target NAME, or SCHEMACTL_TARGET=NAME"
+        )
+    if name not in project.targets:
+        near = did_you_mean(name, project.targets)
+        raise UsageError(f"{shown}: {project.path} has {known}{near}")
+    return project.targets[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Final, NamedTuple, TypeVar
@@ -84,6 +85,12 @@ class History:
         topics = LazyMapping(self._topic_names, self._topic)
         self.catalog = Catalog(namespaces, topics, LazyMapping(self._former_names, self._former))
         self.notes, self.repaired = (tuple(map(self._note, notes)) for notes in cache.notes())
+
+    def shown_as(self, catalog: Catalog) -> History:
+        """Return the same history with another `catalog`."""
+        shown = copy(self)
+        shown.catalog = catalog
+        return shown
 
     def current(self, topic: TopicName) -> int | None:
         """Return the number of the version in force: not the highest one after a return to older content; None: none is."""

@@ -46,7 +46,7 @@ def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
     yield from _topics(cause, report)
     if cause.severity == "error" and cause.lead.key and not cause.waivers:
         name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
-        yield f"To approve it all the same: {waive_command(name)}"
+        yield f"To approve it all the same: {waive_command(name, report.target)}"
 
 
 def refusal_lines(refusal: Finding) -> list[str]:
@@ -60,9 +60,10 @@ def approval(waiver: Waiver) -> str:
     return f"Waived until {waiver.until}, {owner} answers for it: {reason}"
 
 
-def waive_command(name: str) -> str:
-    """Return the command that waives what has this fingerprint, or is this cause."""
-    return f'schemactl waive {short(name)} --reason "..." --until YYYY-MM-DD'
+def waive_command(name: str, target: str) -> str:
+    """Return the command that waives what has this fingerprint, or is this cause; `target` as a report has it."""
+    on = f" --target {target}" if target else ""
+    return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD'
 
 
 def _finding(finding: Finding) -> Iterator[str]:

@@ -27,6 +27,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     return json.dumps(
         {
             "format_version": FORMAT_VERSION,
+            "target": report.target or None,
             "pulsar": report.release.value,
             "base": report.base,
             "merge_base": report.merge_base.id if report.merge_base else None,
@@ -49,7 +50,8 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             ],
             "causes": [_cause(cause) for cause in causes],
             "findings": [
-                _finding(finding, ids[id(finding)]) for finding in (*report.waived, *report.findings)
+                _finding(finding, ids[id(finding)], report.target)
+                for finding in (*report.waived, *report.findings)
             ],
             "notes": list(report.notes),
             "errors": report.count("error"),
@@ -138,10 +140,10 @@ def _place(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _fix(finding: Finding) -> str:
+def _fix(finding: Finding, target: str) -> str:
     if finding.severity != "error" or not finding.key or finding.waiver:
         return finding.fix
-    return f"{finding.fix}\nTo approve it all the same: {waive_command(finding.fingerprint)}".strip()
+    return f"{finding.fix}\nTo approve it all the same: {waive_command(finding.fingerprint, target)}".strip()
 
 
 def _waiver(waiver: Waiver) -> dict[str, Any]:
@@ -150,7 +152,7 @@ def _waiver(waiver: Waiver) -> dict[str, Any]:
     return waiver_value(waiver) | place
 
 
-def _finding(finding: Finding, cause: str) -> dict[str, Any]:
+def _finding(finding: Finding, cause: str, target: str) -> dict[str, Any]:
     return {
         "fingerprint": finding.fingerprint,
         "cause": cause,
@@ -161,7 +163,7 @@ def _finding(finding: Finding, cause: str) -> dict[str, Any]:
         "topic": str(finding.topic) if finding.topic else None,
         **_place(finding),
         "message": finding.message,
-        "fix": _fix(finding),
+        "fix": _fix(finding, target),
         "field": finding.field,
         "pointer": finding.pointer,
         "direction": finding.direction,

@@ -128,11 +128,12 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
         text = f"The check could not decide: {counted(len(report.findings), 'problem')}."
         return paint(text, "red", color=color)
     left = f", left at {report.merge_base.short}," if report.merge_base else ""
+    on = f" on {report.target}" if report.target else ""
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
     waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
     sums = [*waived, *_sum(report, "error"), *_sum(report, "warning")]
     text = (
-        f"{counted(report.checked, 'topic')} checked against {report.base}{left} for Pulsar {report.release}, "
+        f"{counted(report.checked, 'topic')} checked against {report.base}{left}{on} for Pulsar {report.release}, "
         f"{len(report.topics)} changed"
     )
     text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""

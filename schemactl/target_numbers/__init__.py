@@ -20,7 +20,7 @@ from schemactl.target_numbers.apart import (
     twin_of,
 )
 from schemactl.target_numbers.file import numbers_of, numbers_path, read_numbers, recorded_elsewhere
-from schemactl.target_numbers.judging import Judged, contradictions, judge_files
+from schemactl.target_numbers.judging import Judged, judge_files
 from schemactl.target_numbers.mapping import (
     NumberEntry,
     TargetNumbers,
@@ -30,6 +30,7 @@ from schemactl.target_numbers.mapping import (
     target_number,
     target_versions,
 )
+from schemactl.target_numbers.on_target import numbered
 from schemactl.target_numbers.writing import accept
 
 __all__ = [
@@ -44,11 +45,11 @@ __all__ = [
     "TopicNumbers",
     "accept",
     "apart_values",
-    "contradictions",
     "find_apart",
     "joined",
     "judge_files",
     "lost_numbers",
+    "numbered",
     "numbers_of",
     "numbers_path",
     "other_spellings",

@@ -1,0 +1,115 @@
+"""Git's topics as a target has them, or will have them: with its numbers, and with the versions that Git does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from schemactl import formats
+from schemactl.declare import Declared
+from schemactl.errors import DeclarationError, InvalidSchema
+from schemactl.history import Forked, History
+from schemactl.history.history import LazyMapping
+from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Target, Topic, TopicName
+from schemactl.target_numbers.judging import Judged, contradictions
+from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, target_number, target_versions
+
+
+def numbered(
+    target: Target | None,
+    judged: Judged,
+    declared: Declared,
+    forked: Forked,
+    note: Callable[[object], None],
+) -> tuple[Declared, Forked]:
+    """Return what is compared with the versions of `target` as its numbers file records them; None: with Git's.
+
+    `note` takes what cannot be compared with.
+
+    Raises:
+        DeclarationError: a numbers file, of whichever target, contradicts Git.
+    """
+    git = forked.approved.catalog
+    histories = [git, *([forked.stepwise.catalog] if forked.stepwise else [])]
+    if problems := contradictions(judged.records, declared.catalog, histories):
+        raise DeclarationError(problems)
+    record = next((each for each in judged.records if target and each.target == target.name), None)
+    if record is None:
+        return declared, forked
+    for name, number in _incomparable(record):
+        note(
+            f"{record.target}'s version {number} of {name} is not compared with: its definition does not parse"
+        )
+
+    def seen(history: History) -> History:
+        return history.shown_as(on_target(history.catalog, record, git))
+
+    approved = seen(forked.approved)
+    base = approved if forked.base is forked.approved else seen(forked.base)
+    stepwise = seen(forked.stepwise) if forked.stepwise else None
+    return (
+        replace(declared, catalog=on_target(declared.catalog, record, git)),
+        forked._replace(approved=approved, base=base, stepwise=stepwise),
+    )
+
+
+def on_target(catalog: Catalog, numbers: TargetNumbers, approved: Catalog) -> Catalog:
+    """Return `catalog` with the lists of versions that the target of `numbers` has once everything approved is applied.
+
+    What a deletion took is a tombstone there. The versions that readers are pinned to, and clients are built with, have the numbers
+    that the target gives to those of `approved`, or will. A definition that does not parse is left out.
+    """
+
+    def topic(name: TopicName) -> Topic | None:
+        found = catalog.topics.get(name)
+        if found is None or name not in numbers.topics:
+            return found
+        git = approved.versions(name)
+        meant = target_versions(replace(found, versions=git), numbers)
+        return replace(
+            found,
+            versions=tuple(_versions(found, numbers)),
+            reader=_number(found.reader, meant, git),
+            clients=tuple(replace(each, version=_number(each.version, meant, git)) for each in found.clients),
+        )
+
+    return replace(catalog, topics=LazyMapping(lambda: [*catalog.topics], topic))
+
+
+def _incomparable(numbers: TargetNumbers) -> Iterator[tuple[TopicName, int]]:
+    for name, recorded in sorted(numbers.topics.items()):
+        for entry in recorded.entries.values():
+            if entry.foreign and not entry.deleted and not _is_comparable(entry.foreign):
+                yield name, entry.number
+
+
+def _versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
+    entries = numbers.topics[topic.name].entries
+    found = []
+    for each in target_versions(topic, numbers):
+        entry = entries.get(each.number)
+        info = each.info or (entry.foreign if entry else None)
+        if each.deleted:
+            found.append(SchemaVersion(each.number, None))
+        elif info and (each.git or _is_comparable(info)):
+            found.append(SchemaVersion(each.number, info, each.commit))
+    return found
+
+
+def _number(
+    git: int | Literal["latest"], meant: Sequence[TargetVersion], versions: Sequence[SchemaVersion]
+) -> int | Literal["latest"]:
+    """Return the target's number for Git's version `git`, which may be one that comes after all of these."""
+    if git == "latest" or not meant:
+        return git
+    known = target_number(meant, git)
+    return meant[-1].number + 1 + git - len(versions) if known is None else known
+
+
+def _is_comparable(info: SchemaInfo) -> bool:
+    try:
+        formats.identity(info)
+    except InvalidSchema:
+        return False
+    return True

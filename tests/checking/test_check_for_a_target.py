@@ -1,0 +1,193 @@
+"""`check --target` judges by the numbers, the foreign versions and the release of one target, from Git alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import brokers
+import pytest
+from estate import ORDERS, PROJECT, Estate, EstateOnPulsar, avro
+from scratch import declared, record
+
+DAYS = ("--reason", "consumers are gone", "--until", "2027-06-30", "--owner", "ada")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Versions 0 and 1, applied to `local`, where somebody took number 2; that is recorded, and work is on a branch."""
+    more = '  other: {registry: "sqlite:.schemactl/other.db", pulsar: "4.2"}\n'
+    found = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT + more)
+    found.orders("id", note=0)
+    found.run("apply", "--target", "local", "--auto-approve")
+    found.put(avro("id", theirs=0))
+    found.accept("--target", "local")
+    found.scratch.git("checkout", "-q", "-b", "work")
+    return found
+
+
+def required_note(estate: Estate) -> None:
+    """Fine after Git's version 1, but not after the foreign one, which has no `note`."""
+    text = record("id", note=0).replace(', "default": 0', "")
+    (estate.scratch.path / "namespaces/orders.avsc").write_text(text)
+
+
+def edit(estate: Estate, *fields: str, **default: Any) -> None:
+    (estate.scratch.path / "namespaces/orders.avsc").write_text(record(*fields, **default))
+
+
+def check(estate: Estate, *arguments: str, code: int = 0) -> Any:
+    return json.loads(estate.run("check", "--format", "json", *arguments, code=code).out)
+
+
+def rules(report: Any) -> list[str]:
+    return [each["rule"] for each in report["findings"]]
+
+
+@pytest.mark.slow
+def test_the_numbers_are_the_targets(estate: Estate) -> None:
+    edit(estate, "id", note=0, theirs=0)
+    [git], [local] = check(estate)["topics"], check(estate, "--target", "local")["topics"]
+    assert (git["version"], git["latest"]) == (2, 1)
+    assert (local["version"], local["latest"]) == (3, 2)
+    assert local["broker"]["version"] == 3
+    edit(estate, "id")
+    [older] = check(estate, "--target", "local")["topics"]
+    assert (older["change"], older["version"], older["latest"]) == ("older version", 0, 2)
+
+
+@pytest.mark.slow
+def test_a_foreign_version_takes_part_in_both_verdicts(estate: Estate) -> None:
+    required_note(estate)
+    assert rules(check(estate)) == []
+    found = check(estate, "--target", "local", code=100)
+    assert {*rules(found)} == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
+    assert [each["against"] for each in found["findings"] if each["against"]] == [[2]]
+    assert found["target"] == "local"
+    assert check(estate)["target"] is None
+    text = estate.run("check", "--target", "local", code=100).out
+    assert "version 3 must read messages written with version 2." in text
+    assert "checked against main (" in text
+    assert ") on local for Pulsar 4.0, 1 changed, 1 failed" in text
+
+
+@pytest.mark.slow
+def test_plan_says_the_same_after_the_merge(estate: Estate) -> None:
+    required_note(estate)
+    estate.scratch.git("commit", "-q", "-a", "-m", "No default")
+    assert {*rules(check(estate, "--base", "main", "--target", "local", code=100))} == {
+        "READER_FIELD_MISSING_DEFAULT_VALUE",
+        "BROKER_INCOMPATIBLE",
+    }
+    estate.scratch.git("checkout", "-q", "main")
+    estate.scratch.git("merge", "-q", "--ff-only", "work")
+    assert "would be rejected" in estate.run("plan", "--target", "local", code=100).out
+
+
+@pytest.mark.slow
+def test_what_only_a_target_meets_is_waived_for_it_and_carried_out(estate: Estate) -> None:
+    required_note(estate)
+    printed = estate.run("check", "--target", "local", code=100).out
+    name, *options = printed.partition("schemactl waive ")[2].split()
+    assert options[:2] == ["--target", "local"]
+    estate.run("waive", name, "--target", "local", *DAYS)
+    assert len(check(estate, "--target", "local")["waivers"]) == 2
+    # Git's numbers know nothing of it, and nobody calls the waivers unused.
+    assert rules(check(estate)) == []
+    estate.scratch.git("add", "-A")
+    estate.scratch.git("commit", "-q", "-m", "No default")
+    assert rules(check(estate, "--base", "main")) == []
+    estate.scratch.git("checkout", "-q", "main")
+    estate.scratch.git("merge", "-q", "--ff-only", "work")
+    assert "consumers are gone" in estate.run("plan", "--target", "local").out
+    estate.run("apply", "--target", "local", "--auto-approve")
+    assert [version.number for version in estate.versions()] == [0, 1, 2, 3]
+
+
+@pytest.mark.slow
+def test_pinned_readers_and_clients_mean_gits_versions(estate: Estate) -> None:
+    client = "clients: [{name: billing, role: consumer, version: 1}]\n"
+    orders = declared() + client + "reader: 2\n"
+    (estate.scratch.path / "namespaces/orders.yaml").write_text(orders)
+    edit(estate, "id", note=0, city=0)
+    for arguments in ([], ["--target", "local"]):
+        assert "READER_VERSION_UNKNOWN" not in rules(check(estate, *arguments))
+    (estate.scratch.path / "namespaces/orders.yaml").write_text(orders.replace("reader: 2", "reader: 7"))
+    for arguments in ([], ["--target", "local"]):
+        assert "READER_VERSION_UNKNOWN" in rules(check(estate, *arguments, code=100))
+
+
+@pytest.mark.slow
+def test_a_deleted_number_is_a_tombstone(estate: Estate) -> None:
+    estate.scratch.git("checkout", "-q", "main")
+    numbers = estate.scratch.path / "numbers/local.yaml"
+    numbers.write_text(f"{ORDERS}: {{0: {{deleted: true}}, 1: {{deleted: true}}, 2: {{deleted: true}}}}\n")
+    estate.scratch.git("commit", "-q", "-a", "-m", "Somebody deleted all of it")
+    edit(estate, "id", note=0, city=0)
+    [topic] = check(estate, "--target", "local")["topics"]
+    # Git's versions 0 and 1 follow under new numbers.
+    assert (topic["latest"], topic["version"]) == (4, 5)
+
+
+@pytest.mark.slow
+def test_the_release_is_the_targets(estate: Estate) -> None:
+    assert check(estate, "--target", "other")["pulsar"] == "4.2"
+    assert check(estate, "--target", "local")["pulsar"] == "4.0"
+
+
+@pytest.mark.slow
+def test_a_definition_that_does_not_parse_is_not_compared_with(estate: Estate) -> None:
+    estate.scratch.git("checkout", "-q", "main")
+    [path] = (estate.scratch.path / "numbers/foreign/local").iterdir()
+    broken = path.with_name(f"{path.stem.rpartition('-')[0]}-6b86b273.avsc")
+    path.rename(broken)
+    broken.write_text("1")
+    numbers = estate.scratch.path / "numbers/local.yaml"
+    numbers.write_text(numbers.read_text().replace(path.name, broken.name))
+    estate.scratch.git("add", "-A")
+    estate.scratch.git("commit", "-q", "-m", "What the registry holds is no schema")
+    required_note(estate)
+    printed = estate.run("check", "--target", "local")
+    assert f"local's version 2 of {ORDERS} is not compared with: its definition does not parse" in printed.err
+
+
+@pytest.mark.slow
+def test_no_registry_is_asked_and_the_environment_does_not_count(
+    estate: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEMACTL_TARGET", "local")
+    for each in estate.scratch.path.glob(".schemactl/*"):
+        each.unlink()
+    assert check(estate)["target"] is None
+    check(estate, "--target", "local")
+    assert not [*estate.scratch.path.glob(".schemactl/*")]
+
+
+@pytest.mark.slow
+def test_an_unknown_target_is_named(estate: Estate) -> None:
+    assert (
+        "--target locla: schemactl.yaml has local, other; did you mean local?"
+        in estate.run("check", "--target", "locla", code=64).err
+    )
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path, release: str) -> None:
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release), more=f', pulsar: "{release}"')
+    estate.orders("id", note=0)
+    estate.run("apply", "--auto-approve")
+    estate.put(avro("id", theirs=0))
+    estate.accept()
+    required_note(estate)
+    predicted = check(estate, "--target", "local", code=100)
+    assert predicted["topics"][0]["broker"]["answer"] == "incompatible"
+    asked = ("registry", "put", "orders", "--file", "namespaces/orders.avsc")
+    assert "incompatible, nothing was stored" in estate.run(*asked, code=100).out
+    edit(estate, "id", note=0, theirs=0)
+    predicted = check(estate, "--target", "local")
+    number = predicted["topics"][0]["broker"]["version"]
+    estate.scratch.git("commit", "-q", "-a", "-m", "Approve what is theirs, too")
+    estate.run("apply", "--auto-approve")
+    assert estate.versions()[-1].number == number == 3
