@@ -267,12 +267,13 @@ OPTIONAL_CHECKERS: Mapping[str, Release] = {
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace and its policies."""
+    """A namespace and its policies; `deleted`: its deletion was begun, and it is still there."""
 
     name: NamespaceName
     policies: Policies = Policies()
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
+    deleted: bool = False
 
     def locate(self, pointer: str) -> Source | None:
         """Return the nearest place to `pointer` in the declaration; None when it came from no file."""

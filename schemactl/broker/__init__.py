@@ -4,12 +4,13 @@ put              an upload, or a producer that registers its schema
 test             the compatibility endpoint
 check_consumer   a consumer that brings a schema to a topic that has one
 find_version     the number of a version with the same bytes
+unreadable_version  the version that no upload can follow
 admit            a client that connects: whether it is let in, and what is registered
 """
 
 from schemactl.broker.connect import Decision, PoliciesInForce, TopicState, admit, policies_in_force
 from schemactl.broker.data import NO_DATA
-from schemactl.broker.upload import check_consumer, find_version, put, test
+from schemactl.broker.upload import check_consumer, find_version, put, test, unreadable_version
 
 __all__ = [
     "NO_DATA",
@@ -22,4 +23,5 @@ __all__ = [
     "policies_in_force",
     "put",
     "test",
+    "unreadable_version",
 ]

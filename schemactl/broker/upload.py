@@ -134,6 +134,27 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     return NOT_FOUND
 
 
+def unreadable_version(
+    versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release
+) -> SchemaVersion | None:
+    """Return the live version on which the search for one that equals `new` fails, so that no upload can follow it.
+
+    None: there is no such version, or `new` itself does not parse.
+    """
+    wanted = uploaded(new)
+
+    def fails(version: SchemaVersion) -> bool:
+        try:
+            find_equal([version], wanted, release)
+        except JavaException:
+            return True
+        return False
+
+    if fails(SchemaVersion(0, new)):
+        return None
+    return next((version for version in live(versions) if fails(version)), None)
+
+
 def _answer(question: Callable[[], Answer]) -> Answer:
     try:
         return question()

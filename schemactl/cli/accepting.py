@@ -10,7 +10,7 @@ from typing import Final
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.drift import opened, report_on
-from schemactl.cli.selection import ChosenTarget
+from schemactl.cli.selection import ChosenTarget, approved_waivers
 from schemactl.cli.waive import last_day
 from schemactl.declare import WorktreeFiles
 from schemactl.declare.catalog import in_roots
@@ -55,7 +55,8 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
             )
         target = place.target
         before = _before(place, recorded)
-        report = report_on(place, registry, approved, before, args, repository.commit)
+        waivers = approved_waivers(place, context)
+        report = report_on(place, registry, approved, before, args, repository.commit, waivers)
         known = {*report.held.topics} - {
             renamed_topic(name, target.namespaces) for name in approved.catalog.topics
         }

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from schemactl import topic_match
 from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.selection import ChosenTarget, add_selection, origin_of, target_of
+from schemactl.cli.selection import ChosenTarget, add_selection, approved_waivers, origin_of, target_of
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
     from schemactl.history import History, Repository
     from schemactl.model import Catalog, Commit
+    from schemactl.plan import WaiversAt
     from schemactl.registry import Registry, Scope
     from schemactl.target_numbers import TargetNumbers
 
@@ -66,7 +67,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.report import drift_json, drift_text
 
     with opened(args, context) as (place, repository, registry, approved, numbers):
-        report = report_on(place, registry, approved, numbers, args, repository.commit)
+        waivers = approved_waivers(place, context)
+        report = report_on(place, registry, approved, numbers, args, repository.commit, waivers)
     if args.format == "json":
         print(drift_json.render(report))
     else:
@@ -99,6 +101,7 @@ def report_on(
     numbers: TargetNumbers | None,
     args: argparse.Namespace,
     commit: Callable[[str], Commit | None],
+    waivers: WaiversAt,
 ) -> DriftReport:
     """Return the drift of a target's registry from what was approved; `numbers` is the target's record.
 
@@ -115,10 +118,11 @@ def report_on(
     git = renamed(chosen, namespaces)
     return find(
         git,
-        observe(registry, _joined(scope_of(git), others, args)),
+        observe(registry, _joined(scope_of(git), others, args), git=git),
         origin=origin_of(place, registry, approved),
         commit=commit,
         today=datetime.now(UTC).date(),
+        waivers=waivers,
         numbers=renamed_numbers(numbers, namespaces),
         is_whole=args.unmanaged and not (args.topic or args.namespace),
     )

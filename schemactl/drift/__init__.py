@@ -16,7 +16,16 @@ from schemactl.drift.differences import Advice, DriftItem, DriftKind
 from schemactl.drift.topics import TopicAndPolicyDrift, unmanaged
 from schemactl.drift.versions import VersionDrift
 from schemactl.model import Catalog, Commit, NamespaceName, TopicName
-from schemactl.plan import Origin, RegistryState, applicable, scope_of
+from schemactl.plan import (
+    Origin,
+    Permissions,
+    PlanRefusal,
+    RegistryState,
+    WaiversAt,
+    applicable,
+    make_plan,
+    scope_of,
+)
 from schemactl.target_numbers import Acceptance, TargetNumbers, TopicApart, find_apart, lost_numbers
 
 __all__ = ["DriftItem", "DriftKind", "DriftReport", "find"]
@@ -60,6 +69,7 @@ def find(
     origin: Origin,
     commit: Callable[[str], Commit | None],
     today: date,
+    waivers: WaiversAt = lambda _: (),
     numbers: TargetNumbers | None = None,
     is_whole: bool = False,
 ) -> DriftReport:
@@ -73,16 +83,21 @@ def find(
         origin: which registry, and which history.
         commit: returns the commit with an id, if this clone has it.
         today: the day (UTC), by which acceptances expire.
+        waivers: returns the waivers in the tree of a commit, which decide what `apply` would do.
         numbers: the target's record, by its own names: what it says is accepted.
         is_whole: `git` and `state` are everything that there is, so that any acceptance without its drift is unused.
     """
     approved = applicable(git)
     apart = find_apart(approved, state.catalog, numbers)
     lost = lost_numbers(approved, state.catalog, numbers)
-    advice = Advice(f"--target {origin.target}", origin.ref, origin.declared, lost)
+    plan = make_plan(state, git, origin=origin, permissions=Permissions(), waivers=waivers, numbers=numbers)
+    refusals: dict[TopicName, list[PlanRefusal]] = {}
+    for refusal in plan.refusals:
+        refusals.setdefault(refusal.name, []).append(refusal)
+    advice = Advice(origin, lost, refusals)
     everything = (
         *TopicAndPolicyDrift(approved, state, advice).differences(),
-        *VersionDrift(approved, state, advice, origin.release, commit, apart, numbers).differences(),
+        *VersionDrift(approved, state, advice, commit, apart, numbers).differences(),
         *unmanaged(git, state, advice),
     )
     accepted = numbers.accepted if numbers else {}

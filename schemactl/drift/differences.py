@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from shlex import quote
 
 from schemactl.formats import spec
 from schemactl.messages import versions
 from schemactl.model import NamespaceName, SchemaVersion, TopicName, live
-from schemactl.plan import renamed_topic
+from schemactl.plan import Commands, PlanRefusal
 from schemactl.target_numbers import Acceptance, Decision
 from schemactl.waivers import fingerprint
 
@@ -29,6 +28,7 @@ class DriftKind(StrEnum):
     TOPIC_MISSING = "topic missing"
     NO_LONGER_DECLARED = "no longer declared"
     RELAXED = "relaxed"
+    WEDGED = "wedged"
     UNMANAGED_NAMESPACE = "unmanaged namespace"
     UNMANAGED_TOPIC = "unmanaged topic"
 
@@ -41,7 +41,7 @@ class DriftItem:
         name: by the target's names.
         message: what differs, in full sentences.
         cause: what the registry's answers tell of the cause, and what they cannot.
-        fix: what to do next; every way, where there is a choice.
+        fix: what to do next, one way out in each line.
         version: the registry's entry that differs; None if it is about none.
         nearest: Git's version that is most like the entry.
         state: what an acceptance of it says; None: `drift --accept` accepts it otherwise, or not at all.
@@ -73,31 +73,31 @@ def listed(entries: Sequence[SchemaVersion]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
-    """The target and its topics as the commands in a fix name them.
+class Advice(Commands):
+    """The commands that a fix names, and what decides which one helps.
 
     Attributes:
-        on: the option that names the target.
-        ref: the approved ref.
-        declared: Git's names of the target's renamed namespaces.
         lost: by topic, the recorded numbers that the registry no longer has.
+        refusals: by topic, why `apply` would not touch it.
     """
 
-    on: str
-    ref: str
-    declared: Mapping[NamespaceName, NamespaceName]
     lost: Mapping[TopicName, Sequence[int]]
+    refusals: Mapping[TopicName, Sequence[PlanRefusal]]
 
-    @property
-    def apply(self) -> str:
-        """The command that brings the registry to what Git approved; after a loss, the one that keeps recorded numbers."""
-        return f"schemactl {'rebuild' if self.lost else 'apply'} {self.on}"
+    def bring(self, name: NamespaceName | TopicName, effect: str) -> str:
+        """Return the command that brings a namespace or topic to what Git approved, and its effect.
 
-    def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
-        """Return the command that records in Git that something of `name` is accepted."""
-        of = f"--topic {self.topic(name)}" if isinstance(name, TopicName) else f"--namespace {name}"
-        return f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {of}"
+        After a loss it is the one that keeps recorded numbers.
+        """
+        if any(name in (topic, topic.namespace_name) for topic in self.refusals):
+            return self.blocked(name)
+        is_lost = name in self.lost or any(topic.namespace_name == name for topic in self.lost)
+        return f"{self.rebuild(name) if is_lost else self.apply(name)}: it {effect}"
 
-    def topic(self, name: TopicName) -> str:
-        """Return a topic as commands take it: by the name that Git declares, quoted for a shell."""
-        return quote(renamed_topic(name, self.declared).schema_id)
+    def blocked(self, name: NamespaceName | TopicName) -> str:
+        """Return what to do about that which `apply` would not touch."""
+        return f"what stands in the way comes first: {self.plan(name)}"
+
+    def rejection(self, name: TopicName) -> PlanRefusal | None:
+        """Return why the registry would reject one of Git's versions; None if it would not."""
+        return next((each for each in self.refusals.get(name, ()) if each.number is not None), None)

@@ -17,7 +17,8 @@ from schemactl.changes import (
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.messages import partitioned, policy_word, policy_words
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
-from schemactl.plan import RegistryState, inherit, scope_of
+from schemactl.plan import RegistryState, inherit, scope_of, without_namespaces
+from schemactl.plan.refusals import HALF_DELETED, finish_deletion, wrong_partitions
 from schemactl.target_numbers import Acceptance, twin_of
 
 
@@ -25,7 +26,8 @@ class TopicAndPolicyDrift:
     """The comparison of everything but versions."""
 
     def __init__(self, git: Catalog, state: RegistryState, advice: Advice) -> None:
-        self.git = git
+        self.declared = git
+        self.git = without_namespaces(git, state.half_deleted)
         self.state = state
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
@@ -40,7 +42,15 @@ class TopicAndPolicyDrift:
                 DriftKind.RELAXED,
                 f"the topic accepts every upload (ALWAYS_COMPATIBLE, set by an `apply`); its own strategy is {own}",
                 "an `apply` was killed, or is running now",
-                f"{self.advice.apply}: it restores the strategy first",
+                f"{self.advice.apply(relaxed)}: it restores the strategy first",
+            )
+        for space in sorted(self.state.half_deleted & scope_of(self.declared).namespaces):
+            yield DriftItem(
+                space,
+                DriftKind.NAMESPACE_MISSING,
+                f"the namespace {HALF_DELETED}",
+                "the registry does not show who began it",
+                finish_deletion(space, self.advice),
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
         declared = scope_of(self.git).namespaces
@@ -55,7 +65,7 @@ class TopicAndPolicyDrift:
                         DriftKind.NAMESPACE_MISSING,
                         "the registry does not have this namespace",
                         "the registry does not show whether it ever existed",
-                        f"{self.advice.apply} creates it",
+                        self.advice.bring(name, "creates it"),
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
                     yield from self._policies(name, before, after)
@@ -79,7 +89,7 @@ class TopicAndPolicyDrift:
                 DriftKind.POLICY,
                 f"{policy} is {held}, but Git approved {wanted}",
                 "the registry does not show since when and by whom: it keeps no history of policies",
-                f"{self.advice.apply} sets it to {wanted}; or approve the registry's value in Git",
+                f"{self.advice.bring(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
             )
 
     def _former(
@@ -95,8 +105,9 @@ class TopicAndPolicyDrift:
                     DriftKind.POLICY,
                     f"{policy} is {words[policy]}; Git declares it no longer, and declared {then[policy]} last",
                     "something other than `apply` set it: the registry keeps no history of policies",
-                    f"approve {policy}: {words[policy]} in Git; or approve {policy}: {policy_word(inherited)}, which "
-                    f"is what it would inherit; or accept it: {self.advice.accept(name)}",
+                    f"approve {policy}: {words[policy]} in Git\n"
+                    f"approve {policy}: {policy_word(inherited)}, which is what it would inherit\n"
+                    f"accept it: {self.advice.accept(name)}",
                     state=Acceptance(policies=Policies.of({policy: held})),
                 )
 
@@ -110,10 +121,10 @@ class TopicAndPolicyDrift:
                 f"the registry does not have this topic{lost}",
                 "the registry does not show whether it ever existed: a topic that is deleted, by somebody or by "
                 "the broker because nobody used it, leaves nothing behind",
-                f"{self.advice.apply} creates it, and gives the versions the numbers that are recorded"
-                if name in self.advice.lost
-                else f"{self.advice.apply} creates it; if messages of old versions are still to be read, "
-                f"schemactl rebuild {self.advice.on} gives the versions the numbers they had",
+                self.advice.bring(name, "creates it, and gives the versions the numbers that are recorded")
+                if name in self.advice.lost or name in self.advice.refusals
+                else f"{self.advice.bring(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
+                "be read, it gives the versions the numbers they had",
             )
         return DriftItem(
             name,
@@ -121,7 +132,7 @@ class TopicAndPolicyDrift:
             f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
-            f"{self.advice.apply} creates it",
+            self.advice.bring(name, "creates it"),
         )
 
     def _partitions(self, name: TopicName, before: int | None, after: int) -> DriftItem:
@@ -131,9 +142,9 @@ class TopicAndPolicyDrift:
             DriftKind.PARTITIONS,
             f"the topic {partitioned(before)}, but Git approved {after}",
             "the registry does not show since when and by whom",
-            f"{self.advice.apply} adds them; or approve that number in Git"
+            f"{self.advice.bring(name, 'adds them')}\napprove that number in Git"
             if grows
-            else "approve that number in Git: partitions can only be added, and only to a partitioned topic",
+            else wrong_partitions(name, before, after, self.advice).fix,
         )
 
     def _kept(self, name: TopicName) -> bool:
@@ -144,14 +155,13 @@ class TopicAndPolicyDrift:
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
 
     def _no_longer_declared(self, name: TopicName) -> DriftItem:
-        after = f"first {self.advice.apply}; then " if self.advice.lost else ""
         return DriftItem(
             name,
             DriftKind.NO_LONGER_DECLARED,
             f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
             "`apply` deletes nothing unless it is named",
-            f"{after}schemactl apply {self.advice.on} --allow-delete {self.advice.topic(name)} deletes it; or leave it, so that old "
-            f"messages can be read: {self.advice.accept(name)}",
+            f"{self.advice.apply(name, f'--allow-delete {self.advice.topic(name)}')}: it deletes it\n"
+            f"leave it, so that old messages can be read: {self.advice.accept(name)}",
             state=held_state(name, self.topics[name].versions),
         )
 
@@ -163,7 +173,7 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
     cause = "the approved history never declared it; the registry does not show who created it"
     for space in sorted(state.catalog.namespaces.keys() - spaces):
         message = "a namespace that Git does not declare"
-        fix = f"schemactl import {advice.on} --namespace {space}; or leave it: {advice.accept(space, unmanaged=True)}"
+        fix = f"`schemactl import {advice.on} --namespace {space}`\nleave it: {advice.accept(space, unmanaged=True)}"
         yield DriftItem(
             space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True)
         )
@@ -175,6 +185,6 @@ def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[Dr
             there = held_state(name, topic.versions)
             fix = f"leave it: {advice.accept(name, unmanaged=True)}"
             if not there.undeclarable:
-                fix = f"schemactl import {advice.on} --topic {quote(name.schema_id)}; or {fix}"
+                fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
             message = f"a topic that Git does not declare, with {what}"
             yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=there)

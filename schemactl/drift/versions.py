@@ -18,14 +18,14 @@ from schemactl.model import (
     Catalog,
     Commit,
     CompatibilityStrategy,
-    Release,
     SchemaInfo,
     SchemaVersion,
     Topic,
     TopicName,
     live,
 )
-from schemactl.plan import RegistryState
+from schemactl.plan import RegistryState, without_namespaces
+from schemactl.plan.refusals import lost_schemas
 from schemactl.target_numbers import Decision, NumberEntry, TargetNumbers, TopicApart
 from schemactl.target_numbers.pairs import NumberPair, pair_up
 from schemactl.verdicts import Outcome
@@ -39,18 +39,17 @@ class VersionDrift:
         git: Catalog,
         state: RegistryState,
         advice: Advice,
-        release: Release,
         commit: Callable[[str], Commit | None],
         apart: Sequence[TopicApart],
         numbers: TargetNumbers | None,
     ) -> None:
-        self.git = git
+        self.git = without_namespaces(git, state.half_deleted)
+        self.retained = state.retained
         self.recorded = numbers.topics if numbers else {}
         self.apart = {topic.name: topic for topic in apart}
         self.topics = state.catalog.topics
         self.spaces = state.catalog.namespaces
         self.advice = advice
-        self.release = release
         self.commit = commit
 
     def differences(self) -> Iterator[DriftItem]:
@@ -86,7 +85,8 @@ class VersionDrift:
         ended = last_tombstone(topic.versions)
         if tombstones := [entry.number for entry in entries if entry.info is None and entry.number > ended]:
             known = [decided.get(number) for number in tombstones]
-            for found in self._tombstones(name, entries):
+            is_whole = not any(pair.state == "missing" for pair in pairs)
+            for found in self._tombstones(name, entries, is_whole=is_whole):
                 yield replace(found, accepted=known[-1] if all(known) else None)
         if (entries or (there and not there.deleted)) and name in self.advice.lost:
             yield self._lost(name)
@@ -96,35 +96,34 @@ class VersionDrift:
             yield self._schema_gone(name, topic)
 
     def _foreign(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
-        kind = entry.info.type.name if entry.info else ""
-        what = f"v{entry.number} ({kind}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
+        type_name = entry.info.type.name if entry.info else ""
+        what = f"v{entry.number} ({type_name}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
         like = nearest(entry, topic.versions)
         if pair.stamp:
             return self._unexplained(name, entry, what, pair.stamp, like)
-        return DriftItem(
-            name,
-            DriftKind.FOREIGN_VERSION,
-            what,
-            f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}",
-            f"record it, as described under `numbers apart`: its messages are then read with its own definition. To have readers that know "
-            f"it, write it to the topic's definition (schemactl registry get {self.advice.topic(name)} --version {entry.number} "
-            f"{self.advice.on}), and have that approved, too. It can only be deleted together with all other versions"
-            if topic.schema
-            else self._undeclared_fix(
-                name, kind, is_undeclarable=bool(entry.info and spec(entry.info).undeclarable)
-            ),
-            version=entry,
-            nearest=like,
-        )
+        rejection = self.advice.rejection(name)
+        cause = f"it has no commit's stamp, so `apply` did not upload it. {self._who(name)}"
+        if rejection and rejection.wedged_by == entry.number:
+            kind, what, fix = DriftKind.WEDGED, rejection.message, rejection.fix
+        else:
+            kind, fix = DriftKind.FOREIGN_VERSION, self._foreign_fix(name, topic, entry)
+        return DriftItem(name, kind, what, cause, fix, version=entry, nearest=like)
 
-    def _undeclared_fix(self, name: TopicName, kind: str, *, is_undeclarable: bool) -> str:
-        declare = (
-            f"no file can declare a schema of the type {kind}"
-            if is_undeclarable
-            else "approve it: declare it in Git"
-        )
-        delete = f"schemactl registry delete {self.advice.topic(name)} --allow-delete {self.advice.on}"
-        return f"{declare}; accept it: {self.advice.accept(name)}; or delete the schema: {delete}"
+    def _foreign_fix(self, name: TopicName, topic: Topic, entry: SchemaVersion) -> str:
+        advice = self.advice
+        if name in advice.refusals:
+            return advice.blocked(name)
+        if topic.schema:
+            return (
+                f"{advice.accept(name)}: its messages are then read with its own definition\n"
+                f"`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: for readers that are "
+                "to know it, write it to the topic's definition, and have that approved, too"
+            )
+        if entry.info and spec(entry.info).undeclarable:
+            first = f"{advice.delete(name, '--force-delete')}: it describes no message, no file can declare it, and it keeps typed clients out"
+        else:
+            first = f"approve it: declare it in Git\n{advice.delete(name, '--allow-delete')}: its messages can then not be read"
+        return f"{first}\nleave it: {advice.accept(name)}"
 
     def _who(self, name: TopicName) -> str:
         space = self.spaces.get(name.namespace_name)
@@ -145,8 +144,8 @@ class VersionDrift:
             )
             fix = (
                 "restore that commit in the approved history, with what was approved instead on top of it: "
-                f"git switch -c restored {found.short} && git merge --no-ff {quote(self.advice.ref)}, which becomes "
-                f"{self.advice.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
+                f"git switch -c restored {found.short} && git merge --no-ff {quote(self.advice.origin.ref)}, which becomes "
+                f"{self.advice.origin.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
                 "because Git's numbers can no longer be trusted"
             )
         else:
@@ -159,8 +158,13 @@ class VersionDrift:
             )
         return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, what, cause, fix, version=entry, nearest=like)
 
-    def _tombstones(self, name: TopicName, entries: Sequence[SchemaVersion]) -> Iterator[DriftItem]:
-        """Yield the numbers that clients can no longer read; a broker may not even list them."""
+    def _tombstones(
+        self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool
+    ) -> Iterator[DriftItem]:
+        """Yield the numbers that clients can no longer read; a broker may not even list them.
+
+        `is_whole`: every version of Git's is there under a later number.
+        """
         held = live(entries)
         first = held[0].number if held else entries[-1].number + 1 if entries else 0
         if not first:
@@ -173,9 +177,16 @@ class VersionDrift:
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and does not show who deleted",
-            f"schemactl apply {self.advice.on} registers what is missing under new numbers; the old numbers are restored only after everything is "
-            f"deleted: schemactl rebuild {self.advice.on} --force-delete {self.advice.topic(name)}",
+            f"{self._after_tombstone(name, is_whole=is_whole)}\n{self.advice.start_again(name)}: it deletes everything there, and restores "
+            "the numbers from before",
             version=tombstone,
+        )
+
+    def _after_tombstone(self, name: TopicName, *, is_whole: bool) -> str:
+        if is_whole:
+            return f"{self.advice.accept(name)}: messages with those numbers are then rejected"
+        return self.advice.bring(
+            name, "registers what is missing under new numbers, which are to be recorded then"
         )
 
     def _missing(
@@ -186,22 +197,23 @@ class VersionDrift:
             for pair in pairs
             if pair.git and pair.state == "missing" and not self._is_held(pair.git, entries)
         ]
-        # Then `apply` does not touch the topic.
-        is_refused = any(pair.state == "readable" and pair.git is None and pair.stamp for pair in pairs)
         if missing:
+            rejection = self.advice.rejection(name)
+            stuck = rejection if rejection and rejection.wedged_by is None else None
             yield DriftItem(
                 name,
                 DriftKind.MISSING_VERSIONS,
-                f"the registry does not have Git's {', '.join(map(format_version, missing))}",
+                f"the registry does not have Git's {', '.join(map(format_version, missing))}"
+                + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; it does not show which",
-                f"once Git explains what it does not know above, {self.advice.apply} registers them"
-                if is_refused
-                else f"{self.advice.apply} registers them",
+                stuck.fix if stuck else self.advice.bring(name, "registers them"),
             )
 
     def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
         """Whether the registry takes the version for one that it has, so that no upload could ever add it."""
-        answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.release)
+        answer = put(
+            entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release
+        )
         return answer.outcome is Outcome.UNCHANGED
 
     def _lost(self, name: TopicName) -> DriftItem:
@@ -212,18 +224,25 @@ class VersionDrift:
             f"{numbers(self.advice.lost[name])}",
             "the schema went with a topic that was deleted and created again (connecting is enough for that), or somebody deleted "
             "it by force, or the registry lost it; it does not show which",
-            f"schemactl rebuild {self.advice.on} gives every version the number that is recorded; `apply` would give others",
+            f"{self.advice.rebuild(name)}: it gives every version the number that is recorded; `apply` would give others",
         )
 
     def _schema_gone(self, name: TopicName, topic: Topic) -> DriftItem:
+        retained = self.retained.get(name)
+        lost = lost_schemas(name, retained, self.advice) if retained else None
         return DriftItem(
             name,
             DriftKind.MISSING_VERSIONS,
-            f"the topic exists without a schema; Git has {listed(topic.versions)}",
+            f"the topic exists without a schema; Git has {listed(topic.versions)}"
+            + (f". {lost.message}" if lost else ""),
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
             "for that), or somebody deleted it by force; the registry does not show which",
-            f"{self.advice.apply} registers them; if messages of old versions are still to be read, schemactl rebuild {self.advice.on} gives "
-            "them the numbers they had",
+            lost.fix
+            if lost
+            else self.advice.blocked(name)
+            if name in self.advice.refusals
+            else f"{self.advice.bring(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
+            "read, it gives them the numbers they had",
         )
 
     def _apart(self, name: TopicName, apart: TopicApart) -> DriftItem:
@@ -232,8 +251,9 @@ class VersionDrift:
             DriftKind.NUMBERS_APART,
             f"in the registry {apart}, which is not recorded: messages would be misread",
             "something other than `apply` took a number, or versions were applied in another order than Git's",
-            f"record it: schemactl drift {self.advice.on} --accept --reason TEXT --topic {self.advice.topic(name)}; commit "
-            f"what it writes, and merge it. schemactl log {self.advice.topic(name)} {self.advice.on} shows both numbers",
+            self.advice.blocked(name)
+            if name in self.advice.refusals
+            else f"{self.advice.accept(name)}. `schemactl log {self.advice.topic(name)} {self.advice.on}` shows both numbers",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemactl.plan.inheritance import inherit
 from schemactl.plan.planner import WaiversAt, make_plan
+from schemactl.plan.refusals import Commands
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import (
     applicable,
@@ -13,6 +14,7 @@ from schemactl.plan.selection import (
     renamed_topic,
     scope_of,
     select,
+    without_namespaces,
 )
 from schemactl.plan.steps import (
     CreateNamespace,
@@ -34,6 +36,7 @@ from schemactl.plan.steps import (
 )
 
 __all__ = [
+    "Commands",
     "CreateNamespace",
     "CreateTopic",
     "DeleteSchema",
@@ -62,4 +65,5 @@ __all__ = [
     "renamed_topic",
     "scope_of",
     "select",
+    "without_namespaces",
 ]

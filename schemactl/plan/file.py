@@ -85,6 +85,7 @@ _REFUSAL: Final = {
     "answer": (_ANSWER, NoneType),
     "message": str,
     "fix": str,
+    "wedged_by": int | None,
 }
 _APART: Final = {"topic": str, "registry": int, "git": int | None, "state": str, "recorded": bool}
 _PLAN: Final = {
@@ -286,6 +287,7 @@ def _refusal(refusal: PlanRefusal) -> Json:
         "answer": None if refusal.answer is None else _answer(refusal.answer),
         "message": refusal.message,
         "fix": refusal.fix,
+        "wedged_by": refusal.wedged_by,
     }
 
 
@@ -325,7 +327,12 @@ def _read_answer(value: Json) -> Answer:
 def _read_refusal(value: Json) -> PlanRefusal:
     answer = None if value["answer"] is None else _read_answer(value["answer"])
     return PlanRefusal(
-        TopicName.parse(value["topic"]), value["version"], answer, value["message"], value["fix"]
+        TopicName.parse(value["topic"]),
+        value["version"],
+        answer,
+        value["message"],
+        value["fix"],
+        value.get("wedged_by"),
     )
 
 

@@ -25,12 +25,10 @@ from schemactl.changes import (
     find_changes,
     is_behind,
     last_tombstone,
-    stamp,
     upload,
 )
-from schemactl.compat import breakages
 from schemactl.errors import UsageError
-from schemactl.messages import format_version, numbers, partitioned
+from schemactl.messages import numbers
 from schemactl.model import (
     Catalog,
     Commit,
@@ -46,9 +44,11 @@ from schemactl.model import (
     live,
     strategy_of,
 )
+from schemactl.plan import refusals
 from schemactl.plan.inheritance import inherit
+from schemactl.plan.refusals import Rejected
 from schemactl.plan.registry_state import RegistryState, digest
-from schemactl.plan.selection import applicable, is_draft, renamed_topic, scope_of
+from schemactl.plan.selection import applicable, is_draft, renamed_topic, scope_of, without_namespaces
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
@@ -77,10 +77,8 @@ ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 WaiversAt = Callable[[Commit], Iterable[Waiver]]
 """Returns the waivers in the tree of a commit."""
 
-_NO_OLDER = "a broker answers no number from before a deletion, so that their consumers fail"
-
-_MAX_MESSAGE = 500
-"""The most characters of a registry's message that are shown."""
+RELAX = "--relax-while-replaying"
+"""The option that allows `Permissions.relax`."""
 
 
 def make_plan(
@@ -103,10 +101,10 @@ def make_plan(
             raise UsageError(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
-    planner = Planner(base, applicable(target), origin, permissions, waivers)
+    planner = Planner(base, applicable(target), origin, permissions, waivers, numbers)
     planner.compute()
     planner.refusals += _in_undeclared_namespaces(target, origin)
-    plan = planner.plan(scope_of(target), planner.target, numbers)
+    plan = planner.plan(scope_of(target))
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()
@@ -142,22 +140,33 @@ class Planner:
         origin: Origin,
         permissions: Permissions,
         waivers: WaiversAt,
+        numbers: TargetNumbers | None,
     ) -> None:
+        self.half_deleted = base.half_deleted
         # What is not for this plan to judge (drafts) is not there for it.
         there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
-        self.base = replace(base, catalog=replace(base.catalog, topics=there))
         self.digest = digest(base)
-        self.target = target
+        self.base = replace(
+            base, catalog=without_namespaces(replace(base.catalog, topics=there), self.half_deleted)
+        )
+        self.target = without_namespaces(target, self.half_deleted)
+        self.git = self.target
         self.origin = origin
+        self.commands = refusals.Commands(origin)
         self.permissions = permissions
         self.waivers = waivers
+        self.numbers = numbers
         self.changes: tuple[Change, ...] = ()
         self.steps: list[PlanStep] = []
-        self.refusals: list[PlanRefusal] = []
-        self.namespaces = dict(base.catalog.namespaces)
-        self.topics = dict(there)
+        self.refusals = [
+            refusals.half_deleted(name, self.commands)
+            for name, topic in target.topics.items()
+            if name.namespace_name in self.half_deleted and not topic.deleted
+        ]
+        self.namespaces = dict(self.base.catalog.namespaces)
+        self.topics = dict(self.base.catalog.topics)
         # Topics of both domains share one list of schemas.
-        self.versions = {topic.name.schema_id: topic.versions for topic in there.values()}
+        self.versions = {topic.name.schema_id: topic.versions for topic in self.topics.values()}
 
     def compute(self) -> None:
         """Compute the steps and refusals."""
@@ -192,9 +201,9 @@ class Planner:
                 self._begin_generation(name, number)
             case VersionsMissing(name, missing):
                 if not is_behind(self._held(name), self.target.versions(name)):
-                    self.register(name, missing)
+                    self._bring_in(name, missing)
             case VersionsUnknown(name, unknown):
-                self.refusals += _unexplained(name, self._unknown(name, unknown))
+                self.refusals += refusals.unexplained(name, self._unknown(name, unknown), self.commands)
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield what still differs after all steps; `apart` are the numbers that are not Git's."""
@@ -221,8 +230,8 @@ class Planner:
                 case SchemaRemoved(name):
                     yield from self._kept(name)
 
-    def plan(self, scope: Scope, git: Catalog, numbers: TargetNumbers | None) -> Plan:
-        """Return the plan of the steps so far, without notes; `git` has the versions that the numbers are compared with."""
+    def plan(self, scope: Scope) -> Plan:
+        """Return the plan of the steps so far, without notes."""
         return Plan(
             origin=self.origin,
             scope=scope,
@@ -230,8 +239,10 @@ class Planner:
             steps=tuple(self.steps),
             notes=(),
             refusals=tuple(sorted(self.refusals, key=lambda refusal: refusal.name)),
-            apart=find_apart(git, self._catalog(), numbers),
-            apart_now=any(not each.recorded for each in find_apart(git, self.base.catalog, numbers)),
+            apart=find_apart(self.git, self._catalog(), self.numbers),
+            apart_now=any(
+                not each.recorded for each in find_apart(self.git, self.base.catalog, self.numbers)
+            ),
         )
 
     def _catalog(self) -> Catalog:
@@ -272,42 +283,67 @@ class Planner:
 
     def _grow(self, name: TopicName, before: int | None, after: int) -> None:
         if before is None or after < before:
-            self.refusals.append(
-                PlanRefusal(
-                    name,
-                    None,
-                    None,
-                    f"the topic {partitioned(before)}, and Git asks for {after}: Pulsar can only add partitions to a partitioned topic",
-                    "declare the number it has, or a new topic with `renamed_from`",
-                )
-            )
+            self.refusals.append(refusals.wrong_partitions(name, before, after, self.commands))
             return
         self.steps.append(GrowPartitions(name, before, after))
         self.topics[name] = replace(self.topics[name], partitions=after)
+
+    def _bring_in(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
+        lost = self.base.retained.get(name)
+        if lost and not self.versions.get(name.schema_id):
+            self.refusals.append(refusals.lost_schemas(name, lost, self.commands))
+        else:
+            self.register(name, missing)
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         """Add the uploads of the missing versions in this order, or the refusal that prevents them."""
         strategy = self.strategy(name)
         before = self.versions.get(name.schema_id, ())
-        steps, refusal = self._upload(name, missing, strategy)
+        steps, rejected = self._upload(name, missing, strategy)
         if (
-            refusal
-            and refusal.answer
-            and refusal.answer.outcome is Outcome.INCOMPATIBLE
+            rejected
+            and rejected.answer.outcome is Outcome.INCOMPATIBLE
             and self.permissions.relax
             and name in self.topics
         ):
             self.versions[name.schema_id] = before
-            steps, refusal = self._upload(name, missing, ALWAYS_COMPATIBLE)
+            steps, rejected = self._upload(name, missing, ALWAYS_COMPATIBLE)
             steps = [*self._relaxed(name, strategy, steps)]
         self.steps += steps
-        if refusal:
-            self.refusals.append(refusal)
+        if rejected:
+            self.refusals.append(self._refusal(name, rejected))
+
+    def _refusal(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
+        git = live(self.git.versions(name))
+        return refusals.rejected_version(
+            name,
+            rejected,
+            (*git, *live(self.git.versions(twin_of(name)))),
+            commands=self.commands,
+            relax=self._relaxing_command(name) if name.domain == "persistent" else None,
+            restart=self._restarting_command(name, git),
+            is_orphaned=self.base.catalog.topics.get(name, Topic(name)).deleted,
+        )
+
+    def _relaxing_command(self, name: TopicName) -> str:
+        return self.commands.apply(name, RELAX)
+
+    def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
+        """Return the command that deletes what is there and registers Git's versions; None: that would not help."""
+        if self.numbers and name in self.numbers.topics:
+            return None  # it would register what is recorded
+        for strategy, options in ((self.strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
+            held = self.versions.pop(name.schema_id, ())
+            _, rejected = self._upload(name, git, strategy)
+            self.versions[name.schema_id] = held
+            if rejected is None:
+                return self.commands.start_again(name, *options)
+        return None
 
     def _upload(
         self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
-    ) -> tuple[list[PlanStep], PlanRefusal | None]:
-        """Return the uploads that will be accepted one after the other, and the first refusal."""
+    ) -> tuple[list[PlanStep], Rejected | None]:
+        """Return the uploads that will be accepted one after the other, and the first that will not."""
         steps: list[PlanStep] = []
         for version in missing:
             info = upload(version)
@@ -323,7 +359,7 @@ class Planner:
                 step = RegisterVersion(name, version, accepted)
                 steps += self._relaxed(name, strategy, [step], waiver) if waiver else [step]
             elif accepted.outcome is not Outcome.UNCHANGED:
-                return steps, _rejection(name, version, stored, answer, strategy)
+                return steps, Rejected(version, stored, answer, strategy)
         return steps, None
 
     def _relaxed(
@@ -369,9 +405,7 @@ class Planner:
             return  # the twin's
         current = live(held)
         if current and (why := self.base.retained.get(name)):
-            message = f"its new generation cannot begin: {why}, and {_NO_OLDER}"
-            fix = "stop its producers, let consumers read what is left, and retention remove it; or use a new topic with `renamed_from`"
-            self.refusals.append(PlanRefusal(name, None, None, message, fix))
+            self.refusals.append(refusals.not_to_be_hidden(name, why))
             return
         first = held[-1].number + 1 if held else 0
         for number in range(first, max(first, last) + 1):
@@ -388,9 +422,7 @@ class Planner:
         if not current or not (force or name in self.permissions.delete):
             return
         if not force and (why := self.base.retained.get(name)):
-            message = f"its schema cannot be deleted: {why}, and {_NO_OLDER}"
-            fix = "let consumers read them, and retention remove them, or keep the schema"
-            self.refusals.append(PlanRefusal(name, None, None, message, fix))
+            self.refusals.append(refusals.not_deletable(name, why))
             return
         yield DeleteSchema(name, tuple(version.number for version in current), force)
         versions = self.versions[name.schema_id]
@@ -450,49 +482,3 @@ def _unstored(change: SchemaChanged) -> PlanNote:
 
 def _listed(versions: tuple[SchemaVersion, ...]) -> str:
     return f"v{numbers(version.number for version in versions)}"
-
-
-def _rejection(
-    name: TopicName,
-    version: SchemaVersion,
-    stored: tuple[SchemaVersion, ...],
-    answer: Answer,
-    strategy: CompatibilityStrategy,
-) -> PlanRefusal:
-    if answer.outcome is Outcome.INCOMPATIBLE:
-        fix = "change the strategy in Git, or register it all the same with --relax-while-replaying"
-    else:
-        fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
-    message = f"{format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_reason(version, stored, answer, strategy)}"
-    # A broker's message quotes both definitions in full.
-    return PlanRefusal(
-        name, version.number, replace(answer, message=answer.message[:_MAX_MESSAGE]), message, fix
-    )
-
-
-def _reason(
-    version: SchemaVersion, stored: tuple[SchemaVersion, ...], answer: Answer, strategy: CompatibilityStrategy
-) -> str:
-    """Explain the nearest breakage; in the broker's own words where no data would break."""
-    new = upload(version)
-    for breakage in breakages(stored, new, strategy, by_any_release=True):
-        old = next(earlier.info for earlier in stored if earlier.number == breakage.against)
-        if old is not None:
-            return formats.explain(breakage, new=new, old=old).reason
-    text = answer.message.strip().partition("\n")[0]
-    return f"The registry says: {text[:_MAX_MESSAGE]}" if text else ""
-
-
-def _unexplained(name: TopicName, versions: tuple[SchemaVersion, ...]) -> Iterator[PlanRefusal]:
-    """Yield a refusal for each version that an `apply` uploaded but that the approved history does not have."""
-    for version in versions:
-        commit = stamp(version.info)
-        if commit:
-            yield PlanRefusal(
-                name,
-                None,
-                None,
-                f"the registry's v{version.number} was uploaded from commit {commit[:9]}, but the approved history does not "
-                "have its content: it was rewritten, or this clone is behind",
-                "git fetch; if the history was rewritten, restore that commit in the approved history: `schemactl drift` shows how",
-            )

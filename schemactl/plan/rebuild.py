@@ -14,7 +14,7 @@ from schemactl.changes import Contents, content_identity, is_behind, last_tombst
 from schemactl.messages import numbers as listed
 from schemactl.messages import versions
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
-from schemactl.plan.planner import Planner, WaiversAt
+from schemactl.plan.planner import RELAX, Planner, WaiversAt
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import applicable, scope_of
 from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal, TakeNumber
@@ -53,14 +53,15 @@ def make_rebuild(
     """
     approved = applicable(git)
     others = without_versions(approved, lists)
-    rebuilder = _Rebuilder(base, others, origin, permissions, waivers)
+    rebuilder = _Rebuilder(base, others, origin, permissions, waivers, numbers)
+    rebuilder.git = approved
     rebuilder.compute()
     declared = {name for name, topic in approved.topics.items() if topic.schema}
     for name in sorted(declared | {name for name, pairs in lists.items() if pairs}):
         topic = approved.topics.get(name)
         versions_of_git = topic.versions if topic and topic.schema else ()
         rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
-    plan = rebuilder.plan(scope_of(others), approved, numbers)
+    plan = rebuilder.plan(scope_of(others))
     return replace(plan, lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items())))
 
 
@@ -118,6 +119,8 @@ class _Rebuilder(Planner):
         A topic that lost nothing of its list gets only what Git has beyond it; without a list, that is one with all of Git's
         versions, whatever their numbers.
         """
+        if name.namespace_name in self.half_deleted:
+            return
         self._delete_by_force(name)
         if kept:
             has_list = _went_on(self._held(name), kept) or self._gets_back(name, kept)
@@ -160,6 +163,12 @@ class _Rebuilder(Planner):
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         self.register(name, tuple(map(_uploaded, wanted[len(live(self._held(name))) :])))
+
+    def _relaxing_command(self, name: TopicName) -> str:  # noqa: ARG002  a rebuild's list and topics are the user's choice
+        return f"the same command with `{RELAX}`"
+
+    def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
+        return None if name in self.permissions.force_delete else super()._restarting_command(name, git)
 
     def _delete_by_force(self, name: TopicName) -> None:
         if (held := self._held(name)) and name in self.permissions.force_delete:

@@ -32,7 +32,8 @@ class RegistryState:
         default_strategies: by namespace, the strategy where neither topic nor namespace sets one.
         relaxed: the topics that a killed `apply` left relaxed, or on the way there, with their own strategy before.
         defaults: its own settings, for the policies that are true or false.
-        retained: of the topics that may be deleted, those that retain messages, and which.
+        retained: which messages are retained, of the topics whose schema may be deleted, and of those without schema that are to
+            get one: there, messages that were written with a version.
     """
 
     catalog: Catalog
@@ -40,6 +41,11 @@ class RegistryState:
     relaxed: Mapping[TopicName, CompatibilityStrategy]
     defaults: BrokerDefaults
     retained: Mapping[TopicName, str] = field(default_factory=dict)
+
+    @property
+    def half_deleted(self) -> frozenset[NamespaceName]:
+        """The namespaces whose deletion was begun and is not finished."""
+        return frozenset(name for name, space in self.catalog.namespaces.items() if space.deleted)
 
 
 def observe(
@@ -51,8 +57,9 @@ def observe(
 ) -> RegistryState:
     """Return what `registry` holds of `scope` now.
 
-    About messages it is asked only for topics whose versions may have to go: those of `deletions`, and those of which `git`, the
-    approved history by the target's names, has a generation that the registry does not have yet.
+    About messages it is asked only for topics whose versions may have to go, or were lost: those of `deletions`, and those of which
+    `git`, the approved history by the target's names, has a generation that the registry does not have yet, or a schema while the
+    registry has nothing.
     """
     catalog = registry.read(scope)
     namespaces, topics = dict(catalog.namespaces), dict(catalog.topics)
@@ -80,6 +87,11 @@ def observe(
         if git and live(topic.versions) and is_behind(topic.versions, git.versions(name))
     }
     retained = {name: why for name in sorted(deletions | ending) if (why := registry.retained(name))}
+    lost = [name for name, topic in git.topics.items() if topic.schema is not None] if git else []
+    for name in lost:
+        there = topics.get(name)
+        if there and not there.versions and (why := registry.retained(name, written_with_schema=True)):
+            retained[name] = why
     return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained)
 
 
@@ -87,7 +99,8 @@ def digest(state: RegistryState) -> str:
     """Return the SHA-256 of everything in `state` that decides a plan; times and commit stamps of versions do not."""
     values = {
         "namespaces": {
-            str(name): _policies(space.policies) for name, space in state.catalog.namespaces.items()
+            str(name): _policies(space.policies) | ({"deleted": True} if space.deleted else {})
+            for name, space in state.catalog.namespaces.items()
         },
         "topics": {
             str(name): [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from schemactl import topic_match
@@ -22,6 +23,21 @@ from schemactl.topic_match import require_matches
 def scope_of(catalog: Catalog) -> Scope:
     """Return every namespace and topic of `catalog`, the namespaces of its topics included."""
     return Scope(frozenset(_namespaces(catalog)), frozenset(catalog.topics))
+
+
+def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
+    """Return `catalog` without these namespaces, and without what is in them."""
+    if not names:
+        return catalog
+    return Catalog(
+        {name: space for name, space in catalog.namespaces.items() if name not in names},
+        {name: topic for name, topic in catalog.topics.items() if name.namespace_name not in names},
+        {
+            name: policies
+            for name, policies in catalog.former.items()
+            if (name if isinstance(name, NamespaceName) else name.namespace_name) not in names
+        },
+    )
 
 
 def _namespaces(catalog: Catalog) -> set[NamespaceName]:

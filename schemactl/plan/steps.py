@@ -163,7 +163,8 @@ class PlanRefusal:
         number: Git's number of the version that would be refused; None if it is not about one version.
         answer: the registry's expected answer; None if nothing would be uploaded.
         message: what would happen and why, in full sentences.
-        fix: what to do instead.
+        fix: what to do instead, one way out in each line.
+        wedged_by: the registry's version after which its brokers store nothing; None if there is none.
     """
 
     name: TopicName
@@ -171,6 +172,7 @@ class PlanRefusal:
     answer: Answer | None
     message: str
     fix: str
+    wedged_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

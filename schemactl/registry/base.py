@@ -124,8 +124,11 @@ class Registry(Protocol):
     def test_schema(self, topic: TopicName, info: SchemaInfo) -> Answer:
         """Return the answer of the compatibility endpoint. Stores nothing."""
 
-    def retained(self, topic: TopicName) -> str:
-        """Return which messages the topic retains that its schema is needed for, as a clause; "" if it provably has none."""
+    def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
+        """Return which messages the topic retains that its schema is needed for, as a clause; "" if it provably has none.
+
+        With `written_with_schema`, messages that carry no version do not count.
+        """
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """Soft: append a tombstone and return its number. Force: delete everything and return None."""

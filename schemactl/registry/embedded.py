@@ -217,9 +217,9 @@ class EmbeddedRegistry(Metadata, Relaxing):
             versions, strategy = self.versions(topic), self._strategy(topic)
         return test(versions, info, strategy, self.release, optional=self._checkers), strategy
 
-    def retained(self, topic: TopicName) -> str:
+    def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
         """See `Registry.retained`. It has no messages."""
-        del topic
+        del topic, written_with_schema
         return ""
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:

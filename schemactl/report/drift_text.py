@@ -9,7 +9,7 @@ from schemactl.drift.versions import differences
 from schemactl.messages import counted, day, format_version
 from schemactl.model import NamespaceName, TopicName
 from schemactl.printing import on_one_line
-from schemactl.report.style import paint
+from schemactl.report.style import alternatives, paint
 
 _SHOWN = 40
 """How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
@@ -86,8 +86,8 @@ def _listed(unmanaged: Sequence[DriftItem], target: str) -> Iterator[str]:
     yield "Not declared in Git, so that `apply` never touches it:"
     for difference in unmanaged:
         yield f"  {on_one_line(str(difference.name))}: {difference.message}"
-    yield f"  Next: schemactl import --target {target} (--namespace or --topic select a part)"
-    yield f"  or, to leave it: schemactl drift --target {target} --unmanaged --accept --reason TEXT"
+    yield f"  Next: `schemactl import --target {target}`; --namespace or --topic select a part."
+    yield f"    or: leave it: `schemactl drift --target {target} --unmanaged --accept --reason TEXT`, commit what it writes, and merge it."
 
 
 def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:
@@ -101,4 +101,4 @@ def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:
         if len(changed) > _SHOWN:
             yield f"    and {len(changed) - _SHOWN} more"
     yield f"  Cause: {difference.cause}."
-    yield f"  Next: {difference.fix}."
+    yield from alternatives("Next", difference.fix)

@@ -11,13 +11,21 @@ from schemactl.target_numbers import TopicApart
 from schemactl.target_numbers.pairs import NumberPair
 
 
-def render(misread: Sequence[TopicApart], *, target: str, after: bool = False, color: bool = False) -> str:
+def render(
+    misread: Sequence[TopicApart],
+    *,
+    target: str,
+    after: bool = False,
+    planned: bool = False,
+    color: bool = False,
+) -> str:
     """Return the topics whose messages would be misread, and what to do.
 
     Args:
         misread: the topics of which some number is neither Git's nor recorded.
         target: the target's name.
         after: it is not so yet, but will be when the plan has been applied.
+        planned: the plan has something to apply, which comes first.
         color: with ANSI colours.
     """
     when = "When this is applied, nothing" if after else "Nothing"
@@ -25,20 +33,20 @@ def render(misread: Sequence[TopicApart], *, target: str, after: bool = False, c
     lines += [f"  {paint('!', 'red', color=color)} {topic.name}: {topic}" for topic in misread]
     if all(topic.unexplained for topic in misread):
         return "\n".join(
-            [*lines, f"  Next: schemactl drift --target {target} shows how to bring the commits back"]
+            [*lines, f"  Next: `schemactl drift --target {target}` shows how to bring the commits back"]
         )
-    lines.append(f"  Next: {advice(target, after=after)}")
+    lines.append(f"  Next: {advice(target, planned=planned)}")
     if after and any(topic.contradicted for topic in misread):
         lines.append(
-            f"  Where the registry lost what is recorded, first: schemactl rebuild --target {target} gives those numbers back"
+            f"  Where the registry lost what is recorded, first: `schemactl rebuild --target {target}` gives those numbers back"
         )
     return "\n".join(lines)
 
 
-def advice(target: str, *, after: bool = False) -> str:
+def advice(target: str, *, planned: bool = False) -> str:
     """Return what to do about numbers that are not recorded."""
-    first = "apply this; then " if after else ""
-    return f"{first}schemactl drift --target {target} --accept --reason TEXT; commit what it writes, and merge it"
+    first = "apply this; then " if planned else ""
+    return f"{first}`schemactl drift --target {target} --accept --reason TEXT`, commit what it writes, and merge it"
 
 
 _STATES = {

@@ -24,7 +24,7 @@ from schemactl.plan import (
 )
 from schemactl.printing import on_one_line
 from schemactl.report import numbers_text
-from schemactl.report.style import paint
+from schemactl.report.style import alternatives, paint
 
 _SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 
@@ -41,11 +41,17 @@ def render(plan: Plan, *, color: bool = False) -> str:
             f"{_mark('!', color=color)} {paint(str(refusal.name), 'bold', color=color)}",
             f"  {refusal.message}",
         ]
-        blocks.append("\n".join([*lines, f"  Fix: {refusal.fix}"]))
-    if plan.misread:
+        blocks.append("\n".join([*lines, *alternatives("Fix", refusal.fix)]))
+    # What is rejected comes first: its way out decides what the numbers are to be.
+    misread = [each for each in plan.misread if each.name not in {refusal.name for refusal in plan.refusals}]
+    if misread:
         blocks.append(
             numbers_text.render(
-                plan.misread, target=plan.origin.target, after=not plan.apart_now, color=color
+                misread,
+                target=plan.origin.target,
+                after=not plan.apart_now,
+                planned=bool(plan.steps),
+                color=color,
             )
         )
     return "\n\n".join([*blocks, paint(summary(plan), _shade(plan), color=color)])

@@ -33,7 +33,7 @@ HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, ans
 MISREAD = f"""\
 Nothing approved says which versions these numbers of local are. Messages would be misread:
   ! {ORDERS}: v1 is deleted, v2 is Git's v0
-  Next: schemactl drift --target local --accept --reason TEXT; commit what it writes, and merge it
+  Next: apply this; then `schemactl drift --target local --accept --reason TEXT`, commit what it writes, and merge it
 """
 
 
@@ -87,10 +87,14 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
 
 def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
     text = render(plan_for(registry, orders(A, record(ID, NEEDED))))
-    assert "! persistent://shop/sales/orders\n  version 1 (222222222, 2026-01-02) would be rejected: " in text
+    assert (
+        "! persistent://shop/sales/orders\n  Git's version 1 (222222222, 2026-01-02) would be rejected: "
+        in text
+    )
     assert "needed" in text
     assert text.endswith(
-        "\n  Fix: change the strategy in Git, or register it all the same with --relax-while-replaying"
+        "\n  Fix: approve another strategy for the topic."
+        "\n   or: `schemactl apply --target local --topic shop/sales/orders --relax-while-replaying`: it registers what was approved all the same."
         "\n\nRejected: 1 topic. Nothing of this plan can be applied."
     )
     assert "Unable to read schema" not in text

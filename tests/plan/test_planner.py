@@ -178,7 +178,7 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
     assert (refusal.name, refusal.number) == (ORDERS, 1)
     assert refusal.answer
     assert refusal.answer.outcome is Outcome.INCOMPATIBLE
-    what = f"version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
+    what = f"Git's version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
     assert refusal.message.startswith(what)
     assert "--relax-while-replaying" in refusal.fix
     assert registered(plan) == [(0, 0), (0, 0)]

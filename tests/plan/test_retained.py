@@ -22,7 +22,8 @@ class Retaining(EmbeddedRegistry):
 
     entries = "orders retains 3 entries of messages"
 
-    def retained(self, topic: TopicName) -> str:
+    def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
+        del written_with_schema
         return self.entries if topic == ORDERS else ""
 
 

@@ -138,14 +138,14 @@ def test_what_was_not_recorded_is_found_by_asking_the_registry(estate: Estate) -
     out, error, _ = decode(estate, BY_FOREIGN, 1, code=100)
     assert out == ""
     assert "persistent://shop/sales/orders: v1 is not known to Git, v2 is Git's v1\n" in error
-    assert "Next: schemactl drift --target local --accept --reason TEXT" in error
+    assert "Next: `schemactl drift --target local --accept --reason TEXT" in error
     estate.scratch.commit(BESIDE)
     assert estate.put(avro("id", foreign=0, more=0)) == [3]
     estate.orders("id", own=0, third=0)
     assert "v3 is not known to Git" in decode(estate, BY_GIT, 2, code=100).err
     for action in (("land", "--out", "out"), ("verify",)):
         command = ("spark", action[0], "orders", "--messages", "none", "--target", "local", *action[1:])
-        assert "Next: schemactl drift --target local --accept" in estate.run(*command, code=100).err
+        assert "Next: `schemactl drift --target local --accept" in estate.run(*command, code=100).err
 
 
 def test_what_a_deletion_hid_is_not_taken_for_gits(estate: Estate) -> None:
@@ -240,7 +240,7 @@ def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(e
         assert out == ""
         assert "persistent://shop/sales/orders: v3 is not known to Git\n" in error
         assert "persistent://shop/sales/returns: v1 is not known to Git\n" in error
-        assert "Next: schemactl drift --target local --accept --reason TEXT; commit what it writes" in error
+        assert "Next: `schemactl drift --target local --accept --reason TEXT`, commit what it writes" in error
         assert not (estate.scratch.path / "new").exists()
         assert not (estate.scratch.path / "dist").exists()
     estate.accept("--topic", "*/orders")

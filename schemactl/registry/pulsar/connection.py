@@ -55,6 +55,7 @@ _MAX_MESSAGE = 500
 _MAX_CLUSTERS = 64
 _REDIRECTS = frozenset({307, 308})
 _UNAUTHORIZED = 401
+_MESSAGE_VERSION: Final = "X-Pulsar-Base64-schema-version"
 _FORBIDDEN = frozenset({401, 403})
 
 HostPort = tuple[str, int]
@@ -284,7 +285,7 @@ class AdminConnection:
             raise self._no_answer(base, error) from None
         self._answered = True
         if fine:
-            return Reply(response.status, body=body)
+            return Reply(response.status, body=body, has_schema_version=_MESSAGE_VERSION in response.headers)
         headers_back = response.headers
         if response.status in _REDIRECTS:
             return Reply(response.status, headers_back.get("Location", ""), "", b"")

@@ -36,7 +36,8 @@ class Reply(NamedTuple):
     """A reply over HTTP; of a successful one, reason and content type are not kept.
 
     `retry_after_s` is the header of that name, if it is a number of seconds; `redirected_to` the host that gave the reply,
-    if the cluster redirected to it.
+    if the cluster redirected to it. `has_schema_version` says of a reply with a message whether that carries the number of its
+    schema.
     """
 
     status: int
@@ -45,6 +46,7 @@ class Reply(NamedTuple):
     body: bytes = b""
     retry_after_s: float | None = None
     redirected_to: str = ""
+    has_schema_version: bool = False
 
     @property
     def fine(self) -> bool:

@@ -1,0 +1,275 @@
+"""Why a topic's part of a plan cannot be applied, each with the ways out and what they cost.
+
+A fix has one way out in each line. The commands in it, in backticks, are complete, and lead to a plan without changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from shlex import quote
+
+from schemactl import formats
+from schemactl.broker import unreadable_version
+from schemactl.changes import Contents, stamp, upload
+from schemactl.compat import breakages
+from schemactl.messages import format_version, moment, partitioned, versions
+from schemactl.model import CompatibilityStrategy, NamespaceName, SchemaVersion, TopicName, live
+from schemactl.plan.selection import renamed_topic
+from schemactl.plan.steps import Origin, PlanRefusal
+from schemactl.verdicts import Answer, Outcome
+
+_MAX_MESSAGE = 500
+"""The most characters of a registry's message that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The commands that a fix names: for one target, and each for as little of it as is meant."""
+
+    origin: Origin
+
+    @property
+    def on(self) -> str:
+        """The option that names the target."""
+        return f"--target {quote(self.origin.target)}"
+
+    def topic(self, name: TopicName) -> str:
+        """Return a topic as commands take it: by the name that Git declares, quoted for a shell."""
+        return quote(renamed_topic(name, self.origin.declared).schema_id)
+
+    def apply(self, name: NamespaceName | TopicName, *options: str) -> str:
+        """Return the `apply` of one namespace or topic."""
+        return self._of("apply", name, *options)
+
+    def plan(self, name: NamespaceName | TopicName) -> str:
+        """Return the `plan` of one namespace or topic."""
+        return self._of("plan", name)
+
+    def rebuild(self, name: NamespaceName | TopicName, *options: str) -> str:
+        """Return the `rebuild` of one namespace or topic."""
+        return self._of("rebuild", name, *options)
+
+    def start_again(self, name: TopicName, *options: str) -> str:
+        """Return the command that deletes what a topic has and gives it Git's versions."""
+        return self.rebuild(name, f"--force-delete {self.topic(name)}", *options)
+
+    def delete(self, name: TopicName, how: str) -> str:
+        """Return the deletion of a topic's schemas."""
+        return f"`schemactl registry delete {self.topic(name)} {how} {self.on}`"
+
+    def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
+        """Return how it is recorded in Git that something of `name` is accepted, the numbers of a topic among it."""
+        command = (
+            f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._part(name)}"
+        )
+        return f"`{command}`, commit what it writes, and merge it"
+
+    def _of(self, command: str, name: NamespaceName | TopicName, *options: str) -> str:
+        return f"`{' '.join(['schemactl', command, self.on, self._part(name), *options])}`"
+
+    def _part(self, name: NamespaceName | TopicName) -> str:
+        if isinstance(name, TopicName):
+            return f"--topic {self.topic(name)}"
+        return f"--namespace {quote(str(self.origin.declared.get(name, name)))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An upload that the registry would reject, with what it would hold by then."""
+
+    version: SchemaVersion
+    stored: tuple[SchemaVersion, ...]
+    answer: Answer
+    strategy: CompatibilityStrategy
+
+
+def rejected_version(
+    name: TopicName,
+    rejected: Rejected,
+    git: Sequence[SchemaVersion],
+    *,
+    commands: Commands,
+    relax: str | None,
+    restart: str | None,
+    is_orphaned: bool,
+) -> PlanRefusal:
+    """Return why Git's version is rejected, and the ways out.
+
+    Args:
+        name: by the target's names.
+        rejected: the upload.
+        git: Git's versions of the topic, and of its twin.
+        commands: for the fixes.
+        relax: the command that registers it all the same; None: that is impossible.
+        restart: the command that deletes what is there and gives the topic Git's versions; None: that would not help.
+        is_orphaned: the topic has schemas, and does not exist.
+    """
+    version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
+    held, known = live(rejected.stored), Contents(git)
+    foreign = tuple(each for each in held if each.info and not known.find(each.info) and not stamp(each.info))
+    release = commands.origin.release
+    wedge = unreadable_version(held, upload(version), release) if answer.outcome is Outcome.ERROR else None
+    said = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
+    if wedge:
+        git_version = known.find(wedge.info) if wedge.info else None
+        message = (
+            f"the topic is wedged by {_described(wedge, git_version)}: brokers of Pulsar {release} cannot read it ({said}), and store no "
+            f"schema after it. Git's {format_version(version)} waits"
+        )
+        fix = _WEDGED_BY_GIT if git_version else _after_deletion(name, wedge, commands, restart)
+    else:
+        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_reason(rejected, known, said)}"
+        if answer.outcome is not Outcome.INCOMPATIBLE:
+            fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
+        else:
+            fix = "\n".join(_past_an_incompatibility(rejected, foreign, restart, relax))
+    if is_orphaned:
+        message += f". {_ORPHANED}"
+    return PlanRefusal(
+        name,
+        version.number,
+        # A broker's message quotes both definitions in full.
+        replace(answer, message=answer.message[:_MAX_MESSAGE]),
+        message,
+        fix,
+        wedged_by=wedge.number if wedge else None,
+    )
+
+
+_ORPHANED = "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
+_WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once it retains no message\nbring the brokers to a release that reads it"
+_READ_AS_GITS = "it deletes every version there, and Git's numbers count again. Messages written with {what} would be read as Git's versions: only where none is left"
+
+
+def _after_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
+    lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{wedge.number}')}"] if restart else []
+    lines.append(
+        f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone takes a number and Git's versions follow it, "
+        f"which is to be recorded then. Messages written with v{wedge.number} are rejected; while the topic retains any, nothing is deleted"
+    )
+    return "\n".join(lines)
+
+
+def _past_an_incompatibility(
+    rejected: Rejected, foreign: Sequence[SchemaVersion], restart: str | None, relax: str | None
+) -> Iterator[str]:
+    """Yield the ways out: with something foreign, or out of order, every one of them costs numbers or messages."""
+    number, git = rejected.stored[-1].number + 1, rejected.version.number
+    if not foreign and number == git:
+        yield "approve another strategy for the topic"
+        if relax:
+            yield f"{relax}: it registers what was approved all the same"
+        return
+    if restart:
+        what = f"the registry's {versions([each.number for each in foreign or live(rejected.stored)])}"
+        yield f"{restart}: {_READ_AS_GITS.format(what=what)}"
+    if relax:
+        apart = f"; Git's v{git} becomes v{number}, which is to be recorded then" if number != git else ""
+        yield f"{relax}: it keeps what is there{apart}"
+
+
+def _described(version: SchemaVersion, git: SchemaVersion | None) -> str:
+    # What the same plan registers was not uploaded yet.
+    when = f", uploaded {moment(version.timestamp_ms)} UTC" if version.timestamp_ms else ""
+    kind = version.info.type.name if version.info else "tombstone"
+    whose = f"which is Git's v{git.number}" if git else "which Git does not know"
+    return f"the registry's v{version.number} ({kind}{when}), {whose}"
+
+
+def _reason(rejected: Rejected, known: Contents, said: str) -> str:
+    """Explain the nearest breakage; in the broker's own words where no data would break."""
+    new = upload(rejected.version)
+    for breakage in breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
+        old = next(each for each in rejected.stored if each.number == breakage.against)
+        if old.info is not None:
+            reason = formats.explain(breakage, new=new, old=old.info).reason.rstrip(".")
+            return f"Compared with {_described(old, known.find(old.info))}: {reason}"
+    return f"The registry says: {said}" if said else ""
+
+
+def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: Commands) -> PlanRefusal:
+    """Return why a topic cannot get the partitions that Git asks for."""
+    if held is None:
+        fix = (
+            "remove `partitions` from the topic's declaration, and have that approved\n"
+            f"`pulsar-admin topics delete {quote(str(name))}`, then {commands.apply(name)}: it deletes the topic with its messages and "
+            "schemas, and creates it with its partitions"
+        )
+    else:
+        fix = f"approve `partitions: {held}` for the topic, which is what it has"
+    message = f"the topic {partitioned(held)}, and Git asks for {wanted}: Pulsar can only add partitions to a partitioned topic"
+    return PlanRefusal(name, None, None, message, fix)
+
+
+def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:
+    """Return why nothing can be done in the topic's namespace."""
+    what = f"the namespace {name.namespace_name} {HALF_DELETED}"
+    return PlanRefusal(name, None, None, what, finish_deletion(name.namespace_name, commands))
+
+
+HALF_DELETED = "is being deleted: that was begun and is not finished, so that no topic can be created in it"
+
+
+def finish_deletion(name: NamespaceName, commands: Commands) -> str:
+    """Return how a namespace whose deletion was begun comes to life again."""
+    return (
+        f"`pulsar-admin namespaces delete {quote(str(name))}`, then {commands.apply(name)}: what is left of it is deleted, and it is "
+        "created again; its schemas outlive that"
+    )
+
+
+def lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
+    """Return why a topic without schemas whose messages have version numbers gets none from `apply`."""
+    return PlanRefusal(
+        name,
+        None,
+        None,
+        f"the topic has lost its schemas, but {retained}: `apply` does not number Git's versions anew, as something else may have had "
+        "their numbers",
+        f"{commands.rebuild(name)}: it gives versions the numbers that the target's numbers file records, else Git's; with the name "
+        "of a list that was kept (`apply --result`, `drift --format json`), those of the list",
+    )
+
+
+def unexplained(
+    name: TopicName, unknown: Iterable[SchemaVersion], commands: Commands
+) -> Iterator[PlanRefusal]:
+    """Yield a refusal for each version that an `apply` uploaded but that the approved history does not have."""
+    for version in unknown:
+        commit = stamp(version.info)
+        if commit:
+            yield PlanRefusal(
+                name,
+                None,
+                None,
+                f"the registry's v{version.number} was uploaded from commit {commit[:9]}, but the approved history does not "
+                "have its content: it was rewritten, or this clone is behind",
+                f"git fetch; if the history was rewritten, restore that commit in the approved history: `schemactl drift {commands.on}` "
+                "shows how",
+            )
+
+
+def not_deletable(name: TopicName, retained: str) -> PlanRefusal:
+    """Return why the schema of a topic that retains messages is not deleted."""
+    return PlanRefusal(
+        name,
+        None,
+        None,
+        f"its schema cannot be deleted: {retained}, and {_NO_OLDER}",
+        "let consumers read them, and retention remove them\nkeep the schema",
+    )
+
+
+def not_to_be_hidden(name: TopicName, retained: str) -> PlanRefusal:
+    """Return why a generation of a topic that retains messages does not begin."""
+    return PlanRefusal(
+        name,
+        None,
+        None,
+        f"its new generation cannot begin: {retained}, and {_NO_OLDER}",
+        "stop its producers, let consumers read what is left, and retention remove it\nuse a new topic with `renamed_from`",
+    )
+
+
+_NO_OLDER = "a broker answers no number from before a deletion, so that their consumers fail"
