@@ -179,11 +179,12 @@ def is_behind(registry: Sequence[SchemaVersion], git: Sequence[SchemaVersion]) -
     return last_tombstone(registry) < last_tombstone(git)
 
 
-def begin_generation(versions: Sequence[SchemaVersion], generation: int) -> tuple[SchemaVersion, ...]:
-    """Return the list with the tombstones appended that `generation` asks for: one less than its number in all."""
-    lacking = generation - 1 - sum(version.info is None for version in versions)
+def begun(before: Topic | None, after: Topic) -> tuple[SchemaVersion, ...]:
+    """Return the versions of a topic as approved, with a tombstone for each generation that `after` begins, as declared."""
+    versions, generation = (before.versions, before.generation) if before else ((), 1)
     following = versions[-1].number + 1 if versions else 0
-    return (*versions, *(SchemaVersion(following + each, None) for each in range(lacking)))
+    tombstones = range(following, following + after.generation - generation)
+    return (*versions, *(SchemaVersion(number, None) for number in tombstones))
 
 
 def find_changes(base: Catalog, target: Catalog) -> tuple[Change, ...]:
@@ -356,8 +357,8 @@ def _former(name: NamespaceName | TopicName, before: Policies, target: Catalog) 
 
 def _schemas(name: TopicName, before: Topic, after: Topic, schema: SchemaInfo) -> Iterator[Change]:
     if not after.versions:
-        begun = begin_generation(before.versions, after.generation)
-        before = before if begun == before.versions else replace(before, schema=None, versions=begun)
+        if after.generation > before.generation:
+            before = replace(before, schema=None, versions=begun(before, after))
     elif is_behind(before.versions, after.versions):
         yield GenerationBegins(name, last_tombstone(after.versions))
         known = Contents([version for version in after.versions if version.info])

@@ -321,7 +321,7 @@ class Topic:
     Attributes:
         schema: the definition in force: as declared, at the tip of the approved history, or latest in the registry.
             None: a topic without schema (or, in history, one that is no longer declared).
-        generation: as declared: 1 plus the number of tombstones before its versions.
+        generation: as declared, or in history the newest: 1 plus the number of tombstones among its versions.
         versions: every version the source knows, in order of number; empty for declared files, which know no numbers.
         deleted: in history: was declared once and is no longer.
     """

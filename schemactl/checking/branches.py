@@ -14,7 +14,7 @@ from schemactl.checking.topics import look_at
 from schemactl.errors import Problem
 from schemactl.formats import identity
 from schemactl.messages import format_version
-from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, TopicName, Waiver
+from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, Topic, TopicName, Waiver
 from schemactl.verdicts import Finding
 
 MAX_PAIRS: Final = 100_000
@@ -173,6 +173,7 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
     is_end_bad = any(
         finding.severity == "error" and finding.verdict in ("broker", "data") for finding in found
     )
+    yield from _generation_left(run, topic, line[len(known) :], stepwise)
     for position in range(len(known), len(line)):
         version = line[position]
         if version.info is None or version.commit is None:
@@ -199,18 +200,41 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
             yield from _failed_step(run, bad[0], version.commit, stepwise, is_waived_later=is_late)
 
 
+def _generation_left(
+    run: Run, topic: Topic, added: Sequence[SchemaVersion], stepwise: Stepwise
+) -> Iterator[Finding]:
+    """Yield that a commit begins a generation that the branch's end no longer declares."""
+    former = run.former(topic.name)
+    generation = former.generation if former else 1
+    for version in added:
+        generation += version.info is None
+        if version.commit and generation > max(topic.generation, former.generation if former else 1):
+            yield from run.find(
+                "STEP_REFUSED",
+                topic,
+                f"{_named(version.commit, stepwise)}, begins generation {generation} of {topic.name} when it is approved by itself, as a rebase merge "
+                f"or a fast-forward does: `apply` would delete the versions so far. The end of the branch declares generation {topic.generation}.",
+                source=topic.locate("/generation"),
+                commit=version.commit,
+            )
+            return
+
+
+def _named(commit: Commit, stepwise: Stepwise) -> str:
+    at = next(number for number, each in enumerate(stepwise.commits, 1) if each.id == commit.id)
+    return f'Commit {commit.short} "{commit.subject}", {at} of {len(stepwise.commits)} on this branch'
+
+
 def _failed_step(
     run: Run, bad: Finding, commit: Commit, stepwise: Stepwise, *, is_waived_later: bool
 ) -> Iterator[Finding]:
     topic = run.target.topics[bad.topic] if bad.topic else None
     if topic is None:
         return
-    at = next(number for number, each in enumerate(stepwise.commits, 1) if each.id == commit.id)
     yield from run.find(
         "STEP_REFUSED",
         topic,
-        f'Commit {commit.short} "{commit.subject}", {at} of {len(stepwise.commits)} on this branch, breaks when it is approved by '
-        f"itself, as a rebase merge or a fast-forward does ({bad.rule}):\n{bad.message}\n"
+        f"{_named(commit, stepwise)}, breaks when it is approved by itself, as a rebase merge or a fast-forward does ({bad.rule}):\n{bad.message}\n"
         + (
             "Its waiver comes with a later commit, and a version is judged by the waivers in its own.\n"
             if is_waived_later

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from schemactl.changes import begin_generation
+from schemactl.changes import begun
 from schemactl.checking import clients, policies, schemas, tables
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.merging import is_same_schema
@@ -17,7 +17,6 @@ from schemactl.messages import versions as versions_said
 from schemactl.model import (
     CompatibilityStrategy,
     SchemaInfo,
-    SchemaVersion,
     Topic,
     TopicName,
     live,
@@ -48,14 +47,13 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         seen = replace(seen, strategy_before=old)
     findings = [*policies.partitions(run, declared, before)]
     if declared.schema is not None:
-        approved = run.versions(name)
-        versions = begin_generation(approved, declared.generation)
-        proposal = Proposal.of(declared, declared.schema, versions, strategy, level)
+        former = run.former(name)
+        begins = former is not None and declared.generation > former.generation
+        proposal = Proposal.of(declared, declared.schema, begun(former, declared), strategy, level)
         findings += policies.reader(run, proposal)
         findings += policies.left_draft(run, proposal, before)
-        findings += _generation(run, proposal, approved)
-        is_first = versions != approved
-        seen, found = _schema(run, seen, proposal, before.schema if before and not is_first else None)
+        findings += _generation(run, proposal, former) if former else ()
+        seen, found = _schema(run, seen, proposal, before.schema if before and not begins else None)
         findings += found
         if before:
             seen = replace(seen, tables=tables.impact_of(run, proposal, before))
@@ -124,10 +122,9 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
     yield from schemas.renamed(run, proposal)
 
 
-def _generation(run: Run, proposal: Proposal, approved: tuple[SchemaVersion, ...]) -> Iterator[Finding]:
-    """Yield that the proposal begins a generation, so that nothing is compared with the `approved` versions; or goes back to an old one."""
-    topic, ended = proposal.topic, live(approved)
-    now = 1 + sum(version.info is None for version in approved)
+def _generation(run: Run, proposal: Proposal, former: Topic) -> Iterator[Finding]:
+    """Yield that the proposal begins a generation, so that nothing is compared with the versions of `former`; or goes back to an old one."""
+    topic, ended, now = proposal.topic, live(former.versions), former.generation
     if topic.generation < now:
         yield from run.find(
             "GENERATION_LOWERED",

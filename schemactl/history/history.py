@@ -115,17 +115,18 @@ class History:
         if state is None:
             return None
         versions = tuple(self._versions(name.schema_id))
+        generation = 1 + sum(version.info is None for version in versions)
         if state.deleted:
             source = self._last_source(name, state.since)
-            return Topic(name, versions=versions, deleted=True, source=source)
+            return Topic(name, versions=versions, generation=generation, deleted=True, source=source)
         step = self._cache.step if state.as_of is None else state.as_of
         declared = self._definitions.topic(step, state.path, name.schema_id).topic
         if not self._is_today(name):
-            return Topic(name, versions=versions, deleted=True, source=declared.source)
+            return Topic(name, versions=versions, generation=generation, deleted=True, source=declared.source)
         schema = None
         if state.number is not None and (info := versions[state.number].info):
             schema = self._definitions.info(info.type, step, state.path, name.schema_id)
-        return replace(declared, schema=schema, versions=versions)
+        return replace(declared, schema=schema, versions=versions, generation=generation)
 
     def _last_source(self, name: TopicName, deleted: int) -> Source | None:
         """Return where the topic was declared before the step that deleted it."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from schemactl import formats
-from schemactl.changes import Contents
+from schemactl.changes import Contents, last_tombstone
 from schemactl.errors import InvalidSchema, Source
-from schemactl.model import Commit, NamespaceName, SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.model import Commit, NamespaceName, SchemaInfo, SchemaVersion, Topic, TopicName, live
 from schemactl.target_numbers.acceptance import Acceptance, Decision
 
 
@@ -95,8 +95,8 @@ def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[Target
     """Return what each number of the target stands for, in order of number; without a record, Git's own.
 
     Below the highest recorded number, one that is not recorded is Git's own; where Git has none, its messages are rejected.
-    Above it follow those of Git's versions in order that no number so far stands for; a deleted number does not count, because
-    the target gets its content again under a new one. What was foreign and was approved since is Git's version.
+    Above it follow those of Git's versions in order, of the newest generation, that no number so far stands for; a deleted number
+    does not count, because the target gets its content again under a new one. What was foreign and was approved since is Git's version.
     """
     recorded = numbers.topics.get(topic.name) if numbers else None
     return meanings(topic.versions, recorded, numbers.target if numbers else "")
@@ -119,7 +119,11 @@ def meanings(
         for number in sorted(own | recorded.entries.keys())
     ]
     stood_for = {each.git.number for each in found if each.git and not each.deleted}
-    rest = [version for version in git if version.number not in stood_for]
+    rest = [version for version in live(git) if version.number not in stood_for]
+    ended = last_tombstone(git)
+    if ended >= 0 and ended not in stood_for:
+        # The generation begins there, with the tombstones that `plan` has take the numbers up to Git's, or one.
+        rest = [known[ended]] * max(1, ended + 1 - first) + rest
     return (*found, *(_of_git(number, version) for number, version in enumerate(rest, first)))
 
 

@@ -128,6 +128,10 @@ EVASIONS: dict[str, dict[str, str | None]] = {
         **space("ALWAYS_COMPATIBLE"),
         **topic("lifecycle: draft\n"),
     },
+    "a generation begins": topic("generation: 2\n"),
+    "a generation begins, in the other domain": {
+        "topics/orders.yaml": declared("non-persistent://shop/sales/orders", more="generation: 2\n")
+    },
     "the topic is in the other domain": {
         "topics/orders.yaml": declared("non-persistent://shop/sales/orders"),
     },
@@ -242,6 +246,7 @@ def test_a_break_is_found_whatever_the_change_does_to_the_settings(
             "STRATEGY_RELAXED",
             "SCHEMA_TYPE_CHANGED",
             "RENAME_UNDECLARED",
+            "NEW_GENERATION",
         ),
     }
 
