@@ -12,6 +12,7 @@ from schemactl.messages import versions
 from schemactl.model import Catalog, CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, TopicName
 from schemactl.plan import (
     CreateNamespace,
+    CreateTenant,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
@@ -146,8 +147,8 @@ def _relaxing(registry: Registry) -> Iterator[set[TopicName]]:
 
 def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> None:
     match step:
-        case CreateNamespace(name):
-            registry.create_namespace(name)
+        case CreateTenant() | CreateNamespace():
+            _create(step, registry)
         case SetPolicies(name, _, after):
             _set_policies(name, after, registry)
         case CreateTopic(name, partitions):
@@ -233,6 +234,13 @@ def _put(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
             if held and held.info and content_identity(held.info) == content_identity(info):
                 return held.number
         raise
+
+
+def _create(step: CreateTenant | CreateNamespace, registry: Registry) -> None:
+    if isinstance(step, CreateTenant):
+        registry.create_tenant(step.name.tenant)
+    else:
+        registry.create_namespace(step.name)
 
 
 def _delete(step: DeleteSchema, registry: Registry) -> None:

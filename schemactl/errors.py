@@ -8,6 +8,7 @@ Findings are values, problems are exceptions, bugs are tracebacks:
     ├── InvalidSchema            exit 1   a schema definition that does not parse
     ├── HistoryError             exit 1   Git cannot say which schemas were approved
     ├── RegistryError            exit 1   the registry did not answer as it must
+    │   ├── NotPermitted          exit 1   the registry knows who asks, and does not allow it
     │   └── SchemaRejected        exit 1   the registry's own "no" to an upload or a connect
     ├── StalePlan                exit 4   the registry is no longer as it was when the plan was made
     └── PartlyApplied            exit 3   some steps were carried out, then one failed
@@ -93,6 +94,10 @@ class HistoryError(SchemactlError):
 
 class RegistryError(SchemactlError):
     """The registry could not be reached, or did not answer as it must."""
+
+
+class NotPermitted(RegistryError):
+    """The registry knows who asks, and does not allow it."""
 
 
 class SchemaRejected(RegistryError):

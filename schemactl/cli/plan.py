@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from schemactl.model import Catalog, TopicName
     from schemactl.plan import Plan
     from schemactl.registry import Registry
+
+
+CREATE_TENANTS_OPTION: Final = (
+    "--create-tenants: create missing tenants also where no file declares a namespace of them"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number; a glob means all such topics",
         "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
         "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
+        CREATE_TENANTS_OPTION,
     )
 
 
@@ -87,7 +93,15 @@ def _show(args: argparse.Namespace, context: Context) -> int:
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
     explicit = None if isinstance(args.target, EnvironmentTarget) else args.target
-    for option in ("topic", "namespace", "allow_delete", "force_delete", "relax_while_replaying", "out"):
+    for option in (
+        "topic",
+        "namespace",
+        "allow_delete",
+        "force_delete",
+        "relax_while_replaying",
+        "create_tenants",
+        "out",
+    ):
         if getattr(args, option) or explicit:
             raise UsageError(
                 f"--{option.replace('_', '-') if getattr(args, option) else 'target'} applies when a plan is made, not to "
@@ -144,7 +158,10 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         return frozenset(renamed_topic(name, target.namespaces) for name in names)
 
     permissions = Permissions(
-        addressed(args.allow_delete, globs=True), addressed(args.force_delete), args.relax_while_replaying
+        addressed(args.allow_delete, globs=True),
+        addressed(args.force_delete),
+        relax=args.relax_while_replaying,
+        create_tenants=args.create_tenants,
     )
     catalog = renamed(selected, target.namespaces)
     numbers = recorded_numbers(chosen, approved, context)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.apply import RESULT_OPTION, carry_out, confirmed, print_restored
 from schemactl.cli.parser import add_options
+from schemactl.cli.plan import CREATE_TENANTS_OPTION
 from schemactl.cli.selection import (
     add_selection,
     approved_waivers,
@@ -57,6 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
         "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
+        CREATE_TENANTS_OPTION,
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes: do not ask before the plan is applied",
         RESULT_OPTION,
@@ -122,7 +124,11 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     for name in named:
         if name not in git.topics and name not in lists:
             raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
-    permissions = Permissions(force_delete=frozenset(named), relax=args.relax_while_replaying)
+    permissions = Permissions(
+        force_delete=frozenset(named),
+        relax=args.relax_while_replaying,
+        create_tenants=args.create_tenants,
+    )
     with closing(found.open(context)) as registry:
         state = observe(registry, scope_of(without_versions(applicable(git), lists)))
         origin = origin_of(found, registry, approved)

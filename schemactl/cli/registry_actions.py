@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import find, target_of
 from schemactl.cli.show import definition_value, print_definition
 from schemactl.compat import judge
-from schemactl.errors import InvalidSchema, RegistryError, SchemaRejected, UsageError
+from schemactl.errors import InvalidSchema, NotPermitted, RegistryError, SchemaRejected, UsageError
 from schemactl.json_values import breakage_value
 from schemactl.messages import moment, numbers, versions
 from schemactl.model import (
@@ -25,12 +25,11 @@ from schemactl.model import (
     Project,
     SchemaInfo,
     SchemaVersion,
-    Topic,
     TopicName,
     live,
 )
 from schemactl.plan import renamed_topic
-from schemactl.registry import Registry, Scope
+from schemactl.registry import Registry
 from schemactl.verdicts import Answer, Breakage, Outcome
 
 _MOST_SHOWN = 8
@@ -43,7 +42,7 @@ class _Place:
     Attributes:
         declared: the name Git knows it by.
         name: the target's name of it.
-        topic: None where the registry has neither the topic nor a schema.
+        stored: every version that the registry holds.
         checkers: the optional checkers that the registry's brokers are configured with.
     """
 
@@ -53,16 +52,12 @@ class _Place:
     target: str
     declared: TopicName
     name: TopicName
-    topic: Topic | None
+    stored: tuple[SchemaVersion, ...]
     checkers: tuple[str, ...]
 
     @property
     def live(self) -> tuple[SchemaVersion, ...]:
-        return live(self.topic.versions) if self.topic else ()
-
-    @property
-    def stored(self) -> tuple[SchemaVersion, ...]:
-        return self.topic.versions if self.topic else ()
+        return live(self.stored)
 
     def show(self, text: str, **facts: Any) -> None:
         """Print the report, as `text` or the `facts` as JSON."""
@@ -102,7 +97,9 @@ def _list(place: _Place) -> int:
 def _put(place: _Place) -> int:
     info = read_schema(place.args, place.context, place.declared)
     _warn(place, info)
-    _restore(place)
+    # Who may only produce can neither see nor repair that.
+    with suppress(NotPermitted):
+        _restore(place)
     before = {version.number for version in place.stored}
     try:
         number = place.registry.put_schema(place.name, info)
@@ -225,9 +222,9 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
     declared = _name(args, chosen.project, context)
     name = renamed_topic(declared, target.namespaces)
     with closing(chosen.open(context)) as registry:
-        found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+        stored = registry.versions(name)
         checkers = known_to(registry.release, chosen.project.defaults.checkers)
-        yield _Place(args, context, registry, target.name, declared, name, found, checkers)
+        yield _Place(args, context, registry, target.name, declared, name, stored, checkers)
 
 
 def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:

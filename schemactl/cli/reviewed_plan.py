@@ -65,9 +65,11 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     """
     from schemactl.history import Repository
 
-    for option in ("topic", "namespace"):
+    for option in ("topic", "namespace", "create_tenants"):
         if getattr(args, option):
-            raise UsageError(f"--{option} applies when a plan is made: give it to `schemactl plan`")
+            raise UsageError(
+                f"--{option.replace('_', '-')} applies when a plan is made: give it to `schemactl plan`"
+            )
     plan = read(relative_path(args.plan, context))
     if isinstance(args.target, EnvironmentTarget):
         # A plan names its target itself.
@@ -104,6 +106,8 @@ def _needed(plan: Plan) -> Permissions:
         delete=frozenset(step.name for step in deletions if not step.force),
         force_delete=frozenset(step.name for step in deletions if step.force),
         relax=any(isinstance(step, RelaxStrategy) and step.waiver is None for step in plan.steps),
+        # Who made the plan has allowed it; it destroys nothing.
+        create_tenants=True,
     )
 
 

@@ -27,6 +27,7 @@ TOPIC_HELP: Final = (
 )
 VERSION_HELP: Final = f"{TOPIC_HELP}; @N: Git's version N"
 TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
+_TENANT_OF_EVERY_CLUSTER: Final = "public"
 
 
 class EnvironmentTarget(str):
@@ -257,11 +258,14 @@ def shown_target(name: str | None) -> str:
 def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Origin:
     """Return what is compared: the approved history as it is now, and the registry of the target."""
     from schemactl.broker.checkers import known_to
+    from schemactl.model import NamespaceName
     from schemactl.plan import Origin
 
     target, release = chosen.target, registry.release
     checkers = known_to(release, chosen.project.defaults.checkers)
     declared = {theirs: ours for ours, theirs in target.namespaces.items()}
+    once = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
+    spaces = {target.namespaces.get(name, name) for name in approved.catalog.namespaces.keys() | once}
     return Origin(
         target.name,
         target.registry,
@@ -272,6 +276,7 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
         checkers,
         declared,
         chosen.project.require_declared_namespaces,
+        frozenset({_TENANT_OF_EVERY_CLUSTER, *(name.tenant for name in spaces | declared.keys())}),
     )
 
 

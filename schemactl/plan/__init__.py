@@ -18,6 +18,7 @@ from schemactl.plan.selection import (
 )
 from schemactl.plan.steps import (
     CreateNamespace,
+    CreateTenant,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
@@ -38,6 +39,7 @@ from schemactl.plan.steps import (
 __all__ = [
     "Commands",
     "CreateNamespace",
+    "CreateTenant",
     "CreateTopic",
     "DeleteSchema",
     "GrowPartitions",

@@ -35,6 +35,7 @@ from schemactl.model import (
 )
 from schemactl.plan.steps import (
     CreateNamespace,
+    CreateTenant,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
@@ -111,6 +112,7 @@ _INHERITED: Final = ({"namespace": _POLICIES, "default": _POLICIES}, NoneType)
 _SIDES: Final = {"before": _POLICIES, "after": _POLICIES, "inherited": _INHERITED}
 
 _STEP_SHAPES: Final[dict[str, Json]] = {
+    "create_tenant": {"namespace": str},
     "create_namespace": {"namespace": str},
     "set_namespace_policies": {"namespace": str, **_SIDES},
     "set_topic_policies": {"topic": str, **_SIDES},
@@ -167,8 +169,9 @@ def plan_digest(plan: Plan) -> str:
 def step_document(step: PlanStep) -> Json:
     """Return one step as JSON values."""
     match step:
-        case CreateNamespace(name):
-            return {"action": "create_namespace", "namespace": str(name)}
+        case CreateTenant(name) | CreateNamespace(name):
+            kind = "tenant" if isinstance(step, CreateTenant) else "namespace"
+            return {"action": f"create_{kind}", "namespace": str(name)}
         case SetPolicies(name):
             kind = "namespace" if isinstance(name, NamespaceName) else "topic"
             return {"action": f"set_{kind}_policies", kind: str(name), **_sides(step)}
@@ -352,6 +355,7 @@ def _set_policies(name: NamespaceName | TopicName, step: Json) -> SetPolicies:
 
 
 _STEPS: dict[str, Callable[[Json], PlanStep]] = {
+    "create_tenant": lambda step: CreateTenant(_namespace(step)),
     "create_namespace": lambda step: CreateNamespace(_namespace(step)),
     "set_namespace_policies": lambda step: _set_policies(_namespace(step), step),
     "set_topic_policies": lambda step: _set_policies(_topic(step), step),

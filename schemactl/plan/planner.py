@@ -51,6 +51,7 @@ from schemactl.plan.registry_state import RegistryState, digest
 from schemactl.plan.selection import applicable, is_draft, renamed_topic, scope_of, without_namespaces
 from schemactl.plan.steps import (
     CreateNamespace,
+    CreateTenant,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
@@ -67,6 +68,7 @@ from schemactl.plan.steps import (
     SetPolicies,
     TakeNumber,
 )
+from schemactl.plan.undeclared import in_undeclared_namespaces, in_undeclared_tenant
 from schemactl.registry.base import Scope
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
@@ -103,7 +105,7 @@ def make_plan(
             )
     planner = Planner(base, applicable(target), origin, permissions, waivers, numbers)
     planner.compute()
-    planner.refusals += _in_undeclared_namespaces(target, origin)
+    planner.refusals += in_undeclared_namespaces(planner.target.topics.values(), target.namespaces, origin)
     plan = planner.plan(scope_of(target))
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
@@ -112,22 +114,6 @@ def make_plan(
     ]
     notes = sorted([*planner.notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
     return replace(plan, notes=tuple(notes))
-
-
-def _in_undeclared_namespaces(target: Catalog, origin: Origin) -> Iterator[PlanRefusal]:
-    """Yield a refusal for each topic whose namespace no file declares, where the project requires that."""
-    for name, topic in target.topics.items():
-        space = name.namespace_name
-        if origin.require_declared_namespaces and not (
-            topic.deleted or is_draft(topic) or space in target.namespaces
-        ):
-            yield PlanRefusal(
-                name,
-                None,
-                None,
-                f"no file declares the namespace {space}, and the project file has `require_declared_namespaces: true`",
-                f"correct the topic's name, or approve a declaration: `namespace: {origin.declared.get(space, space)}`",
-            )
 
 
 class Planner:
@@ -165,6 +151,7 @@ class Planner:
         ]
         self.namespaces = dict(self.base.catalog.namespaces)
         self.topics = dict(self.base.catalog.topics)
+        self.missing_tenants = set(base.missing_tenants)
         # Topics of both domains share one list of schemas.
         self.versions = {topic.name.schema_id: topic.versions for topic in self.topics.values()}
 
@@ -176,6 +163,7 @@ class Planner:
         for change in self.changes:
             match change:
                 case NamespaceAdded(name):
+                    self._create_tenant(name)
                     self.steps.append(CreateNamespace(name))
                     self.namespaces[name] = Namespace(name)
                 case PoliciesChanged(name, before, after):
@@ -415,6 +403,14 @@ class Planner:
 
     def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         return self.versions.get(name.schema_id, ())
+
+    def _create_tenant(self, name: NamespaceName) -> None:
+        """Add the step that creates the tenant of `name` where that is missing, and the refusal where nobody declared it."""
+        if name.tenant in self.missing_tenants:
+            self.missing_tenants.remove(name.tenant)
+            self.steps.append(CreateTenant(name))
+            if not self.permissions.create_tenants:
+                self.refusals += in_undeclared_tenant(name, self.target.topics, self.commands)
 
     def _delete(self, name: TopicName) -> Iterator[PlanStep]:
         current = self._deletable(name)

@@ -34,6 +34,7 @@ class RegistryState:
         defaults: its own settings, for the policies that are true or false.
         retained: which messages are retained, of the topics whose schema may be deleted, and of those without schema that are to
             get one: there, messages that were written with a version.
+        missing_tenants: those of namespaces that do not exist which do not exist themselves.
     """
 
     catalog: Catalog
@@ -41,6 +42,7 @@ class RegistryState:
     relaxed: Mapping[TopicName, CompatibilityStrategy]
     defaults: BrokerDefaults
     retained: Mapping[TopicName, str] = field(default_factory=dict)
+    missing_tenants: frozenset[str] = frozenset()
 
     @property
     def half_deleted(self) -> frozenset[NamespaceName]:
@@ -92,7 +94,9 @@ def observe(
         there = topics.get(name)
         if there and not there.versions and (why := registry.retained(name, written_with_schema=True)):
             retained[name] = why
-    return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained)
+    tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
+    missing = frozenset(tenant for tenant in sorted(tenants) if not registry.has_tenant(tenant))
+    return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained, missing)
 
 
 def digest(state: RegistryState) -> str:
@@ -114,6 +118,7 @@ def digest(state: RegistryState) -> str:
         "default_strategies": {str(name): strategy for name, strategy in state.default_strategies.items()},
         "defaults": [state.defaults.is_allow_auto_update_schema, state.defaults.schema_validation_enforced],
         "relaxed": {str(name): strategy for name, strategy in state.relaxed.items()},
+        "missing_tenants": sorted(state.missing_tenants),
     }
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

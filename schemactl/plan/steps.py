@@ -23,8 +23,15 @@ from schemactl.verdicts import Answer
 
 
 @dataclass(frozen=True, slots=True)
+class CreateTenant:
+    """Create the tenant of a namespace, without administrators."""
+
+    name: NamespaceName
+
+
+@dataclass(frozen=True, slots=True)
 class CreateNamespace:
-    """Create a namespace, and its tenant where that is missing."""
+    """Create a namespace."""
 
     name: NamespaceName
 
@@ -122,7 +129,8 @@ class TakeNumber:
 
 
 PlanStep = (
-    CreateNamespace
+    CreateTenant
+    | CreateNamespace
     | SetPolicies
     | CreateTopic
     | GrowPartitions
@@ -183,11 +191,13 @@ class Permissions:
         delete: topics whose schema may be deleted softly, if Git no longer declares it.
         force_delete: likewise, leaving nothing.
         relax: approved versions that today's strategy refuses may be registered under ALWAYS_COMPATIBLE.
+        create_tenants: tenants that nobody declared may be created.
     """
 
     delete: frozenset[TopicName] = frozenset()
     force_delete: frozenset[TopicName] = frozenset()
     relax: bool = False
+    create_tenants: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +212,7 @@ class Origin:
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
         require_declared_namespaces: a topic whose namespace no file declares is rejected.
+        declared_tenants: by the target's names, those whose namespaces are declared, or were, or are named by the target; None: any.
     """
 
     target: str
@@ -213,6 +224,7 @@ class Origin:
     checkers: tuple[str, ...] = field(default=(), compare=False)
     declared: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict, compare=False)
     require_declared_namespaces: bool = field(default=False, compare=False)
+    declared_tenants: frozenset[str] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

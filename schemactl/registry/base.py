@@ -89,12 +89,21 @@ class Registry(Protocol):
         topic that does not exist but has schemas has `deleted=True`. A strategy that is not set is UNDEFINED, never None.
         """
 
+    def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
+        """Return every stored version of the topic, as `read` does; whoever may produce or consume may ask."""
+
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """Return the existing namespaces among `namespaces` (None: all), and all topics in them.
 
         The broker's own are left out (system namespaces, `__change_events` and the like). A topic that exists only by its
         schemas is included where the registry can list those.
         """
+
+    def has_tenant(self, tenant: str) -> bool:
+        """Whether the tenant exists."""
+
+    def create_tenant(self, tenant: str) -> None:
+        """Create the tenant where it is missing."""
 
     def create_namespace(self, name: NamespaceName) -> None:
         """Create the namespace and its tenant where they are missing."""

@@ -114,7 +114,7 @@ class EmbeddedRegistry(Metadata, Relaxing):
         return Scope(frozenset(found), frozenset(name for name in topics if name.namespace_name in found))
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return every stored version, oldest first, tombstones among them."""
+        """See `Registry.versions`."""
         return tuple(version(stored) for stored in self._storage.get_all(topic.schema_id))
 
     def version_of_message(self, topic: TopicName, schema_version: bytes) -> SchemaVersion | None:

@@ -10,6 +10,7 @@ from schemactl.messages import counted, day, numbers, policy_words
 from schemactl.model import NamespaceName, SchemaVersion, TopicName
 from schemactl.plan import (
     CreateNamespace,
+    CreateTenant,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
@@ -74,8 +75,9 @@ def summary(plan: Plan) -> str:
 def describe(step: PlanStep) -> str:
     """One step in one line."""
     match step:
-        case CreateNamespace(name):
-            return f"namespace {name}: create"
+        case CreateTenant(name) | CreateNamespace(name):
+            what = f"tenant {name.tenant}" if isinstance(step, CreateTenant) else f"namespace {name}"
+            return f"{what}: create"
         case CreateTopic(name, partitions):
             return f"{name}: create{_partitioned(partitions)}"
         case GrowPartitions(name, before, after):
@@ -129,6 +131,8 @@ def _block(name: NamespaceName | TopicName, steps: list[PlanStep], *, color: boo
     made = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign = "+" if made else "-" if isinstance(steps[0], DeleteSchema) else "~"
     aside = _partitioned(made.partitions) if isinstance(made, CreateTopic) else ""
+    if isinstance(steps[0], CreateTenant):
+        aside = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
     yield f"{_mark(sign, color=color)} {kind} {paint(str(name), 'bold', color=color)}{aside}"
     for step in steps:
         for inner, line in _lines(step):

@@ -372,8 +372,8 @@ schema_compatibility_strategy: BACKWARD""",
     _rule(
         "NAMESPACE_UNDECLARED",
         summary="A topic is in a namespace that no file declares.",
-        why="`apply` creates the namespaces and tenants that topics need, so a typo in a topic's name would make a new one, where no "
-        "consumer is and where the broker's own policies hold. With `require_declared_namespaces: true`, which `init` writes, this is an "
+        why="`apply` creates the namespaces that topics need, so a typo in a topic's name would make a new one, where no "
+        "consumer is and where the broker's own policies hold. (A tenant is created only if a namespace of it is declared, or with `--create-tenants`.) With `require_declared_namespaces: true`, which `init` writes, this is an "
         "error, and `plan` rejects such a topic, too. Otherwise it is a warning about namespaces that the change brings, where no topic was "
         "approved yet. There is one finding for each namespace, at its first topic.",
         example="""

@@ -292,7 +292,7 @@ def test_who_waits_is_told_for_what_and_how_long(place: Place, monkeypatch: pyte
     first = err.splitlines()[0]
     assert code == 1
     assert first.startswith(
-        f"waiting: {place.server.url}: GET persistent/shop/sales: answers 503; trying again"
+        f"waiting: {place.server.url}: GET schemas/{ORDERS}/schemas: answers 503; trying again"
     )
     assert first.endswith(" s")
     assert not place.run("--quiet", "registry", "list", ORDERS).err.startswith("waiting")
@@ -307,9 +307,9 @@ def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pyte
 
     def answering(_method: str, path: str) -> bytes:
         # The first is answered at the second attempt; then the time is up, and the next one has one attempt.
-        if next(failing, False) or path.endswith("/partitioned"):
+        if next(failing, False) or path.endswith("/metadata"):
             return answer(b"", "503 x")
-        return answer(b"[]")
+        return answer(b'{"getSchemaResponses": []}')
 
     place.server.answering = answering
     expect_one_error(*place.run("registry", "list", ORDERS), "answers 503")

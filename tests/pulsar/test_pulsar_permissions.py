@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -46,8 +47,13 @@ def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegi
 
 @pytest.fixture
 def tenant(strict: brokers.Broker, tmp_path: Path) -> str:
-    """A tenant that the role `boss` administers; `prod` may produce to its namespace `sales`, `cons` may consume."""
     name = brokers.new_tenant()
+    permit(strict, name, tmp_path)
+    return name
+
+
+def permit(strict: brokers.Broker, name: str, tmp_path: Path) -> None:
+    """Make a tenant that the role `boss` administers; `prod` may produce to its namespace `sales`, `cons` may consume."""
     admin = registry_of(strict, "admin", tmp_path)
     send = admin._connection.send
     replies = [
@@ -58,7 +64,6 @@ def tenant(strict: brokers.Broker, tmp_path: Path) -> str:
     ]
     admin.close()
     assert all(reply.fine for reply in replies)
-    return name
 
 
 def test_a_tenants_administrator_makes_no_tenants(
@@ -140,6 +145,74 @@ def test_a_broker_that_does_not_know_who_asks_is_told_apart_from_one_that_does_n
         for ask in asked:
             with pytest.raises(RegistryError, match=f"answers 401.*: .*{why}"):
                 ask()
+
+
+SPACE = "{tenant}/sales"
+POLICIES = f"GET namespaces/{SPACE} answers 403: Unauthorized to "
+TOPIC_POLICY = f"GET persistent/{SPACE}/orders/schemaCompatibilityStrategy answers 403: "
+SCHEMAS = f"GET schemas/{SPACE}/orders/schemas answers 401: "
+COMMANDS = [
+    (("plan",), "boss", ("prod", POLICIES)),
+    (("drift",), "boss", ("prod", POLICIES)),
+    (("drift", "--unmanaged"), "admin", ("boss", "GET tenants answers 401: Unauthorized to ")),
+    (("log", "orders", "--target", "local"), "boss", ("prod", TOPIC_POLICY)),
+    (("apply", "--yes"), "boss", ("prod", POLICIES)),
+    (("rebuild", "--auto-approve"), "boss", ("prod", POLICIES)),
+    (("import",), "admin", ("boss", "GET tenants answers 401: ")),
+    (("import", "--namespace", SPACE), "boss", ("prod", POLICIES)),
+    (("admit", "producer", "orders", "--target", "local"), "boss", ("prod", POLICIES)),
+    (("registry", "get", "orders"), "cons", ("nobody", SCHEMAS)),
+    (("registry", "list", "orders"), "cons", ("nobody", SCHEMAS)),
+    (("registry", "test", "orders", "--type", "STRING"), "boss", ("prod", "compatibility test .* answers 401: ")),
+    (("registry", "put", "orders", "--type", "STRING"), "prod", ("cons", "upload to .* answers 401: ")),
+    (("registry", "delete", "orders", "--allow-delete"), "boss", ("prod", TOPIC_POLICY)),
+    (("registry", "delete", "orders", "--force-delete"), "boss", ("prod", TOPIC_POLICY)),
+]  # fmt: skip
+"""A command; the least role that may run it; a role that has less, and what it is told."""
+
+
+@pytest.mark.parametrize(
+    ("command", "role", "less"), COMMANDS, ids=[" ".join(command) for command, _, _ in COMMANDS]
+)
+def test_a_command_needs_the_permission_that_the_page_names(
+    strict: brokers.Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    role: str,
+    less: tuple[str, str],
+) -> None:
+    made = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
+    permit(strict, made.topic.tenant, tmp_path)
+    monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
+    made.run("apply", "--yes")
+    made.orders("id", note=0)
+    named = [argument.format(tenant=made.topic.tenant) for argument in command]
+    lesser, words = less
+    monkeypatch.setenv("SHOP_TOKEN", brokers.token(lesser))
+    shown = made.run(*named, code=1).err
+    assert re.search(words.format(tenant=made.topic.tenant), shown), shown
+    assert f"Fix: give the role {lesser} the permission: docs/reference/targets.md" in shown
+    monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
+    # A schema of another type is rejected by those that may ask, too.
+    made.run(*named, code=(0, 100))
+
+
+def test_a_missing_tenant_takes_a_superuser(
+    strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
+    tenant = made.topic.tenant
+    for role in ("nobody", "boss", "admin"):
+        monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
+        step = f"sales in the new tenant {tenant}, which only a superuser can create"
+        assert step in made.run("plan").out
+    monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
+    refused = made.run("apply", "--yes", code=1).out
+    assert re.search(f"Stopped at tenant {tenant}: create\n.*PUT tenants/{tenant} answers 401: ", refused)
+    monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
+    made.run("apply", "--yes")
+    assert "No changes" in made.run("plan").out
 
 
 def test_no_token_is_ever_shown(

@@ -29,7 +29,7 @@ from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import PulsarRegistry
 from schemactl.registry.pulsar import registry as registries
-from schemactl.registry.pulsar.registry import nearest_release
+from schemactl.registry.pulsar.replies import nearest_release
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")

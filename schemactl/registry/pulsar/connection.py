@@ -16,7 +16,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
-from schemactl.errors import RegistryError
+from schemactl.errors import NotPermitted, RegistryError
 from schemactl.json_values import shape_error
 from schemactl.printing import on_one_line
 from schemactl.registry.base import Warn, no_warning
@@ -206,10 +206,13 @@ class AdminConnection:
         if is_unauthenticated(reply):
             why, fix = self._credentials.why_rejected()
             raise RegistryError(f"{what}{f' ({message})' if message else ''}: {why}", fix=fix)
-        fix = ""
-        if reply.status in _FORBIDDEN:
-            fix = f"give {self._credentials.role()} the permission: docs/reference/targets.md lists those that each command needs"
-        raise RegistryError(f"{what}{': ' if message else ''}{message}", fix=fix)
+        what = f"{what}{': ' if message else ''}{message}"
+        if reply.status not in _FORBIDDEN:
+            raise RegistryError(what)
+        raise NotPermitted(
+            what,
+            fix=f"give {self._credentials.role()} the permission: docs/reference/targets.md lists those that each command needs",
+        )
 
     def error_message(self, reply: Reply) -> str:
         """Return the broker's message without secrets, in at most a few lines."""

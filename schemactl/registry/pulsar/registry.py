@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from schemactl.errors import RegistryError
-from schemactl.messages import counted, partitioned
+from schemactl.messages import partitioned
 from schemactl.model import (
     BrokerDefaults,
     Catalog,
@@ -35,10 +35,15 @@ from schemactl.registry.base import (
     no_progress,
     no_warning,
 )
-from schemactl.registry.pulsar import schemas
+from schemactl.registry.pulsar import retention, schemas
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
-from schemactl.registry.pulsar.replies import strategy_named
+from schemactl.registry.pulsar.replies import (
+    LONGEST_VERSION,
+    is_unauthenticated,
+    nearest_release,
+    strategy_named,
+)
 from schemactl.registry.relaxing import Relaxing
 from schemactl.verdicts import Answer
 
@@ -47,7 +52,6 @@ _Found = TypeVar("_Found")
 
 _BATCH = 32
 _NOT_ALLOWED = frozenset({401, 403})
-_LONGEST_VERSION = 64
 _VERSION = re.compile(r"[\w.+-]+", re.ASCII)
 _PARTITION = re.compile(r"-partition-\d+$")
 _PROBE = "schemactl-asks-for-the-strategy"
@@ -84,14 +88,6 @@ _POLICIES: Final = {
     "schema_validation_enforced": bool | None,
     "deleted": bool | None,
 }
-
-_INTERNAL_STATS: Final = {
-    "numberOfEntries": int,
-    "currentLedgerEntries": int,
-    "ledgers": [{"entries": int, "offloaded": bool | None}],
-    "compactedLedger": {"entries": int},
-}
-"""What tells whether a topic has messages (PersistentTopicInternalStats)."""
 
 
 class PulsarRegistry(Relaxing):
@@ -137,7 +133,7 @@ class PulsarRegistry(Relaxing):
                 )
             if not reply.fine and reply.status not in _NOT_ALLOWED:
                 self._connection.expect(reply, "GET brokers/version")
-            text = reply.body[:_LONGEST_VERSION].decode("ascii", "replace").strip().strip('"')
+            text = reply.body[:LONGEST_VERSION].decode("ascii", "replace").strip().strip('"')
             self._version = text if reply.fine and _VERSION.fullmatch(text) else ""
         return self._version
 
@@ -173,6 +169,10 @@ class PulsarRegistry(Relaxing):
                 topics[topic.name] = topic
         return Catalog(spaces, topics)
 
+    def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
+        """See `Registry.versions`."""
+        return schemas.stored(self._connection, topic)
+
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """See `Registry.everything`. A topic that exists only by its schemas cannot be listed."""
         wanted = namespaces if namespaces is not None else frozenset(self._namespace_names())
@@ -184,14 +184,27 @@ class PulsarRegistry(Relaxing):
         existing = dict(one for one in self._each(topics_of, wanted) if one is not None)
         return Scope(frozenset(existing), frozenset(chain.from_iterable(existing.values())))
 
+    def has_tenant(self, tenant: str) -> bool:
+        """See `Registry.has_tenant`. Only a superuser may list tenants, but every role is told of one that does not exist."""
+        what = f"namespaces/{quote(tenant, safe='')}"
+        reply = self._connection.send("GET", what)
+        if reply.status == 404:
+            return False
+        if reply.status not in _NOT_ALLOWED or is_unauthenticated(reply):
+            self._connection.expect(reply, f"GET {what}")
+        return True
+
+    def create_tenant(self, tenant: str) -> None:
+        """See `Registry.create_tenant`. That takes a superuser; the tenant has no administrators."""
+        clusters = [one for one in self._connection.get("clusters", [str]) if one != "global"]
+        settings = {"adminRoles": [], "allowedClusters": clusters}
+        self._connection.change("PUT", f"tenants/{quote(tenant, safe='')}", settings, allowed=409)
+
     def create_namespace(self, name: NamespaceName) -> None:
-        """See `Registry.create_namespace`. Creating the tenant takes a superuser."""
+        """See `Registry.create_namespace`."""
         reply = self._connection.send("PUT", f"namespaces/{name}")
         if reply.status == 404:
-            # The namespace's administrator may create namespaces, but not ask about tenants: so try first.
-            clusters = [one for one in self._connection.get("clusters", [str]) if one != "global"]
-            tenant = {"adminRoles": [], "allowedClusters": clusters}
-            self._connection.change("PUT", f"tenants/{name.tenant}", tenant, allowed=409)
+            self.create_tenant(name.tenant)
             reply = self._connection.send("PUT", f"namespaces/{name}")
         if reply.status != 409:
             self._connection.expect(reply, f"PUT namespaces/{name}")
@@ -255,20 +268,10 @@ class PulsarRegistry(Relaxing):
         count = self._partitions(topic) if existing[topic] else None
         numbers = [""] if count is None else [f"-partition-{number}" for number in range(count)]
         for number in numbers:
-            # A partition that no client has asked for yet does not exist.
-            path = f"{_path(topic)}{number}/internalStats"
-            stats = self._connection.get(path, _INTERNAL_STATS, absent=None)
-            for where, entries in _entries(stats) if stats else ():
-                if entries > 0 and not (written_with_schema and self._are_without_version(topic, number)):
-                    return f"{topic.topic}{number} retains {counted(entries, 'entry', 'entries')} {where}"
+            path = f"{_path(topic)}{number}"
+            if what := retention.retained(self._connection, path, written_with_schema=written_with_schema):
+                return f"{topic.topic}{number} retains {what}"
         return ""
-
-    def _are_without_version(self, topic: TopicName, partition: str) -> bool:
-        """Whether the first and the last message carry no version: their producers had no schema."""
-        path = f"{_path(topic)}{partition}/examinemessage?messagePosition=1&initialPosition="
-        # A broker that shows none, or not to this role, leaves open what they carry. It says so with a 412, which is no reason to wait.
-        replies = (self._connection.send_once("GET", path + position) for position in ("latest", "earliest"))
-        return all(reply.fine and not reply.has_schema_version for reply in replies)
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """See `Registry.delete_schema`. A soft delete without a response is not repeated blindly."""
@@ -355,7 +358,7 @@ class PulsarRegistry(Relaxing):
         return {**found, **dict.fromkeys(_names(grouped), True)}
 
     def _topic(self, name: TopicName, existing: dict[TopicName, bool] | None) -> Topic | None:
-        versions = schemas.stored(self._connection, name)
+        versions = self.versions(name)
         current = versions[-1].info if versions else None
         if existing is not None and name.domain == "non-persistent":
             # Brokers create such a topic with its first client, and forget it with the last one: it counts as existing.
@@ -441,29 +444,10 @@ class PulsarRegistry(Relaxing):
         return schemas.strategy_in_force(self._connection, TopicName(name.tenant, name.name, _PROBE))
 
 
-def nearest_release(version: str) -> Release | None:
-    """Return the newest known release that is not newer than `version`; None: it is no release, or older than all."""
-    parts = version.split(".")[:2]
-    if not all(part.isdecimal() and len(part) <= _LONGEST_VERSION for part in parts):
-        return None
-    wanted = tuple(map(int, parts))
-    known = [release for release in Release if tuple(map(int, release.split("."))) <= wanted]
-    return known[-1] if known else None
-
-
 def _path(name: NamespaceName | TopicName) -> str:
     if isinstance(name, NamespaceName):
         return f"namespaces/{name}"
     return f"{name.domain}/{name.tenant}/{name.namespace}/{quote(name.topic, safe='')}"
-
-
-def _entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield how many entries a topic, or partition, has, and where; -1 where there is no ledger."""
-    ledgers = stats["ledgers"]
-    yield "offloaded to long-term storage", sum(each["entries"] for each in ledgers if each.get("offloaded"))
-    yield "after compaction", stats["compactedLedger"]["entries"]
-    own = (stats["numberOfEntries"], stats["currentLedgerEntries"], *(each["entries"] for each in ledgers))
-    yield "of messages", max(own)
 
 
 def _names(texts: Iterable[str]) -> Iterator[TopicName]:

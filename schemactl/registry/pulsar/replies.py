@@ -8,13 +8,16 @@ import re
 from typing import Any, NamedTuple, NoReturn
 
 from schemactl.errors import RegistryError
-from schemactl.model import CompatibilityStrategy
+from schemactl.model import CompatibilityStrategy, Release
 
 MAX_MESSAGE = 2_000
 """The most characters of a broker's message that are kept: with the definitions that it quotes it can have megabytes."""
 
 MAX_ERROR_BYTES = 1 << 20
 """The most bytes of an error reply's body that are read."""
+
+LONGEST_VERSION = 64
+"""The most characters of what brokers say their release is."""
 
 TOO_MANY_REQUESTS = 429
 _UNAUTHORIZED, _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 401, 409, 412, 500
@@ -82,6 +85,16 @@ def strategy_named(text: str | None) -> CompatibilityStrategy:
             f"the registry has a compatibility strategy that this version does not know: {(text or '')[:60]!r}",
             fix="upgrade schemactl",
         ) from None
+
+
+def nearest_release(version: str) -> Release | None:
+    """Return the newest known release that is not newer than `version`; None: it is no release, or older than all."""
+    parts = version.split(".")[:2]
+    if not all(part.isdecimal() and len(part) <= LONGEST_VERSION for part in parts):
+        return None
+    wanted = tuple(map(int, parts))
+    known = [release for release in Release if tuple(map(int, release.split("."))) <= wanted]
+    return known[-1] if known else None
 
 
 def error_message(reply: Reply) -> str:
