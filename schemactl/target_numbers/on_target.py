@@ -90,7 +90,7 @@ def _versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
     for each in target_versions(topic, numbers):
         entry = entries.get(each.number)
         info = each.info or (entry.foreign if entry else None)
-        if each.deleted:
+        if each.deleted or (each.git and each.git.info is None):
             found.append(SchemaVersion(each.number, None))
         elif info and (each.git or _is_comparable(info)):
             found.append(SchemaVersion(each.number, info, each.commit))

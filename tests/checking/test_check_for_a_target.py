@@ -191,3 +191,29 @@ def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path,
     estate.scratch.git("commit", "-q", "-a", "-m", "Approve what is theirs, too")
     estate.run("apply", "--auto-approve")
     assert estate.versions()[-1].number == number == 3
+
+
+@pytest.mark.slow
+def test_a_generation_begins_after_what_the_target_has(estate: Estate) -> None:
+    second = declared(more="generation: 2\n")
+    estate.scratch.write({"namespaces/orders.yaml": second, "namespaces/orders.avsc": record(id=0)})
+    report = check(estate, "--target", "local", code=100)
+    assert (rules(report), report["topics"][0]["version"]) == (["NEW_GENERATION"], 4)
+    (told,) = report["findings"]
+    estate.run("waive", told["fingerprint"], *DAYS)
+    estate.scratch.git("checkout", "-q", "main")
+    estate.scratch.commit(
+        {
+            "namespaces/orders.yaml": second,
+            "namespaces/orders.avsc": record(id=0),
+            "waivers.yaml": (estate.scratch.path / "waivers.yaml").read_text(),
+        }
+    )
+    estate.scratch.git("reset", "-q", "--hard", "main")
+    edit(estate, id=0, note=0)
+    report = check(estate, "--target", "local")
+    assert (report["findings"], report["topics"][0]["version"], report["topics"][0]["latest"]) == ([], 5, 4)
+    estate.run("apply", "--target", "local", "--auto-approve", code=3)
+    assert [each.info is None for each in estate.versions()] == [False, False, False, True, False]
+    report = check(estate, "--target", "local")
+    assert (report["findings"], report["topics"][0]["version"]) == ([], 5)
