@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from schemactl import topic_match
 from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.selection import ChosenTarget, add_selection, approved_waivers, origin_of, target_of
+from schemactl.cli.selection import (
+    ChosenTarget,
+    add_selection,
+    approved_waivers,
+    asked_namespaces,
+    origin_of,
+    target_of,
+)
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,7 +120,7 @@ def report_on(
 
     namespaces = place.target.namespaces
     everything = renamed(approved.catalog, namespaces)
-    others = _others(registry, everything) if args.unmanaged else Scope(frozenset(), frozenset())
+    others = _others(registry, everything, args) if args.unmanaged else Scope(frozenset(), frozenset())
     chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
     git = renamed(chosen, namespaces)
     return find(
@@ -128,12 +135,12 @@ def report_on(
     )
 
 
-def _others(registry: Registry, git: Catalog) -> Scope:
+def _others(registry: Registry, git: Catalog, args: argparse.Namespace) -> Scope:
     """Return what the registry has and Git never declared."""
     from schemactl.plan import scope_of
     from schemactl.registry import Scope
 
-    declared, there = scope_of(git), registry.everything()
+    declared, there = scope_of(git), registry.everything(asked_namespaces(args))
     managed = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in there.topics if name.schema_id not in managed)
     return Scope(there.namespaces - declared.namespaces, topics)

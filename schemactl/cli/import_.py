@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.selection import add_selection, approved_target
+from schemactl.cli.selection import add_selection, approved_target, asked_namespaces
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.printing import on_one_line
 from schemactl.topic_match import require_matches, select
@@ -21,7 +21,7 @@ from schemactl.topic_match import require_matches, select
 if TYPE_CHECKING:
     from schemactl.history.repository import NewCommit, Repository
     from schemactl.importing import ImportResult
-    from schemactl.model import Catalog, Commit, NamespaceName, Project, Target, TopicName
+    from schemactl.model import Catalog, Commit, Project, Target, TopicName
     from schemactl.registry import Registry
 
 
@@ -158,8 +158,7 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
     from schemactl.plan import renamed
     from schemactl.registry import Scope
 
-    # Only a superuser may list all tenants; about one namespace its tenant's administrator may ask, too.
-    there = registry.everything(frozenset(map(_namespace, args.namespace)) or None)
+    there = registry.everything(asked_namespaces(args))
     known = frozenset(there.topics)
     require_matches(
         known, args.topic, args.namespace, where=target.name, known_namespaces=map(str, there.namespaces)
@@ -170,15 +169,6 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
         spaces = frozenset(name.namespace_name for name in topics)
     declared = {theirs: ours for ours, theirs in target.namespaces.items()}
     return renamed(registry.read(Scope(spaces, topics)), declared)
-
-
-def _namespace(text: str) -> NamespaceName:
-    from schemactl.model import NamespaceName
-
-    try:
-        return NamespaceName.parse(text)
-    except ValueError as error:
-        raise UsageError(f"--namespace {text}: {error}") from None
 
 
 def _write(

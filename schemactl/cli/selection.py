@@ -17,7 +17,17 @@ from schemactl.topic_match import find_one, matching
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import Catalog, Commit, Project, SchemaInfo, SchemaVersion, Target, Topic, Waiver
+    from schemactl.model import (
+        Catalog,
+        Commit,
+        NamespaceName,
+        Project,
+        SchemaInfo,
+        SchemaVersion,
+        Target,
+        Topic,
+        Waiver,
+    )
     from schemactl.plan import Origin, WaiversAt
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
@@ -68,6 +78,22 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "--topic GLOB...: only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
         "--namespace NS...: only this namespace; may be repeated",
     )
+
+
+def asked_namespaces(args: argparse.Namespace) -> frozenset[NamespaceName] | None:
+    """Return the namespaces that `--namespace` names, by the registry's names; None: all.
+
+    Only a superuser may list all; about one, its tenant's administrator may ask, too.
+    """
+    from schemactl.model import NamespaceName
+
+    found = set()
+    for text in args.namespace:
+        try:
+            found.add(NamespaceName.parse(text))
+        except ValueError as error:
+            raise UsageError(f"--namespace {text}: {error}") from None
+    return frozenset(found) or None
 
 
 class ChosenTopic(NamedTuple):
