@@ -1,15 +1,20 @@
-"""Execute a plan step by step, verify each upload, and report what is left when a step fails."""
+"""Carry out a plan, several topics at once, verify each upload, and report what is left and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+from typing import Final
 
 from schemactl.changes import content_identity, stamp, upload
+from schemactl.deadline import OutOfTime
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.messages import versions
-from schemactl.model import Catalog, CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, TopicName
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, TopicName
 from schemactl.plan import (
     CreateNamespace,
     CreateTenant,
@@ -26,54 +31,104 @@ from schemactl.plan import (
     TakeNumber,
     observe,
 )
-from schemactl.plan.registry_state import digest
+from schemactl.plan.order import Lane, NumberedStep, blocked_by, blocks, phases
+from schemactl.plan.registry_state import state_changes, state_values
 from schemactl.registry.base import Registry, Scope
+
+PARALLEL: Final = 8
+"""So many topics are worked on at once."""
+
+_MOST_LISTED: Final = 8
+_TICK_S: Final = 0.2
+_GRACE_S: Final = 5.0
+"""So long an interrupted apply waits for the steps that are under way."""
+
+OnStep = Callable[[int, PlanStep], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a plan: how many of its steps were carried out, and why it stopped early, if it did."""
+    """The outcome of a plan.
+
+    Attributes:
+        plan: what was to be done.
+        done: the numbers of the steps that were carried out, from 1, in the order in which they ended.
+        failures: why steps failed, by their numbers; what follows in their topic or namespace was not tried.
+        stopped: why nothing more was tried; None: everything was.
+    """
 
     plan: Plan
-    done: int
-    failure: SchemactlError | None = None
+    done: tuple[int, ...] = ()
+    failures: Mapping[int, SchemactlError] = field(default_factory=dict)
+    stopped: SchemactlError | None = None
 
     @property
-    def left(self) -> tuple[PlanStep, ...]:
-        """The steps that were not carried out; the first of them is the one that failed."""
-        return self.plan.steps[self.done :]
+    def left(self) -> tuple[NumberedStep, ...]:
+        """The steps that were not carried out."""
+        done = set(self.done)
+        return tuple(each for each in enumerate(self.plan.steps, 1) if each[0] not in done)
+
+    @property
+    def failure(self) -> SchemactlError | None:
+        """Why the first step failed that did, else why nothing more was tried; None where every step was carried out."""
+        return self.failures[min(self.failures)] if self.failures else self.stopped
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether somebody else wrote to a topic meanwhile."""
+        return any(isinstance(error, StalePlan) for error in self.failures.values())
 
 
 def as_planned(_state: RegistryState) -> None:
     """Accept the state without a review: the plan was made in this process."""
 
 
+def ignore_step(_number: int, _step: PlanStep) -> None:
+    """Do nothing about a step."""
+
+
 def apply_plan(
     plan: Plan,
     registry: Registry,
     *,
-    progress: Callable[[int, PlanStep], None],
+    progress: OnStep = ignore_step,
+    begun: OnStep = ignore_step,
+    waiting: Callable[[], None] = lambda: None,
     review: Callable[[RegistryState], None] = as_planned,
+    parallel: int = PARALLEL,
+    fail_fast: bool = False,
 ) -> Result:
-    """Carry out the steps of `plan` in order, and stop at the first that fails.
+    """Carry out the steps of `plan`: those of a topic in order, several topics at once, namespaces before their topics.
 
-    A step that another `apply` has carried out already counts as done. A relaxed strategy is always restored. `progress` is
-    called after each step with its number from 1; `review` sees what the registry holds before the first step, and may raise.
+    A failure ends the work on its topic, or on the topics of its namespace, and on nothing else. A step that another `apply` has
+    carried out already counts as done. A relaxed strategy is always restored.
+
+    Args:
+        plan: what to do; what it leaves out stays as it is.
+        registry: where.
+        progress: called after each step, never twice at once.
+        begun: called before each step, likewise.
+        waiting: called several times a second by the thread that calls this, which an exception of it interrupts.
+        review: sees what the registry holds before the first step, and may raise.
+        parallel: how many topics are worked on at once.
+        fail_fast: of a plan that leaves something out nothing is done, and nothing more is tried after a failure.
 
     Raises:
         StalePlan: the registry is no longer as it was when the plan was made; only relaxed topics were restored.
-        SchemactlError: the plan expects refusals. Nothing was changed.
+        SchemactlError: the plan leaves something out, and `fail_fast`. Nothing was changed.
         RegistryError: the registry cannot be read. Nothing was changed.
     """
-    if plan.refusals:
+    if plan.refusals and fail_fast:
         raise SchemactlError(
-            "the registry would reject a part of this plan, so it cannot be applied",
-            fix="schemactl plan shows them",
+            "the plan leaves something out, so with --fail-fast nothing of it is applied",
+            fix="schemactl plan shows what and why; without --fail-fast the rest is applied",
         )
     state = observe(registry, plan.scope)
-    if digest(state) != plan.state_digest:
+    if changes := list(state_changes(plan.state, state_values(state, plan.scope))):
+        more = f"; and {len(changes) - _MOST_LISTED} more" if len(changes) > _MOST_LISTED else ""
         stale = StalePlan(
-            f"{registry.url} is no longer as it was when the plan was made; nothing was changed",
+            f"{registry.url} is no longer as it was when the plan was made ({'; '.join(changes[:_MOST_LISTED])}{more}); "
+            "nothing was changed",
             fix="look at a new plan: schemactl plan",
         )
         raise _with_restored(stale, state, registry)
@@ -81,26 +136,169 @@ def apply_plan(
         review(state)
     except SchemactlError as error:
         raise _with_restored(error, state, registry) from error.__cause__
-    done = 0
-    try:
-        with _relaxing(registry) as relaxed:
-            for step in plan.steps:
-                _carry_out(step, registry, relaxed)
-                if isinstance(step, CreateNamespace):
-                    _expect_known_schemas(step.name, state.catalog, plan.scope, registry)
-                done += 1
-                progress(done, step)
-    except SchemactlError as error:
-        return Result(plan, done, error)
-    except KeyboardInterrupt:
-        if not done:
-            raise
-        return Result(
-            plan,
-            done,
-            SchemactlError("interrupted", fix="run apply again: it continues where this one stopped"),
-        )
-    return Result(plan, done)
+    run = _Run(plan, registry, begun, progress, fail_fast=fail_fast)
+    return run.result(state, parallel, waiting)
+
+
+class _Run:
+    """A plan that is carried out by several threads."""
+
+    def __init__(
+        self, plan: Plan, registry: Registry, begun: OnStep, progress: OnStep, *, fail_fast: bool
+    ) -> None:
+        self._plan = plan
+        self._registry = registry
+        self._begun = begun
+        self._progress = progress
+        self._fail_fast = fail_fast
+        self._done: list[int] = []
+        self._failures: dict[int, SchemactlError] = {}
+        self._blocked: set[NamespaceName | str] = set()
+        """Tenants, namespaces and lists of schemas of which nothing more is tried."""
+        self._relaxed: set[TopicName] = set()
+        self._threads: list[Thread] = []
+        self._lock = Lock()
+        self._stopping = Event()
+        self._interrupted = False
+        self._raised: BaseException | None = None
+
+    def result(self, state: RegistryState, parallel: int, waiting: Callable[[], None]) -> Result:
+        """Carry out the plan, whose registry is in this `state`, and return its result."""
+        stopped = None
+        try:
+            for phase in phases(self._plan.steps):
+                self._side_by_side(phase, parallel, waiting)
+                self._expect_known_schemas(phase, state)
+        except (KeyboardInterrupt, OutOfTime) as error:
+            what = [error.what if isinstance(error, OutOfTime) else "interrupted", *self._interrupt()]
+            if not self._done and len(what) == 1:
+                raise
+            if len(self._done) < len(self._plan.steps) or len(what) > 1:
+                stopped = SchemactlError(
+                    "; ".join(what), fix="run apply again: it continues where this one stopped"
+                )
+        if self._fail_fast and self._failures and stopped is None:
+            stopped = SchemactlError("a step failed, and --fail-fast ends there", fix="run apply again")
+        return Result(self._plan, tuple(self._done), dict(sorted(self._failures.items())), stopped)
+
+    def _side_by_side(self, lanes: list[Lane], parallel: int, waiting: Callable[[], None]) -> None:
+        """Carry out `lanes`, so many at a time."""
+        left = deque(lanes)
+        number = min(parallel, len(lanes))
+        self._threads = [Thread(target=self._work, args=(left,), daemon=True) for _ in range(number)]
+        for thread in self._threads:
+            thread.start()
+        for thread in self._threads:
+            while thread.is_alive():
+                thread.join(_TICK_S)
+                waiting()
+        if self._raised is not None:
+            raise self._raised
+
+    def _work(self, lanes: deque[Lane]) -> None:
+        """Carry out lanes until none is left: what one thread does."""
+        try:
+            while not self._stopping.is_set():
+                try:
+                    lane = lanes.popleft()
+                except IndexError:
+                    return
+                for group in lane:
+                    self._carry_out_group(group)
+        except BaseException as error:  # noqa: BLE001  raised again in the main thread
+            self._raised = error
+            self._stopping.set()
+
+    def _carry_out_group(self, group: list[NumberedStep]) -> None:
+        """Carry out the steps of one group until one fails."""
+        try:
+            for number, step in group:
+                if self._stopping.is_set() or not self._blocked.isdisjoint(blocked_by(step)):
+                    return
+                with self._lock:
+                    self._begun(number, step)
+                try:
+                    _carry_out(step, self._registry, self._relaxed)
+                except SchemactlError as error:
+                    self._fail(number, error)
+                    return
+                with self._lock:
+                    self._done.append(number)
+                    self._progress(number, step)
+        finally:
+            for name in sorted({step.name for _, step in group if isinstance(step, RelaxStrategy)}):
+                self._restore(name, number)
+
+    def _restore(self, name: TopicName, number: int) -> None:
+        """Restore the topic if it is still relaxed; the failure is that of step `number`."""
+        # After an interrupt only the main thread may ask the registry, and restores what is left.
+        if name not in self._relaxed or self._interrupted:
+            return
+        try:
+            _restore(self._registry, name)
+            self._relaxed.discard(name)
+        except SchemactlError as error:
+            before = self._failures.get(number)
+            first = "" if before is None or error.what in before.what else f"{before.what}; "
+            self._fail(number, type(error)(first + error.what, fix=error.fix))
+            with self._lock:
+                self._blocked.add(name.namespace_name)
+
+    def _fail(self, number: int, error: SchemactlError) -> None:
+        """Record why a step failed, and what is not tried therefore."""
+        if self._interrupted:
+            return
+        step = self._plan.steps[number - 1]
+        with self._lock:
+            self._failures[number] = error
+            self._blocked |= blocks(step)
+        if self._fail_fast:
+            self._stopping.set()
+
+    def _interrupt(self) -> list[str]:
+        """Let the steps under way end, as far as they do soon, and restore what is relaxed; return what could not be."""
+        self._stopping.set()
+        self._interrupted = True
+        self._registry.keep_others_waiting()
+        end_s = time.monotonic() + _GRACE_S
+        for thread in self._threads:
+            thread.join(max(0.0, end_s - time.monotonic()))
+        left = []
+        for name in sorted(self._relaxed):
+            try:
+                _restore(self._registry, name)
+            except SchemactlError as error:
+                left.append(error.what)
+        return left
+
+    def _expect_known_schemas(self, phase: list[Lane], state: RegistryState) -> None:
+        """Fail the topics of namespaces created in `phase` unless they have exactly the schemas that were seen before, usually none.
+
+        The schemas of a deleted namespace outlive it, and a broker may show them only when it exists again; then the numbers that
+        the plan expects would be wrong.
+        """
+        done = set(self._done)
+        steps = [each for lane in phase for group in lane for each in group]
+        created = {
+            step.name for number, step in steps if isinstance(step, CreateNamespace) and number in done
+        }
+        first: dict[TopicName, int] = {}
+        for number, step in enumerate(self._plan.steps, 1):
+            if isinstance(step.name, TopicName) and step.name.namespace_name in created:
+                first.setdefault(step.name, number)
+        if not first or self._stopping.is_set():
+            return
+        try:
+            found = self._registry.read(Scope(frozenset(), frozenset(first))).topics
+        except RegistryError as error:
+            self._fail(min(first.values()), error)
+            self._blocked |= created
+            return
+        for name, topic in found.items():
+            before = state.catalog.topics.get(name)
+            if topic.versions != (before.versions if before else ()):
+                what = f"{name} has schemas from a time when the namespace existed before, and the plan knows nothing of them"
+                self._fail(first[name], RegistryError(what, fix="look at a new plan: schemactl plan"))
 
 
 def _with_restored(error: SchemactlError, state: RegistryState, registry: Registry) -> SchemactlError:
@@ -134,17 +332,6 @@ def restored_line(name: TopicName, own: CompatibilityStrategy) -> str:
     )
 
 
-@contextmanager
-def _relaxing(registry: Registry) -> Iterator[set[TopicName]]:
-    """Provide a set for relaxed topics; whatever is still in it at the end is restored."""
-    relaxed: set[TopicName] = set()
-    try:
-        yield relaxed
-    finally:
-        for name in sorted(relaxed):
-            _restore(registry, name)
-
-
 def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> None:
     match step:
         case CreateTenant() | CreateNamespace():
@@ -168,22 +355,6 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
             _delete(step, registry)
         case TakeNumber():
             _take(step, registry)
-
-
-def _expect_known_schemas(name: NamespaceName, seen: Catalog, scope: Scope, registry: Registry) -> None:
-    """Raise RegistryError unless the new namespace has exactly the schemas that were seen before, usually none.
-
-    The schemas of a deleted namespace outlive it, and a broker may show them only when it exists again; then the numbers that
-    the plan expects would be wrong.
-    """
-    topics = frozenset(topic for topic in scope.topics if topic.namespace_name == name)
-    for topic in registry.read(Scope(frozenset(), topics)).topics.values():
-        before = seen.topics.get(topic.name)
-        if topic.versions != (before.versions if before else ()):
-            raise RegistryError(
-                f"{topic.name} has schemas from a time when the namespace existed before, and the plan knows nothing of them",
-                fix="look at a new plan: schemactl plan",
-            )
 
 
 def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:

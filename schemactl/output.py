@@ -109,6 +109,22 @@ def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:
         return file.read()
 
 
+def reopen(path: str | os.PathLike[str], *, below: str | None) -> int:
+    """Return a descriptor with which the file at `path`, which `write` has written, is changed in place. For the arguments see `write`.
+
+    Raises:
+        SchemactlError: below `below` a link or Git's own folder is on the way to it, or it is one, a pipe or a device.
+        OSError: it cannot be opened.
+    """
+    place = _open(path, below)
+    try:
+        place.is_file()
+        kept = 0 if place.inside is None else os.O_NOFOLLOW
+        return os.open(place.name, os.O_WRONLY | os.O_CLOEXEC | kept, dir_fd=place.folder)
+    finally:
+        os.close(place.folder)
+
+
 def remove(path: str | os.PathLike[str], *, below: str | None) -> None:
     """Remove the file at `path`; of a link, the link itself. For the arguments see `write`.
 

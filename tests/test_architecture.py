@@ -117,7 +117,7 @@ LAYERS: dict[str, set[str]] = {
         "waivers",
     },
     "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "messages"},
-    "apply": {"errors", "model", "messages", "changes", "plan", "registry"},
+    "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry"},
     "report": {
         "installation",
         "model",

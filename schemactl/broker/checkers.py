@@ -48,6 +48,15 @@ TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S
 """The strategies that look at every live version, not only the latest."""
 
 
+def protects(strategy: _S) -> frozenset[str]:
+    """Return whom a strategy protects: the more it rejects, the larger the set."""
+    if strategy is _S.ALWAYS_INCOMPATIBLE:
+        return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})
+    found = {"new_reads_old"} if strategy in READS_OLD else set()
+    found |= {"old_reads_new"} if strategy in READ_BY_OLD else set()
+    return frozenset(found | ({"all versions"} if strategy in TRANSITIVE else set()))
+
+
 class Checker(Protocol):
     """Whether a definition may follow others of its type (SchemaCompatibilityCheck)."""
 

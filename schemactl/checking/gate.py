@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from schemactl.checking.policies import protects
+from schemactl.broker.checkers import protects
 from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.errors import Source

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Final
 
-from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
+from schemactl.broker.checkers import protects
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.report import PolicyChange
 from schemactl.checking.run import Proposal, Run, is_rejected
@@ -14,7 +14,6 @@ from schemactl.messages import partitions as partitions_said
 from schemactl.messages import policy_origin
 from schemactl.messages import versions as versions_said
 from schemactl.model import (
-    CompatibilityStrategy,
     Level,
     Namespace,
     NamespaceName,
@@ -140,15 +139,6 @@ _PROTECTED: Final = {
     "all versions": "readers and messages of versions before the latest",
     "nothing may follow": "the schema from every change",
 }
-
-
-def protects(strategy: CompatibilityStrategy) -> frozenset[str]:
-    """Return whom a strategy protects: the more it rejects, the larger the set."""
-    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
-        return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})
-    found = {"new_reads_old"} if strategy in READS_OLD else set()
-    found |= {"old_reads_new"} if strategy in READ_BY_OLD else set()
-    return frozenset(found | ({"all versions"} if strategy in TRANSITIVE else set()))
 
 
 def left_draft(run: Run, proposal: Proposal, before: Topic | None) -> Iterator[Finding]:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import add_arguments, planned
-from schemactl.cli.selection import output_file, target_of
+from schemactl.cli.time_limit import add_timeout, limited
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.apply import Result
     from schemactl.cli.reviewed_plan import Review
-    from schemactl.json_values import Json
+    from schemactl.deadline import Deadline
     from schemactl.plan import Plan, PlanStep
     from schemactl.registry import Registry
 
-RESULT_OPTION = "--result FILE: write what was done, what was not, and every number's commit to FILE as JSON (in a folder: result.json)"
+_MOST_PARALLEL: Final = 64
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,26 +45,59 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "--auto-approve, --yes: do not ask before applying a new plan",
         "--require-approved DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; does not ask for confirmation",
-        RESULT_OPTION,
     )
+    add_carrying_out(parser)
+
+
+def add_carrying_out(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say how a plan is carried out."""
+    add_options(
+        parser,
+        "--result FILE: write what was done, what was not, and the numbers of the touched topics with their commits to FILE as JSON (in a folder: result.json)",
+        "--fail-fast: do nothing of a plan that leaves something out, and stop at the first failure",
+    )
+    add_options(
+        parser,
+        "--parallel N: so many topics are worked on at once (default: 8)",
+        type=_parallel,
+        default=8,
+    )
+    add_timeout(parser)
+
+
+def _parallel(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_PARALLEL:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_PARALLEL}")
+    return int(text)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: applied; 1: not applied; 3: partly applied, or messages would be misread; 4: the plan is stale; 100: something would be rejected."""
+    """Return 0: applied; 1: not applied; 3: partly, or messages would be misread; 4: the plan is stale; 100: all of it would be rejected."""
+    return limited(args.timeout, lambda deadline: _run(args, context, deadline))
+
+
+def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
     from schemactl.cli.reviewed_plan import reviewed
     from schemactl.report.plan_text import render
 
     with (reviewed if args.plan else planned)(args, context) as (plan, registry, review):
         if plan.refusals or not plan.steps or not args.plan:
             context.report(render(plan, color=context.color))
-        if plan.refusals:
+        if plan.refusals and (args.fail_fast or only_restores(plan)):
             print_restored(plan, registry)
             return NEGATIVE
         if plan.steps and args.require_approved is not None:
             _expect_approved(plan, registry, args.require_approved)
         elif plan.steps and not args.plan and not args.auto_approve and not confirmed():
             return SchemactlError.exit_code
-        return carry_out(plan, registry, args, context, review)
+        return carry_out(plan, registry, args, context, review, deadline)
+
+
+def only_restores(plan: Plan) -> bool:
+    """Whether the plan does nothing but what `print_restored` does."""
+    from schemactl.plan import RestoreStrategy
+
+    return all(isinstance(step, RestoreStrategy) for step in plan.steps)
 
 
 def print_restored(plan: Plan, registry: Registry) -> None:
@@ -92,72 +123,68 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 
 
 def carry_out(
-    plan: Plan, registry: Registry, args: argparse.Namespace, context: Context, review: Review | None = None
+    plan: Plan,
+    registry: Registry,
+    args: argparse.Namespace,
+    context: Context,
+    review: Review | None = None,
+    deadline: Deadline | None = None,
 ) -> int:
-    """Carry out the plan, write its result to the file that --result names, and return the exit code of `apply`."""
+    """Carry out the plan, record what is done in its result file, and return the exit code of `apply`."""
     from schemactl.apply import Result, apply_plan, as_planned
-    from schemactl.plan.file import write_json
+    from schemactl.cli.apply_progress import ApplyProgress
+    from schemactl.cli.apply_record import ApplyRecord
     from schemactl.report import numbers_text
-    from schemactl.report.plan_json import result_document
-    from schemactl.report.plan_text import describe, render_result
+    from schemactl.report.plan_text import render_result
 
-    def progress(number: int, step: PlanStep) -> None:
-        context.say(f"[{number}/{len(plan.steps)}] {describe(step)}")
+    progress = ApplyProgress(len(plan.steps), context)
+    # Before the first step: a file that cannot be written must stop the apply.
+    record = ApplyRecord(plan, args.result, context)
 
-    topics = _correspondence(plan, registry, context) if args.result else None
+    def ended(number: int, step: PlanStep) -> None:
+        record.add(number)
+        progress.ended(number, step)
 
-    def record(result: Result) -> None:
-        if topics:
-            path = output_file(args.result, context, name="result.json")
-            write_json(result_document(result, topics()), path, below=context.top)
+    def waiting() -> None:
+        if deadline is not None:
+            # An alarm could interrupt what puts things right after the first one.
+            deadline.end()
+            deadline.look()
+        record.sync()
+        progress.tick()
 
-    # Before the first step: a file that cannot be written must stop the apply, and a killed one must leave a trace.
-    record(Result(plan, 0))
     try:
         with _terminated_as_interrupted():
-            result = apply_plan(plan, registry, progress=progress, review=review or as_planned)
+            result = apply_plan(
+                plan,
+                registry,
+                begun=progress.begun,
+                progress=ended,
+                waiting=waiting,
+                review=review or as_planned,
+                parallel=args.parallel,
+                fail_fast=args.fail_fast,
+            )
     except SchemactlError as error:
-        record(Result(plan, 0, error))
+        record.end(Result(plan, stopped=error), registry)
         raise
-    record(result)
+    finally:
+        progress.end()
+    record.end(result, registry)
     if plan.steps:
         context.report(render_result(result, color=context.color))
     if result.failure is not None:
-        is_stale = isinstance(result.failure, StalePlan)
-        return PartlyApplied.exit_code if result.done and not is_stale else result.failure.exit_code
+        if result.is_stale or not result.done:
+            return StalePlan.exit_code if result.is_stale else result.failure.exit_code
+        return PartlyApplied.exit_code
     if plan.misread and plan.steps:
         context.report(
             "\n" + numbers_text.render(plan.misread, target=plan.origin.target, color=context.color)
         )
         return PartlyApplied.exit_code
+    if plan.refusals:
+        return PartlyApplied.exit_code
     return NEGATIVE if plan.misread else 0
-
-
-def _correspondence(plan: Plan, registry: Registry, context: Context) -> Callable[[], list[Json] | None]:
-    """Return what asks, whenever it is called, which numbers the registry gave to Git's versions."""
-    from schemactl import history
-    from schemactl.model import Catalog
-    from schemactl.plan import renamed
-    from schemactl.target_numbers.pairs import topic_values
-
-    git = Catalog()
-    if plan.origin.tip is not None:
-        # Warnings about the target have been printed before.
-        place = target_of(plan.origin.target, replace(context, quiet=True))
-        with history.Repository.open(context.directory) as repository:
-            approved = history.read(
-                repository, place.project, plan.origin.tip.id, progress=context.reading_history()
-            )
-        named = renamed(approved.catalog, place.target.namespaces)
-        git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
-
-    def values() -> list[Json] | None:
-        try:
-            return topic_values(git=git, registry=registry.read(plan.scope))
-        except SchemactlError:
-            return None
-
-    return values
 
 
 def confirmed() -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_filters
+from schemactl.cli.time_limit import add_timeout
 from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
 from schemactl.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.output import write
@@ -22,8 +22,6 @@ from schemactl.report.style import fit, terminal_width
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
-
-_LONGEST_S = 1e6
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,19 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser, "--strict: warnings fail, too, and so does what breaks readers that no strategy protects"
     )
-    add_options(
-        parser,
-        f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {DEFAULT_S:g})",
-        type=_seconds,
-        default=DEFAULT_S,
-    )
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (seconds := float(text)) < _LONGEST_S:
-            return seconds
-    raise argparse.ArgumentTypeError(f"expected a number of seconds between 0 and {_LONGEST_S:g}")
+    add_timeout(parser, DEFAULT_S)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -20,6 +20,7 @@ from schemactl.cli.selection import (
     relative_path,
     target_of,
 )
+from schemactl.cli.time_limit import add_timeout, limited
 from schemactl.errors import UsageError
 from schemactl.topic_match import is_glob, matching, require_matches
 
@@ -57,7 +58,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`"
     )
     add_format(parser)
-    add_options(parser, "--detailed-exitcode: exit with 2 when there are changes")
+    add_options(
+        parser,
+        "--summary: only the sums, and what is left out",
+        "--detailed-exitcode: exit with 2 when there are changes",
+    )
+    add_timeout(parser)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,8 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
+    if args.summary and args.format == "json":
+        raise UsageError("--summary is for people: it has no JSON")
     if args.action:
         return _show(args, context)
+    return limited(args.timeout, lambda _: _run(args, context))
+
+
+def _run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.cli.reviewed_plan import command_for
     from schemactl.plan.file import write
 
@@ -84,7 +96,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if out:
             write(plan, out, below=context.top)
         code = _print(plan, args, context)
-        if out and plan.steps and not plan.refusals:
+        if out and plan.steps:
             context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
     return code
 
@@ -120,8 +132,9 @@ def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
     if args.format == "json":
         print(plan_json.render(plan))
     else:
-        context.report(plan_text.render(plan, color=context.color))
-        if plan.steps and not plan.refusals:
+        render = plan_text.render_summary if args.summary else plan_text.render
+        context.report(render(plan, color=context.color))
+        if plan.steps:
             print(f"Digest: {plan_digest(plan)}")
     if plan.refusals or plan.misread:
         return NEGATIVE

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.apply import RESULT_OPTION, carry_out, confirmed, print_restored
+from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, only_restores, print_restored
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import CREATE_TENANTS_OPTION
 from schemactl.cli.selection import (
@@ -21,10 +21,12 @@ from schemactl.cli.selection import (
     relative_path,
     target_of,
 )
+from schemactl.cli.time_limit import limited
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.topic_match import select
 
 if TYPE_CHECKING:
+    from schemactl.deadline import Deadline
     from schemactl.model import Catalog, TopicName
     from schemactl.plan import Plan
     from schemactl.plan.rebuild import Lists
@@ -61,31 +63,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         CREATE_TENANTS_OPTION,
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes: do not ask before the plan is applied",
-        RESULT_OPTION,
     )
+    add_carrying_out(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
+    return limited(args.timeout, lambda deadline: _run(args, context, deadline))
+
+
+def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
     from schemactl.cli.reviewed_plan import command_for
     from schemactl.plan.file import plan_digest, write
     from schemactl.report.plan_text import render
 
     with _planned(args, context) as (plan, registry, sources):
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
-        if plan.refusals:
-            if not args.out:
-                print_restored(plan, registry)
-            return NEGATIVE
         if args.out:
             out = output_file(args.out, context, name="plan.json")
             write(plan, out, below=context.top)
-            print(f"Digest: {plan_digest(plan)}")
-            context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
-            return NEGATIVE if plan.misread else 0
+            if plan.steps:
+                print(f"Digest: {plan_digest(plan)}")
+                context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
+            return NEGATIVE if plan.misread or plan.refusals else 0
+        if plan.refusals and (args.fail_fast or only_restores(plan)):
+            print_restored(plan, registry)
+            return NEGATIVE
         if plan.steps and not args.auto_approve and not confirmed():
             return SchemactlError.exit_code
-        return carry_out(plan, registry, args, context)
+        return carry_out(plan, registry, args, context, deadline=deadline)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, StalePlan, UsageError
-from schemactl.model import Catalog, Project
+from schemactl.model import Catalog, NamespaceName, Policies, Project, TopicName
 from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, make_plan, renamed, renamed_topic
 from schemactl.plan.file import read, step_document
 from schemactl.plan.rebuild import make_rebuild
@@ -209,7 +209,7 @@ class Review:
             )
         self._expect_undeclared()
         derived = self._derived(state)
-        if derived is not None and derived.scope == plan.scope:
+        if derived is not None and self._is_of_same_topics(derived):
             differs = next(
                 (
                     (number, ours, theirs)
@@ -218,7 +218,8 @@ class Review:
                 ),
                 None,
             )
-            if differs is None and not derived.refusals and derived.apart == plan.apart:
+            apart = tuple(each for each in plan.apart if each.name in plan.scope.topics - self._left_out)
+            if differs is None and not derived.refusals and derived.apart == apart:
                 return
             number, ours, theirs = differs or (len(plan.steps), None, None)
             missing = f"it leaves out ({describe(theirs)})" if theirs else "it"
@@ -230,6 +231,15 @@ class Review:
             f"{origin.tip.short if origin.tip else 'no commit'}. It was edited, or made by another version of schemactl; nothing was changed",
             fix=_again(plan, args),
         )
+
+    def _is_of_same_topics(self, derived: Plan) -> bool:
+        """Whether Git gives steps for every topic of the plan's scope that is not left out, and for no other."""
+        ours, theirs, left_out = self.plan.scope, derived.scope, self._left_out
+        return ours.topics - left_out == theirs.topics - left_out and theirs.namespaces <= ours.namespaces
+
+    @property
+    def _left_out(self) -> set[NamespaceName | TopicName]:
+        return {refusal.name for refusal in self.plan.refusals}
 
     def _expect_undeclared(self) -> None:
         """Raise StalePlan where a topic that the plan deletes for good was declared again; a rebuild puts back what it deletes."""
@@ -249,10 +259,16 @@ class Review:
         """Return the plan that Git gives for what the plan speaks of; None: Git does not have that."""
         plan, then, namespaces = self.plan, self.then, self.chosen.target.namespaces
         everything = renamed(then.catalog, namespaces) if then else Catalog()
-        covered = plan.scope.namespaces | plan.scope.topics
+        # What is left out has no steps, whatever the reason was.
+        left_out = self._left_out
+        covered = (plan.scope.namespaces | plan.scope.topics) - left_out
         git = Catalog(
-            {name: space for name, space in everything.namespaces.items() if name in plan.scope.namespaces},
-            {name: topic for name, topic in everything.topics.items() if name in plan.scope.topics},
+            {
+                name: replace(space, policies=Policies()) if name in left_out else space
+                for name, space in everything.namespaces.items()
+                if name in plan.scope.namespaces
+            },
+            {name: topic for name, topic in everything.topics.items() if name in covered},
             {name: former for name, former in everything.former.items() if name in covered},
         )
         origin = replace(origin_of(self.chosen, self.registry, self.approved), tip=plan.origin.tip)
@@ -269,10 +285,11 @@ class Review:
         interrupted = {
             renamed_topic(name, namespaces) for name in topics if then and then.was_interrupted(name)
         }
+        lists = lists_of(plan.lists, path=relative_path(self.args.plan, self.context), git=everything)
         return make_rebuild(
             state,
             git,
-            lists_of(plan.lists, path=relative_path(self.args.plan, self.context), git=everything),
+            {name: pairs for name, pairs in lists.items() if name not in left_out},
             interrupted=interrupted & git.topics.keys(),
             origin=origin,
             permissions=permissions,

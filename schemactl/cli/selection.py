@@ -78,6 +78,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         "--topic GLOB...: only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
         "--namespace NS...: only this namespace; may be repeated",
     )
+    add_options(
+        parser, "--skip GLOB...: without these topics, as --topic '!GLOB'", dest="topic", type="!{}".format
+    )
 
 
 def asked_namespaces(args: argparse.Namespace) -> frozenset[NamespaceName] | None:

@@ -93,7 +93,8 @@ def find(
     plan = make_plan(state, git, origin=origin, permissions=Permissions(), waivers=waivers, numbers=numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
     for refusal in plan.refusals:
-        refusals.setdefault(refusal.name, []).append(refusal)
+        if isinstance(refusal.name, TopicName):
+            refusals.setdefault(refusal.name, []).append(refusal)
     advice = Advice(origin, lost, refusals)
     everything = (
         *TopicAndPolicyDrift(approved, state, advice).differences(),

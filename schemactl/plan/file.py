@@ -33,6 +33,7 @@ from schemactl.model import (
     SchemaVersion,
     TopicName,
 )
+from schemactl.plan.registry_state import STATE_SHAPE
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
@@ -81,10 +82,11 @@ _LISTED: Final = {
     "schema": _SCHEMA,
 }
 _REFUSAL: Final = {
-    "topic": str,
+    "topic": str | None,
+    "namespace": str | None,
     "version": int | None,
     "answer": (_ANSWER, NoneType),
-    "message": str,
+    "reason": str,
     "fix": str,
     "wedged_by": int | None,
 }
@@ -97,11 +99,11 @@ _PLAN: Final = {
     "pulsar": str,
     "registry_version": str,
     "approved": {"ref": str, "commit": _COMMIT},
-    "state_digest": str,
+    "state": STATE_SHAPE,
     "scope": {"namespaces": [str], "topics": [str]},
     "steps": [{"action": str}],
     "notes": [{"topic": str, "kind": str, "message": str}],
-    "refusals": [_REFUSAL],
+    "left_out": [_REFUSAL],
     "numbers_apart": [_APART],
     "numbers_apart_now": bool,
     "lists": ([{"topic": str, "versions": [_LISTED]}], NoneType),
@@ -142,7 +144,7 @@ def document(plan: Plan) -> Json:
         "pulsar": plan.origin.release.value,
         "registry_version": plan.origin.version,
         "approved": {"ref": plan.origin.ref, "commit": commit_value(plan.origin.tip)},
-        "state_digest": plan.state_digest,
+        "state": plan.state,
         "scope": {
             "namespaces": sorted(map(str, plan.scope.namespaces)),
             "topics": sorted(map(str, plan.scope.topics)),
@@ -151,7 +153,7 @@ def document(plan: Plan) -> Json:
         "notes": [
             {"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes
         ],
-        "refusals": [_refusal(refusal) for refusal in plan.refusals],
+        "left_out": [_refusal(refusal) for refusal in plan.refusals],
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
     }
@@ -284,11 +286,12 @@ def _answer(answer: Answer) -> Json:
 
 
 def _refusal(refusal: PlanRefusal) -> Json:
+    kind = "namespace" if isinstance(refusal.name, NamespaceName) else "topic"
     return {
-        "topic": str(refusal.name),
+        kind: str(refusal.name),
         "version": refusal.number,
         "answer": None if refusal.answer is None else _answer(refusal.answer),
-        "message": refusal.message,
+        "reason": refusal.message,
         "fix": refusal.fix,
         "wedged_by": refusal.wedged_by,
     }
@@ -310,13 +313,13 @@ def _plan(value: Json) -> Plan:
     return Plan(
         origin=origin,
         scope=scope,
-        state_digest=value["state_digest"],
+        state=value["state"],
         steps=tuple(_STEPS[step["action"]](step) for step in value["steps"]),
         notes=tuple(
             PlanNote(TopicName.parse(note["topic"]), PlanNoteKind(note["kind"]), note["message"])
             for note in value["notes"]
         ),
-        refusals=tuple(_read_refusal(refusal) for refusal in value["refusals"]),
+        refusals=tuple(_read_refusal(refusal) for refusal in value["left_out"]),
         lists=tuple(value["lists"]) if "lists" in value else None,
         apart=read_apart(value["numbers_apart"]),
         apart_now=value["numbers_apart_now"],
@@ -329,14 +332,8 @@ def _read_answer(value: Json) -> Answer:
 
 def _read_refusal(value: Json) -> PlanRefusal:
     answer = None if value["answer"] is None else _read_answer(value["answer"])
-    return PlanRefusal(
-        TopicName.parse(value["topic"]),
-        value["version"],
-        answer,
-        value["message"],
-        value["fix"],
-        value.get("wedged_by"),
-    )
+    name = _topic(value) if "topic" in value else _namespace(value)
+    return PlanRefusal(name, value["version"], answer, value["reason"], value["fix"], value.get("wedged_by"))
 
 
 def _topic(step: Json) -> TopicName:

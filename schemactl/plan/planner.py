@@ -46,9 +46,10 @@ from schemactl.model import (
 )
 from schemactl.plan import refusals
 from schemactl.plan.inheritance import inherit
+from schemactl.plan.left_out import leave_out, settled, touched
 from schemactl.plan.refusals import Rejected
-from schemactl.plan.registry_state import RegistryState, digest
-from schemactl.plan.selection import applicable, is_draft, renamed_topic, scope_of, without_namespaces
+from schemactl.plan.registry_state import RegistryState, state_values
+from schemactl.plan.selection import applicable, is_draft, renamed_topic, without_namespaces
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
@@ -69,7 +70,6 @@ from schemactl.plan.steps import (
     TakeNumber,
 )
 from schemactl.plan.undeclared import in_undeclared_namespaces, in_undeclared_tenant
-from schemactl.registry.base import Scope
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
 from schemactl.waivers import broker_waiver
@@ -95,18 +95,25 @@ def make_plan(
     """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
     Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
-    carried out, planning again gives no steps and the same notes. `waivers` approve what a broker rejects. `numbers` is the record
-    of the registry's version numbers, by its own names. Raise UsageError if a permission names a topic that Git never declared.
+    carried out, planning again gives no steps and the same notes. A topic of which anything would be rejected is left out. `waivers`
+    approve what a broker rejects. `numbers` records the registry's version numbers, by its own names. Raise UsageError if a permission
+    names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
             raise UsageError(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
-    planner = Planner(base, applicable(target), origin, permissions, waivers, numbers)
-    planner.compute()
-    planner.refusals += in_undeclared_namespaces(planner.target.topics.values(), target.namespaces, origin)
-    plan = planner.plan(scope_of(target))
+
+    def computed(wanted: Catalog) -> Planner:
+        planner = Planner(base, wanted, origin, permissions, waivers, numbers)
+        planner.compute()
+        topics = planner.target.topics.values()
+        planner.refusals += in_undeclared_namespaces(topics, target.namespaces, origin)
+        return planner
+
+    planner = settled(applicable(target), computed)
+    plan = planner.plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()
@@ -131,7 +138,7 @@ class Planner:
         self.half_deleted = base.half_deleted
         # What is not for this plan to judge (drafts) is not there for it.
         there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
-        self.digest = digest(base)
+        self.read = base
         self.base = replace(
             base, catalog=without_namespaces(replace(base.catalog, topics=there), self.half_deleted)
         )
@@ -218,15 +225,17 @@ class Planner:
                 case SchemaRemoved(name):
                     yield from self._kept(name)
 
-    def plan(self, scope: Scope) -> Plan:
-        """Return the plan of the steps so far, without notes."""
+    def plan(self) -> Plan:
+        """Return the plan, without notes and what is left out."""
+        leave_out(self)
+        scope = touched(self)
         return Plan(
             origin=self.origin,
             scope=scope,
-            state_digest=self.digest,
+            state=state_values(self.read, scope),
             steps=tuple(self.steps),
             notes=(),
-            refusals=tuple(sorted(self.refusals, key=lambda refusal: refusal.name)),
+            refusals=tuple(sorted(self.refusals, key=lambda refusal: str(refusal.name))),
             apart=find_apart(self.git, self._catalog(), self.numbers),
             apart_now=any(
                 not each.recorded for each in find_apart(self.git, self.base.catalog, self.numbers)
@@ -410,7 +419,7 @@ class Planner:
             self.missing_tenants.remove(name.tenant)
             self.steps.append(CreateTenant(name))
             if not self.permissions.create_tenants:
-                self.refusals += in_undeclared_tenant(name, self.target.topics, self.commands)
+                self.refusals += in_undeclared_tenant(name, self.target.topics.values(), self.commands)
 
     def _delete(self, name: TopicName) -> Iterator[PlanStep]:
         current = self._deletable(name)

@@ -14,9 +14,10 @@ from schemactl.changes import Contents, content_identity, is_behind, last_tombst
 from schemactl.messages import numbers as listed
 from schemactl.messages import versions
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
+from schemactl.plan.left_out import settled
 from schemactl.plan.planner import RELAX, Planner, WaiversAt
 from schemactl.plan.registry_state import RegistryState
-from schemactl.plan.selection import applicable, scope_of
+from schemactl.plan.selection import applicable
 from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal, TakeNumber
 from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.target_numbers.pairs import NumberPair, topic_value
@@ -53,16 +54,25 @@ def make_rebuild(
     """
     approved = applicable(git)
     others = without_versions(approved, lists)
-    rebuilder = _Rebuilder(base, others, origin, permissions, waivers, numbers)
-    rebuilder.git = approved
-    rebuilder.compute()
     declared = {name for name, topic in approved.topics.items() if topic.schema}
-    for name in sorted(declared | {name for name, pairs in lists.items() if pairs}):
-        topic = approved.topics.get(name)
-        versions_of_git = topic.versions if topic and topic.schema else ()
-        rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
-    plan = rebuilder.plan(scope_of(others))
-    return replace(plan, lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items())))
+
+    def computed(wanted: Catalog) -> _Rebuilder:
+        rebuilder = _Rebuilder(base, wanted, origin, permissions, waivers, numbers)
+        rebuilder.git = approved
+        rebuilder.compute()
+        for name in sorted(declared | {name for name, pairs in lists.items() if pairs}):
+            topic = approved.topics.get(name)
+            versions_of_git = topic.versions if topic and topic.schema else ()
+            rebuilder.restore(name, lists.get(name, ()), versions_of_git, interrupted=name in interrupted)
+        return rebuilder
+
+    plan = settled(others, computed).plan()
+    return replace(
+        plan,
+        lists=tuple(
+            topic_value(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics
+        ),
+    )
 
 
 def recorded_lists(git: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[NumberPair, ...]]:

@@ -1,26 +1,33 @@
-"""The state of a registry at one moment, and the digest that tells whether it has changed."""
+"""The state of a registry at one moment, and what has changed since."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final
 
 from schemactl.changes import COMMIT_PROPERTY, is_behind
+from schemactl.json_values import Json
 from schemactl.model import (
     BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
     NamespaceName,
-    Policies,
     SchemaVersion,
     TopicName,
     live,
 )
 from schemactl.registry.base import Registry, Scope
+
+_TOMBSTONE: Final = "tombstone"
+_POLICIES: Final = {
+    "schema_compatibility_strategy": str | None,
+    "is_allow_auto_update_schema": bool | None,
+    "schema_validation_enforced": bool | None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,38 +106,96 @@ def observe(
     return RegistryState(Catalog(namespaces, topics), defaults, relaxed, registry.defaults, retained, missing)
 
 
-def digest(state: RegistryState) -> str:
-    """Return the SHA-256 of everything in `state` that decides a plan; times and commit stamps of versions do not."""
-    values = {
+STATE_SHAPE: Final[Json] = {
+    "namespaces": {"*": {**_POLICIES, "exists": bool}},
+    "topics": {"*": {**_POLICIES, "exists": bool, "partitions": int | None, "versions": {"*": str}}},
+    "default_strategies": {"*": str},
+    "defaults": {"is_allow_auto_update_schema": bool, "schema_validation_enforced": bool},
+    "relaxed": {"*": str},
+    "missing_tenants": [str],
+}
+"""The shape of what `state_values` returns (see `json_values.shape_error`)."""
+
+
+def state_values(state: RegistryState, scope: Scope) -> Json:
+    """Return everything in `state` that decides a plan for `scope`, as JSON; times and commit stamps of versions do not."""
+    catalog = state.catalog
+    namespaces = {name: catalog.namespaces[name] for name in scope.namespaces & catalog.namespaces.keys()}
+    topics = {name: catalog.topics[name] for name in scope.topics & catalog.topics.keys()}
+    defaults = state.defaults
+    return {
         "namespaces": {
-            str(name): _policies(space.policies) | ({"deleted": True} if space.deleted else {})
-            for name, space in state.catalog.namespaces.items()
+            str(name): {**asdict(space.policies), "exists": not space.deleted}
+            for name, space in sorted(namespaces.items())
         },
         "topics": {
-            str(name): [
-                topic.deleted,
-                topic.partitions,
-                _policies(topic.policies),
-                [_version_values(v) for v in topic.versions],
-            ]
-            for name, topic in state.catalog.topics.items()
+            str(name): {
+                **asdict(topic.policies),
+                "exists": not topic.deleted,
+                "partitions": topic.partitions,
+                "versions": {str(version.number): _version_value(version) for version in topic.versions},
+            }
+            for name, topic in sorted(topics.items())
         },
-        "default_strategies": {str(name): strategy for name, strategy in state.default_strategies.items()},
-        "defaults": [state.defaults.is_allow_auto_update_schema, state.defaults.schema_validation_enforced],
-        "relaxed": {str(name): strategy for name, strategy in state.relaxed.items()},
-        "missing_tenants": sorted(state.missing_tenants),
+        "default_strategies": {
+            str(name): strategy
+            for name, strategy in sorted(state.default_strategies.items())
+            if name in scope.namespaces
+        },
+        "defaults": {
+            "is_allow_auto_update_schema": defaults.is_allow_auto_update_schema,
+            "schema_validation_enforced": defaults.schema_validation_enforced,
+        },
+        "relaxed": {
+            str(name): own
+            for name, own in sorted(state.relaxed.items())
+            if name.namespace_name in scope.namespaces
+        },
+        "missing_tenants": sorted(state.missing_tenants & {name.tenant for name in scope.namespaces}),
     }
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _policies(policies: Policies) -> dict[str, Any]:
-    return {name: getattr(policies, name) for name in Policies.__slots__}
+def state_changes(before: Json, now: Json) -> Iterator[str]:
+    """Yield what differs between two values of `state_values`, in sentences without a full stop."""
+    for kind in ("namespaces", "topics"):
+        for name in sorted(before[kind].keys() | now[kind].keys()):
+            old, new = before[kind].get(name), now[kind].get(name)
+            if old is None or new is None:
+                yield f"{name} {'exists now' if old is None else 'is gone'}"
+            else:
+                yield from (f"{name}: {what}" for what in _value_changes(old, new))
+    for key in ("defaults", "default_strategies"):
+        yield from (f"the registry's settings: {what}" for what in _value_changes(before[key], now[key]))
+    for name in sorted(before["relaxed"].keys() ^ now["relaxed"].keys()):
+        yield f"{name} was {'restored' if name in before['relaxed'] else 'relaxed'}"
+
+    for tenant in sorted({*before["missing_tenants"]} ^ {*now["missing_tenants"]}):
+        yield f"the tenant {tenant} {'exists now' if tenant in before['missing_tenants'] else 'is gone'}"
 
 
-def _version_values(version: SchemaVersion) -> list[Any]:
+def _value_changes(old: Json, new: Json) -> Iterator[str]:
+    for key in old:
+        if old[key] == new[key]:
+            continue
+        if key != "versions":
+            yield f"{key} was {_word(old[key])} and is {_word(new[key])}"
+            continue
+        for number in sorted(old[key].keys() | new[key].keys(), key=int):
+            one, other = old[key].get(number), new[key].get(number)
+            if one is None:
+                yield f"{'a tombstone took' if other == _TOMBSTONE else 'somebody registered'} v{number}"
+            elif one != other:
+                yield f"v{number} {'is gone' if other is None else 'is deleted' if other == _TOMBSTONE else 'has other content'}"
+
+
+def _word(value: object) -> str:
+    return "not set" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _version_value(version: SchemaVersion) -> str:
     info = version.info
     if info is None:
-        return [version.number]
+        return _TOMBSTONE
     own = {key: value for key, value in info.properties.items() if key != COMMIT_PROPERTY}
-    return [version.number, info.type.name, hashlib.sha256(info.schema).hexdigest(), own]
+    properties = json.dumps(own, sort_keys=True, separators=(",", ":")).encode()
+    return f"{info.type.name} sha256:{hashlib.sha256(properties + info.schema).hexdigest()}"

@@ -79,10 +79,13 @@ def select(
     require_matches({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, spaces))
     chosen = topic_match.select(catalog.topics, topics, namespaces)
     wanted = {name: topic for name, topic in catalog.topics.items() if name in chosen}
-    if topics:
-        kept = {name.namespace_name for name in wanted}
-    else:
-        kept = {name for name in spaces if not namespaces or str(name) in namespaces}
+    needed = {name.namespace_name for name in wanted}
+    kept = {name for name in spaces if not namespaces or str(name) in namespaces}
+    if any(not pattern.startswith("!") for pattern in topics):
+        kept = needed
+    elif topics:
+        # Of what is only skipped, a namespace goes that was there for nothing else.
+        kept -= {name.namespace_name for name in catalog.topics.keys() - chosen} - needed
     return Catalog(
         {name: space for name, space in catalog.namespaces.items() if name in kept},
         wanted,

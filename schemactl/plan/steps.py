@@ -165,7 +165,7 @@ class PlanNote:
 
 @dataclass(frozen=True, slots=True)
 class PlanRefusal:
-    """Why the plan cannot be applied.
+    """Why a topic is left out of the plan, or the policies of a namespace are.
 
     Attributes:
         number: Git's number of the version that would be refused; None if it is not about one version.
@@ -175,7 +175,7 @@ class PlanRefusal:
         wedged_by: the registry's version after which its brokers store nothing; None if there is none.
     """
 
-    name: TopicName
+    name: NamespaceName | TopicName
     number: int | None
     answer: Answer | None
     message: str
@@ -232,11 +232,11 @@ class Plan:
     """The steps that bring a registry to what Git approved.
 
     Attributes:
-        scope: the namespaces and topics looked at, by the target's names.
-        state_digest: of the registry's state that the plan was made against.
-        steps: in the order to be carried out.
+        scope: the namespaces and topics that it touches, with those that are left out, by the target's names.
+        state: what the registry held of these when the plan was made (`registry_state.state_values`).
+        steps: in the order to be carried out; those of different topics are independent of each other.
         notes: what stays different afterwards, by topic.
-        refusals: why it cannot be applied; with any of these, no step is carried out.
+        refusals: what is left out, and why; it has no steps.
         lists: of a rebuild, the lists to restore, as `target_numbers.pairs` writes them; None for other plans.
         apart: the topics with numbers that will not be Git's after all steps.
         apart_now: whether a topic has such a number already that is not recorded.
@@ -244,7 +244,7 @@ class Plan:
 
     origin: Origin
     scope: Scope
-    state_digest: str
+    state: Json
     steps: tuple[PlanStep, ...]
     notes: tuple[PlanNote, ...]
     refusals: tuple[PlanRefusal, ...]

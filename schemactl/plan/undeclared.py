@@ -25,23 +25,26 @@ def in_undeclared_namespaces(
 
 
 def in_undeclared_tenant(
-    space: NamespaceName, topics: Iterable[TopicName], commands: Commands
+    space: NamespaceName, topics: Iterable[Topic], commands: Commands
 ) -> Iterator[PlanRefusal]:
-    """Yield a refusal where the tenant of a namespace, which does not exist, is none that somebody declared.
+    """Yield a refusal for each of `topics` in the tenant of a namespace that does not exist, if nobody declared that tenant.
 
-    It is one of the first of `topics` in the namespace. Where namespaces have to be declared, that is refused instead.
+    Where namespaces have to be declared, that is refused instead.
     """
     origin = commands.origin
     declared = origin.declared_tenants
     if declared is None or space.tenant in declared or origin.require_declared_namespaces:
         return
-    yield _refusal(
-        min(name for name in topics if name.namespace_name == space),
-        f"the tenant {space.tenant} does not exist, and no file declares a namespace of it"
-        f"{did_you_mean(space.tenant, declared)}",
-        f"correct the topic's name\napprove a declaration: {_declaration(space, origin)}\n"
-        f"{commands.apply(space, '--create-tenants')}: it creates the tenant",
-    )
+    for topic in topics:
+        if topic.name.tenant == space.tenant and not topic.deleted:
+            own = topic.name.namespace_name
+            yield _refusal(
+                topic.name,
+                f"the tenant {space.tenant} does not exist, and no file declares a namespace of it"
+                f"{did_you_mean(space.tenant, declared)}",
+                f"correct the topic's name\napprove a declaration: {_declaration(own, origin)}\n"
+                f"{commands.apply(own, '--create-tenants')}: it creates the tenant",
+            )
 
 
 def _refusal(name: TopicName, message: str, fix: str) -> PlanRefusal:

@@ -170,5 +170,8 @@ class Registry(Protocol):
     def restore(self, topic: TopicName) -> None:
         """Give the topic the strategy it had before `relax`, and its namespace automatic updates; read both back."""
 
+    def keep_others_waiting(self) -> None:
+        """From now on carry out requests of the calling thread only; those of others that wait to be repeated fail at once."""
+
     def close(self) -> None:
         """Release connections and files."""

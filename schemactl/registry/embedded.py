@@ -79,6 +79,9 @@ class EmbeddedRegistry(Metadata, Relaxing):
         """The Pulsar release whose answers it gives."""
         return self.release.value
 
+    def keep_others_waiting(self) -> None:
+        """See `Registry.keep_others_waiting`. Nothing here takes long enough for that."""
+
     def close(self) -> None:
         """Release files and connections."""
         self._storage.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from schemactl.apply import Result
 from schemactl.json_values import Json, json_text
 from schemactl.plan import Plan
-from schemactl.plan.file import FORMAT_VERSION, document, step_document
+from schemactl.plan.file import FORMAT_VERSION, document
+
+UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
 
 
 def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
@@ -13,27 +17,53 @@ def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every re
     return json_text(document(plan))
 
 
-def result_document(result: Result, topics: list[Json] | None = None) -> Json:
-    """Return what `apply --result` writes: the plan's digest, what was done, what was not, and why.
+def result_document(result: Result, run: Json | None = None, topics: list[Json] | None = None) -> Json:
+    """Return what `apply --result` writes, for the time when it has ended.
 
-    The outcome is `applied`, `partly applied`, `failed` (nothing was done), or `started`: not ended, or killed.
-    `topics` has the version numbers afterwards (see `target_numbers.pairs`); None: the registry could not be read.
+    Args:
+        result: what was done, what was not, and why.
+        run: what ran it, if that was a build server (see `ci`).
+        topics: the version numbers afterwards (see `target_numbers.pairs`); None: they were not read.
     """
-    steps = [step_document(step) for step in result.plan.steps]
-    plan = document(result.plan)
+    return {
+        **_begin(result.plan, run),
+        "outcome": _outcome(result),
+        "failure": None if result.failure is None else str(result.failure),
+        "left": [{"step": number, "reason": _reason(result, number)} for number, _ in result.left],
+        "topics": topics,
+        "done": list(result.done),
+    }
+
+
+def started_document(plan: Plan, run: Json | None) -> Json:
+    """Return the same for the time while it runs, and for ever if it is killed: numbers of steps follow in `done`."""
+    return {
+        **_begin(plan, run),
+        "outcome": "started",
+        "failure": None,
+        "left": None,
+        "topics": None,
+        "done": [],
+    }
+
+
+def _begin(plan: Plan, run: Json | None) -> Json:
+    values = document(plan)
     return {
         "format_version": FORMAT_VERSION,
-        **{key: plan[key] for key in ("schemactl", "target", "registry", "approved")},
-        "plan": plan["digest"],
-        "outcome": _outcome(result),
-        "done": steps[: result.done],
-        "left": steps[result.done :],
-        "failure": None if result.failure is None else str(result.failure),
-        "topics": topics,
+        **{key: values[key] for key in ("schemactl", "target", "registry", "approved")},
+        "ci": run,
+        "plan": values["digest"],
+        "steps": values["steps"],
+        "left_out": values["left_out"],
     }
 
 
 def _outcome(result: Result) -> str:
-    if result.failure is None:
-        return "started" if result.left else "applied"
+    if not result.left and not result.plan.refusals and result.failure is None:
+        return "applied"
     return "partly applied" if result.done else "failed"
+
+
+def _reason(result: Result, number: int) -> str:
+    return str(result.failures.get(number) or result.stopped or UNTRIED)

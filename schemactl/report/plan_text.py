@@ -27,6 +27,9 @@ from schemactl.printing import on_one_line
 from schemactl.report import numbers_text
 from schemactl.report.style import alternatives, paint
 
+_MOST_LISTED = 50
+"""The most steps that were not tried that are listed; the result file has all."""
+
 _SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 
 
@@ -60,16 +63,34 @@ def render(plan: Plan, *, color: bool = False) -> str:
 
 def summary(plan: Plan) -> str:
     """One line: how much would change, and what would not."""
-    if plan.refusals:
-        topics = len({refusal.name for refusal in plan.refusals})
-        return f"Rejected: {counted(topics, 'topic')}. Nothing of this plan can be applied."
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
     aside = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
+    aside += f"; left out: {left_out(plan)}" if plan.refusals else ""
+    if plan.refusals and not plan.steps:
+        return f"Nothing can be applied{aside}."
     if not plan.steps and plan.misread:
         return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{aside}."
     if not plan.steps:
         return f"No changes. The registry has everything that Git approved{aside}."
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
+
+
+def render_summary(plan: Plan, *, color: bool = False) -> str:
+    """Return the sums of a plan, and what is left out."""
+    lines = [
+        _head(plan),
+        *(f"{_mark('!', color=color)} {refusal.name}: {refusal.message}" for refusal in plan.refusals),
+    ]
+    return "\n".join([*lines, paint(summary(plan), _shade(plan), color=color)])
+
+
+def left_out(plan: Plan) -> str:
+    """Return how much the plan leaves out."""
+    names = {refusal.name for refusal in plan.refusals}
+    topics = sum(isinstance(name, TopicName) for name in names)
+    spaces = len(names) - topics
+    parts = [counted(topics, "topic")] if topics else []
+    return " and ".join([*parts, *([f"the policies of {counted(spaces, 'namespace')}"] if spaces else [])])
 
 
 def describe(step: PlanStep) -> str:
@@ -98,15 +119,26 @@ def describe(step: PlanStep) -> str:
 
 
 def render_result(result: Result, *, color: bool = False) -> str:
-    """Return what was done; where it stopped early, why, and what is left."""
-    if result.failure is None:
-        done = _sums(result.plan.steps, "registered", "deleted")
-        return paint(f"Applied: {done}.", "green", color=color)
-    lines = [f"Stopped at {describe(result.left[0])}", *_indented(str(result.failure).split("\n"))]
-    if result.left[1:]:
-        lines += ["Not tried:", *_indented([describe(step) for step in result.left[1:]])]
-    total = len(result.plan.steps)
-    lines.append(paint(f"Applied {result.done} of {counted(total, 'step')}.", "red", color=color))
+    """Return what was done, what was not, and why."""
+    plan = result.plan
+    if not result.left and not plan.refusals:
+        return paint(f"Applied: {_sums(plan.steps, 'registered', 'deleted')}.", "green", color=color)
+    lines = []
+    for number, error in result.failures.items():
+        lines += [f"Failed: {describe(plan.steps[number - 1])}", *_indented(str(error).split("\n"))]
+    if result.stopped:
+        lines += [f"Stopped: {result.stopped}"]
+    if untried := [describe(step) for number, step in result.left if number not in result.failures]:
+        more = [f"and {len(untried) - _MOST_LISTED} more"] if len(untried) > _MOST_LISTED else []
+        lines += ["Not tried:", *_indented([*untried[:_MOST_LISTED], *more])]
+    if plan.refusals:
+        lines += ["Left out:", *_indented([f"{each.name}: {each.message}" for each in plan.refusals])]
+    if result.left:
+        end = f"Applied {len(result.done)} of {counted(len(plan.steps), 'step')}"
+    else:
+        end = f"Applied: {_sums(plan.steps, 'registered', 'deleted')}"
+    aside = f"; left out: {left_out(plan)}" if plan.refusals else ""
+    lines.append(paint(f"{end}{aside}.", "red", color=color))
     return "\n".join(lines)
 
 

@@ -63,7 +63,7 @@ def test_every_prediction_knows_the_checkers_of_the_brokers(
     repository.commit({"namespaces/clicks.yaml": clicks(FIELDS[1])})
     repository.flush()
     _, plan = run(path, capsys, "plan")
-    assert bool(plan["refusals"]) == refused
+    assert bool(plan["left_out"]) == refused
     new = {"type": "PROTOBUF", "schema": json.dumps({"type": "record", "name": "Click", "fields": FIELDS[1]})}
     repository.write({"payload.json": json.dumps({**new, "properties": {}})})
     _, said = run(path, capsys, "registry", "test", "clicks", "--file", str(path / "payload.json"))

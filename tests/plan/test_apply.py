@@ -74,14 +74,14 @@ def interrupt(_: Disturbed) -> None:
 
 
 def apply(plan: Plan, registry: Registry) -> Result:
-    return apply_plan(plan, registry, progress=lambda _number, _step: None)
+    return apply_plan(plan, registry)
 
 
 def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) -> None:
     told: list[tuple[int, PlanStep]] = []
     plan = plan_for(registry, TARGET)
-    result = apply_plan(plan, registry, progress=lambda number, step: told.append((number, step)))
-    assert result == Result(plan, len(plan.steps))
+    result = apply_plan(plan, registry, parallel=1, progress=lambda number, step: told.append((number, step)))
+    assert result == Result(plan, tuple(range(1, len(plan.steps) + 1)))
     assert told == list(enumerate(plan.steps, 1))
     assert result.left == ()
 
@@ -139,9 +139,12 @@ def test_a_failure_leaves_the_rest_to_the_next_apply(disturbed: Disturb) -> None
     plan = plan_for(registry, TARGET)
     result = apply(plan, registry)
     assert isinstance(result.failure, RegistryError)
-    assert (result.done, result.left) == (plan.steps.index(result.left[0]), plan.steps[result.done :])
-    assert isinstance(result.left[0], RegisterVersion)
-    assert held(registry, ORDERS) == [A, B]
+    (number,) = result.failures
+    failed = plan.steps[number - 1]
+    assert isinstance(failed, RegisterVersion)
+    assert {step.name for _, step in result.left} == {failed.name}
+    other, versions_of_it = (ORDERS, [A, B, C]) if failed.name == REFUNDS else (REFUNDS, [A, B])
+    assert held(registry, other) == versions_of_it
     carry_out(registry, TARGET)
     assert (held(registry, ORDERS), held(registry, REFUNDS)) == ([A, B, C], [A, B])
 
@@ -167,7 +170,7 @@ def test_a_relaxed_strategy_is_always_restored(disturbed: Disturb, what: Callabl
     plan = plan_for(registry, REPLAYED, relax=True)
     result = apply(plan, registry)
     assert result.failure is not None
-    assert any(isinstance(step, RelaxStrategy) for step in plan.steps[: result.done])
+    assert any(isinstance(plan.steps[number - 1], RelaxStrategy) for number in result.done)
     assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
     carry_out(registry, REPLAYED, relax=True)
     assert held(registry, ORDERS) == [A, record(ID, NEEDED)]
@@ -186,8 +189,10 @@ def test_a_version_that_appeared_while_the_topic_was_relaxed_is_reported() -> No
     with closing(Moved(":memory:")) as registry:
         plan = plan_for(registry, REPLAYED, relax=True)
         result = apply(plan, registry)
-        assert isinstance(result.left[0], RestoreStrategy)
+        ((_, left),) = result.left
+        assert isinstance(left, RestoreStrategy)
         assert result.failure
+        assert result.is_stale
         assert result.failure.exit_code == 4
         assert "somebody uploaded version 2 while the topic accepted everything" in str(result.failure)
         assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
@@ -213,13 +218,14 @@ def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_app
         assert registry.strategy(ORDERS) is S.FULL
 
 
-def test_another_number_than_expected_stops_the_apply(disturbed: Disturb) -> None:
+def test_another_number_than_expected_stops_the_topic(disturbed: Disturb) -> None:
     foreign = record(ID, {"name": "own", "type": "string", "default": ""})
     registry = disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
-    result = apply(plan_for(registry, TARGET), registry)
+    result = apply_plan(plan_for(registry, TARGET), registry, parallel=1)
     assert result.failure is not None
     assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.what
-    assert held(registry, REFUNDS) == []
+    assert held(registry, ORDERS) == [A, foreign, B]
+    assert held(registry, REFUNDS) == [A, B]
 
 
 def test_an_upload_whose_answer_was_lost_counts_as_done() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pty
 import signal
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -89,11 +90,15 @@ def test_what_shapes_a_plan_does_not_go_with_a_plan_file(shop: Estate) -> None:
         shop.run("apply", "plan.json", option, code=64)
 
 
-def test_a_predicted_refusal_exits_with_one_hundred_and_applies_nothing(shop: Estate) -> None:
+def test_a_topic_that_would_be_rejected_is_left_out_as_a_whole(shop: Estate) -> None:
     shop.orders("id", "needed", note=0)
     assert "needed" in shop.run("plan", "--out", "plan.json", code=100).out
+    shop.run("apply", "--auto-approve", "--fail-fast", code=100)
+    shop.run("apply", "plan.json", "--fail-fast", code=100)
+    out = shop.run("apply", "plan.json", code=3).out
+    assert out.endswith("Applied: 1 namespace; left out: 1 topic.\n")
+    # Nothing else is left to do.
     shop.run("apply", "--auto-approve", code=100)
-    shop.run("apply", "plan.json", code=100)
     assert shop.held() == []
     shop.run("plan", "--topic", "shop/sales/orders", "--relax-while-replaying")
     shop.run("apply", "--auto-approve", "--relax-while-replaying")
@@ -139,6 +144,7 @@ def test_after_a_failure_halfway_the_next_apply_goes_on(
     def say(_: Context, text: str) -> None:
         if text.startswith("[4/5]"):
             signal.raise_signal(signal.SIGTERM)
+            time.sleep(0.5)  # until the main thread has heard of it
 
     with monkeypatch.context() as patched:
         patched.setattr(Context, "say", say)

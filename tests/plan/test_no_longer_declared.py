@@ -37,7 +37,7 @@ def delete_topic(registry: EmbeddedRegistry) -> None:
 def said(made: Estate) -> tuple[list[str], list[str]]:
     """The notes of plan, and the kinds of drift."""
     plan = json.loads(made.run("plan", "--format", "json").out)
-    assert plan["steps"] == plan["refusals"] == []
+    assert plan["steps"] == plan["left_out"] == []
     drift = json.loads(made.run("drift", "--format", "json").out)
     return [note["message"] for note in plan["notes"]], [each["kind"] for each in drift["differences"]]
 

@@ -45,7 +45,7 @@ def test_a_file_reads_back_as_the_plan(plan: Plan, path: Path) -> None:
 def test_a_file_says_what_it_is(path: Path) -> None:
     told = json.loads(path.read_text())
     assert " ".join(told) == (
-        "format_version schemactl target registry pulsar registry_version approved state_digest scope steps notes refusals "
+        "format_version schemactl target registry pulsar registry_version approved state scope steps notes left_out "
         "numbers_apart numbers_apart_now digest"
     )
     assert told["format_version"] == 1

@@ -267,7 +267,7 @@ def test_a_plan_of_another_repository_is_refused(estate: Estate, tmp_path: Path)
     (estate.scratch.path / "plan.json").write_text(text)
     forge(
         estate.scratch.path / "plan.json",
-        lambda told: told.update({key: own[key] for key in ("approved", "scope", "state_digest")}),
+        lambda told: told.update({key: own[key] for key in ("approved", "scope", "state")}),
     )
     assert "does not match Git and the registry" in assert_refused(estate)
     assert estate.held() == [avro("id")]

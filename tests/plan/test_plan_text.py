@@ -23,10 +23,10 @@ from approved import (
 )
 
 from schemactl.apply import Result
-from schemactl.errors import RegistryError
+from schemactl.errors import RegistryError, SchemactlError
 from schemactl.model import Policies, SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report.plan_json import result_document
+from schemactl.report.plan_json import UNTRIED, result_document
 from schemactl.report.plan_text import render, render_result
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
@@ -95,7 +95,7 @@ def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
     assert text.endswith(
         "\n  Fix: approve another strategy for the topic."
         "\n   or: `schemactl apply --target local --topic shop/sales/orders --relax-while-replaying`: it registers what was approved all the same."
-        "\n\nRejected: 1 topic. Nothing of this plan can be applied."
+        "\n\nNothing can be applied; left out: 1 topic."
     )
     assert "Unable to read schema" not in text
 
@@ -132,11 +132,11 @@ def test_colours_are_all_that_colour_changes(registry: EmbeddedRegistry) -> None
 def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
     plan = plan_for(registry, orders(A, B, sales=Policies(S.FULL)))
     whole = "Applied: 1 namespace, 1 topic, 2 versions registered."
-    assert render_result(Result(plan, len(plan.steps))) == whole
-    partly = Result(plan, 3, RegistryError("the connection was lost", fix="run apply again"))
+    assert render_result(Result(plan, (1, 2, 3, 4, 5))) == whole
+    partly = Result(plan, (1, 2, 3), {4: RegistryError("the connection was lost", fix="run apply again")})
     assert render_result(partly) == dedent(
         """\
-        Stopped at persistent://shop/sales/orders: register v0
+        Failed: persistent://shop/sales/orders: register v0
           the connection was lost
             Fix: run apply again
         Not tried:
@@ -145,21 +145,33 @@ def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
     )
 
 
+LOST = RegistryError("the connection was lost")
+ENDED = RegistryError("interrupted")
+
+
 @pytest.mark.parametrize(
-    ("done", "failure", "outcome"),
+    ("done", "failures", "stopped", "outcome", "reasons"),
     [
-        (4, None, "applied"),
-        (3, RegistryError("the connection was lost"), "partly applied"),
-        (0, None, "started"),
-        (0, RegistryError("no"), "failed"),
+        (4, {}, None, "applied", {}),
+        (3, {4: LOST}, None, "partly applied", {4: "the connection was lost"}),
+        (0, {}, ENDED, "failed", dict.fromkeys((1, 2, 3, 4), "interrupted")),
+        (2, {3: LOST}, None, "partly applied", {3: "the connection was lost", 4: UNTRIED}),
+        (2, {3: LOST}, ENDED, "partly applied", {3: "the connection was lost", 4: "interrupted"}),
     ],
 )
 def test_the_result_file_of_an_apply(
-    registry: EmbeddedRegistry, done: int, failure: RegistryError | None, outcome: str
+    registry: EmbeddedRegistry,
+    done: int,
+    failures: dict[int, SchemactlError],
+    stopped: SchemactlError | None,
+    outcome: str,
+    reasons: dict[int, str],
 ) -> None:
     plan = plan_for(registry, orders(A, sales=Policies(S.FULL)))
-    told = result_document(Result(plan, done, failure))
-    assert (told["outcome"], told["failure"]) == (outcome, failure and failure.what)
+    result = Result(plan, tuple(range(1, done + 1)), failures, stopped)
+    told = result_document(result)
     actions = ["create_namespace", "set_namespace_policies", "create_topic", "register_version"]
-    assert [step["action"] for step in told["done"]] == actions[:done]
-    assert [step["action"] for step in told["left"]] == actions[done:]
+    assert [step["action"] for step in told["steps"]] == actions
+    assert (told["outcome"], told["done"]) == (outcome, list(result.done))
+    assert {each["step"]: each["reason"] for each in told["left"]} == reasons
+    assert told["approved"]["commit"]["id"] == "f" * 40

@@ -29,6 +29,7 @@ from approved import (
     versions,
 )
 
+from schemactl.apply import apply_plan
 from schemactl.changes import COMMIT_PROPERTY
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.model import (
@@ -54,6 +55,7 @@ from schemactl.plan import (
     SetPolicies,
     renamed,
     renamed_topic,
+    scope_of,
     select,
 )
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -101,7 +103,7 @@ def test_after_apply_the_plan_is_empty_and_the_numbers_are_gits(registry: Embedd
 
 def test_every_upload_is_stamped_with_its_commit(registry: EmbeddedRegistry) -> None:
     carry_out(registry, orders(record(ID, owner="orders-team")))
-    (version,) = registry.read(plan_for(registry, orders(A)).scope).topics[ORDERS].versions
+    (version,) = registry.read(scope_of(orders(A))).topics[ORDERS].versions
     assert version.info is not None
     assert version.info.properties == {"owner": "orders-team", COMMIT_PROPERTY: commit(0).id}
 
@@ -181,10 +183,12 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
     what = f"Git's version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
     assert refusal.message.startswith(what)
     assert "--relax-while-replaying" in refusal.fix
-    assert registered(plan) == [(0, 0), (0, 0)]
-    with pytest.raises(SchemactlError, match="would reject a part of this plan"):
-        carry_out(registry, target)
+    assert {step.name for step in plan.steps} == {SALES, REFUNDS}
+    with pytest.raises(SchemactlError, match="with --fail-fast nothing of it is applied"):
+        apply_plan(plan, registry, fail_fast=True)
     assert registry.read(plan.scope) == Catalog()
+    carry_out(registry, target)
+    assert (held(registry, ORDERS), held(registry, REFUNDS)) == ([], [A])
 
 
 def test_policies_are_set_before_versions_are_judged(registry: EmbeddedRegistry) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
-from threading import Event, Lock, RLock
+from threading import Event, Lock, RLock, get_ident
 from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -33,7 +33,9 @@ from schemactl.registry.pulsar.replies import (
 from schemactl.registry_url import parse, split_addresses
 
 CONNECTIONS: Final = 8
-"""The most requests at once. More cost more of our own time than they save of the brokers'."""
+"""The requests at once while much is read. More cost more of our own time than they save of the brokers'."""
+
+_MOST_CONNECTIONS: Final = 64
 
 _HEADERS: Final = {"Accept": "application/json, */*;q=0.1", "User-Agent": "schemactl"}
 _HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
@@ -68,7 +70,7 @@ class NoResponseError(RegistryError):
 class AdminConnection:
     """A cluster's admin API.
 
-    Safe for use by several threads; `CONNECTIONS` requests run at once, further ones wait.
+    Safe for use by several threads.
 
     Args:
         url: `http(s)://HOST:PORT`, or several of a cluster's separated by commas, tried in turn.
@@ -87,7 +89,7 @@ class AdminConnection:
         for base in self._bases:
             self._require_private(base, f"{url}: ")
         self._manager = http_limits.manager(
-            num_pools=64, maxsize=CONNECTIONS, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
+            num_pools=64, maxsize=_MOST_CONNECTIONS, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
         self._budget = RetryBudget(
@@ -98,6 +100,17 @@ class AdminConnection:
         self._asked_for_brokers = False
         self._lock = RLock()
         self._stopped = Event()
+        self._only_thread: int | None = None
+
+    def keep_others_waiting(self) -> None:
+        """Send requests of the calling thread only from now on; those of others that wait to be repeated fail at once."""
+        self._only_thread = get_ident()
+        self._stopped.set()
+
+    @property
+    def is_kept_for_one(self) -> bool:
+        """Whether one thread alone may send requests."""
+        return self._only_thread is not None
 
     def close(self) -> None:
         """Close the connections."""
@@ -165,7 +178,7 @@ class AdminConnection:
                 why = f"answers {reply.status}"
             why = f"{method} {path}: {why}"
             with self._budget.waiting(why, since_s=start_s, until_s=start_s + self._deadline_s):
-                self._stopped.wait(max(delay_s, asked_for_s))
+                self._pause(max(delay_s, asked_for_s))
             if (lost := done()) is not None:
                 return lost
         raise AssertionError("the last delay is None")
@@ -177,7 +190,7 @@ class AdminConnection:
             NoResponseError: no response came; whether the request was carried out is not known.
             RegistryError: the request was not carried out, and a retry would not help.
         """
-        if self._stopped.is_set():
+        if self._stopped.is_set() and self._only_thread != get_ident():
             raise RegistryError(f"{self.url}: {method} {path} was not sent: another request had failed")
         data = None if body is None else json.dumps(body).encode()
         base, target = self._address(path)
@@ -230,6 +243,12 @@ class AdminConnection:
         finally:
             executor.shutdown(cancel_futures=True)
             self._stopped.clear()
+
+    def _pause(self, seconds: float) -> None:
+        if self._only_thread == get_ident():
+            time.sleep(seconds)
+        else:
+            self._stopped.wait(seconds)
 
     def _delays(self, start_s: float) -> Iterator[float | None]:
         """Yield how long to wait before each further attempt; None at the end: there is none."""

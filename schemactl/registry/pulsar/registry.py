@@ -142,6 +142,10 @@ class PulsarRegistry(Relaxing):
         """The newest known release that is not newer than the brokers'."""
         return nearest_release(self.version) or self._fallback
 
+    def keep_others_waiting(self) -> None:
+        """See `Registry.keep_others_waiting`."""
+        self._connection.keep_others_waiting()
+
     def close(self) -> None:
         """Close the connections."""
         self._connection.close()
@@ -318,7 +322,7 @@ class PulsarRegistry(Relaxing):
     def _each(self, ask: Callable[[_Asked], _Found], about: Iterable[_Asked]) -> Iterator[_Found]:
         """Yield the result for each of `about`, in its order, from several threads."""
         asked = list(about)
-        if len(asked) < 2:
+        if len(asked) < 2 or self._connection.is_kept_for_one:
             yield from map(ask, asked)
             return
         # Handing one topic after the other to a thread costs as much as a tenth of its requests.

@@ -1,0 +1,161 @@
+"""What an apply of 2,000 topics costs: the first one, and one changed topic, over a broker's admin API.
+
+    python benchmarks/apply.py [--registry URL] [--topics N] [--rounds N]
+
+Without `--registry` the embedded registry serves its own. The first apply is compared with the same under `--parallel 1`, each in a
+tenant of its own; the applies of one changed topic with `plan --topic` of that topic. A repository has 100 topics in a namespace, half of them with two
+versions. Wall seconds, of one round the only one, else the median; the memory is the largest that a process of a row took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from uuid import uuid4
+
+from repositories import ENVIRONMENT
+
+TOPICS_IN_A_NAMESPACE = 100
+CHANGED = "bench/n00/t000"
+COMMAND = [sys.executable, "-m", "schemactl"]
+
+_peaks_mb: dict[str, float] = {}
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--registry", help="the admin API of a broker")
+    parser.add_argument("--topics", type=int, default=2_000)
+    parser.add_argument("--rounds", type=int, default=3, help="of each apply of one changed topic")
+    parser.add_argument("--one-at-a-time", action="store_true", help="the command has no --parallel yet")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        if args.registry:
+            measure(Path(scratch, "shop"), args.registry, args)
+            return
+        serve = [*COMMAND, "serve", "--port", "0", "--registry", f"sqlite:{scratch}/registry.db"]
+        served = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
+        try:
+            url = (served.stdout.readline() if served.stdout else "").split()[-1]
+            measure(Path(scratch, "shop"), url, args)
+        finally:
+            served.terminate()
+            served.wait()
+
+
+def measure(path: Path, url: str, args: argparse.Namespace) -> None:
+    """Print the rows of one repository, made at `path`."""
+    topics = args.topics
+    targets = ["first"] if args.one_at_a_time else ["serial", "parallel"]
+    make(path, url, topics, targets)
+    run(path, "log", CHANGED)
+    one_s, many_s = 0.0, 0.0
+    if not args.one_at_a_time:
+        one_s = run(path, "apply", "--target", "serial", "--yes", "--parallel", "1")
+    many_s = run(path, "apply", "--target", targets[-1], "--yes")
+    print(f"{topics:,} topics, {url}")
+    print(f"first apply                  {many_s:7.2f} s   {_peaks_mb['apply']:.0f} MB")
+    if one_s:
+        print(f"  --parallel 1               {one_s:7.2f} s   ratio {one_s / many_s:5.2f}")
+    change = ["--target", targets[-1], "--topic", CHANGED]
+    everything = ["--target", targets[-1]]
+    found: dict[str, list[float]] = {}
+    for number in range(args.rounds):
+        edit(path, number)
+        run(path, "log", CHANGED)
+        found.setdefault("plan --topic", []).append(run(path, "plan", *change))
+        found.setdefault("apply --topic", []).append(run(path, "apply", *change, "--yes"))
+        edit(path, number + 100)
+        run(path, "log", CHANGED)
+        found.setdefault("plan", []).append(run(path, "plan", *everything, "--out", "plan.json"))
+        found.setdefault("apply plan.json", []).append(run(path, "apply", "plan.json"))
+        edit(path, number + 200)
+        run(path, "log", CHANGED)
+        found.setdefault("apply", []).append(run(path, "apply", *everything, "--yes"))
+    base_s = statistics.median(found["plan --topic"])
+    for what, times in found.items():
+        median_s = statistics.median(times)
+        print(f"one changed: {what:16}{median_s:7.2f} s   ratio {median_s / base_s:5.2f}")
+    print(f"memory at most {max(_peaks_mb.values()):.0f} MB")
+
+
+def run(path: Path, *arguments: str) -> float:
+    """Run a command that must succeed, and return how many seconds it took."""
+    start_s = time.perf_counter()
+    process = subprocess.Popen(
+        [*COMMAND, "--quiet", *arguments],
+        cwd=path,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(arguments)} ends with {process.returncode}")
+    peak_mb = usage.ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20)
+    _peaks_mb[arguments[0]] = max(_peaks_mb.get(arguments[0], 0.0), peak_mb)
+    return time.perf_counter() - start_s
+
+
+def make(path: Path, url: str, topics: int, targets: list[str]) -> None:
+    """Make the repository: two commits, the second of which changes half of the topics."""
+    path.mkdir()
+    spaces = -(-topics // TOPICS_IN_A_NAMESPACE)
+    project = "version: 1\nroots: [topics]\ntargets:\n"
+    for target in targets:
+        names = ", ".join(f"bench/n{n:02}: {target}-{uuid4().hex[:8]}/n{n:02}" for n in range(spaces))
+        project += f'  {target}: {{registry: "{url}", namespaces: {{{names}}}}}\n'
+    files = {"schemactl.yaml": project}
+    for n in range(spaces):
+        files[f"topics/n{n:02}.yaml"] = f"namespace: bench/n{n:02}\nschema_compatibility_strategy: BACKWARD\n"
+    for n in range(topics):
+        name = f"n{n // TOPICS_IN_A_NAMESPACE:02}/t{n % TOPICS_IN_A_NAMESPACE:03}"
+        files[f"topics/{name}.yaml"] = (
+            f"topic: bench/{name}\nschema:\n  type: AVRO\n  definition: {Path(name).name}.avsc\n"
+        )
+        files[f"topics/{name}.avsc"] = definition(0)
+    git(path, "init", "-q", "-b", "main")
+    commit(path, files)
+    definitions = sorted(at for at in files if at.endswith(".avsc"))
+    commit(path, dict.fromkeys(definitions[::2], definition(1)))
+
+
+def edit(path: Path, number: int) -> None:
+    """Commit one more version of one topic."""
+    commit(path, {f"topics/{CHANGED.removeprefix('bench/')}.avsc": definition(number + 2, f"more_{number}")})
+
+
+def definition(number: int, *more: str) -> str:
+    """An order with ten fields, and some more."""
+    names = [*(f"field_{n}" for n in range(10 + min(number, 1))), *more]
+    fields = [{"name": name, "type": "string", "default": ""} for name in names]
+    return json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": fields})
+
+
+def commit(path: Path, files: dict[str, str]) -> None:
+    """Commit these files."""
+    for name, text in files.items():
+        place = path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    git(path, "add", "-A")
+    git(path, "-c", "user.name=Ada", "-c", "user.email=ada@example.com", "commit", "-q", "-m", "Change")
+
+
+def git(path: Path, *arguments: str) -> None:
+    """Run git, which must succeed."""
+    subprocess.run(["git", *arguments], cwd=path, env=ENVIRONMENT, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The option that limits how long a command may take."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from contextlib import suppress
+
+from schemactl.cli.parser import add_options
+from schemactl.deadline import Deadline, OutOfTime, within
+from schemactl.errors import SchemactlError
+
+_LONGEST_S = 1_000_000.0
+
+
+def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -> None:
+    """Add the option; None: without it there is no limit."""
+    known = "no limit" if default is None else f"{default:g}"
+    add_options(
+        parser,
+        f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {known})",
+        type=_seconds,
+        default=default,
+    )
+
+
+def limited(seconds: float | None, work: Callable[[Deadline | None], int]) -> int:
+    """Return what `work` returns, which has so many seconds; raise SchemactlError when they are used up."""
+    if seconds is None:
+        return work(None)
+    try:
+        return within(seconds, "starting", work)
+    except OutOfTime as error:
+        raise SchemactlError(error.what, fix=error.fix) from error
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (seconds := float(text)) < _LONGEST_S:
+            return seconds
+    raise argparse.ArgumentTypeError(f"expected a number of seconds between 0 and {_LONGEST_S:g}")
