@@ -78,7 +78,8 @@ class VersionDrift:
                 found = self._foreign(name, topic, pair, entry)
                 if not topic.versions:
                     found = replace(found, state=held_state(name, entries))
-                yield replace(found, accepted=decided.get(entry.number))
+                is_wedge = found.kind is DriftKind.WEDGED  # whatever is recorded of its number
+                yield found if is_wedge else replace(found, accepted=decided.get(entry.number))
         if topic.schema is None:
             return
         # Where Git itself has a tombstone, a new generation began.
@@ -199,10 +200,13 @@ class VersionDrift:
         ]
         if missing:
             rejection = self.advice.rejection(name)
-            stuck = rejection if rejection and rejection.wedged_by is None else None
+            wedge = rejection.wedged_by if rejection else None
+            is_gits = any(pair.git and pair.registry and pair.registry.number == wedge for pair in pairs)
+            # A foreign version that wedges the topic is a difference of its own.
+            stuck = rejection if wedge is None or is_gits else None
             yield DriftItem(
                 name,
-                DriftKind.MISSING_VERSIONS,
+                DriftKind.WEDGED if is_gits else DriftKind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(format_version, missing))}"
                 + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; it does not show which",

@@ -121,7 +121,7 @@ def rejected_version(
     else:
         message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_reason(rejected, known, said)}"
         if answer.outcome is not Outcome.INCOMPATIBLE:
-            fix = "approve a definition that this release of Pulsar accepts; this one cannot be uploaded"
+            fix = _NEVER_STORED
         else:
             fix = "\n".join(_past_an_incompatibility(rejected, foreign, restart, relax))
     if is_orphaned:
@@ -138,6 +138,10 @@ def rejected_version(
 
 
 _ORPHANED = "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
+_NEVER_STORED = (
+    "raise the topic's `generation` with a definition that this release of Pulsar accepts, once the topic retains no message: this one "
+    "can never be uploaded, and nothing after it"
+)
 _WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once it retains no message\nbring the brokers to a release that reads it"
 _READ_AS_GITS = "it deletes every version there, and Git's numbers count again. Messages written with {what} would be read as Git's versions: only where none is left"
 

@@ -108,7 +108,7 @@ def test_before_somebody_looked_nothing_is_read(
         done = console.schemactl(repository.path, *command, "--target", "live")
         assert (done.returncode, done.stdout) == (100, "")
         assert "v4 is not known to Git, v5 is Git's v4" in done.stderr
-        assert "Next: schemactl drift --target live --accept --reason TEXT" in done.stderr
+        assert "Next: `schemactl drift --target live --accept --reason TEXT`" in done.stderr
 
 
 def test_one_message_is_what_its_producer_wrote(recorded: Path, console: Console) -> None:
