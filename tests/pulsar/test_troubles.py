@@ -189,7 +189,7 @@ class Way:
     Attributes:
         steps: what is done, in this order.
         held: the definitions that the registry holds afterwards; None: a tombstone.
-        ends: what the last command refuses; "": it leads to an empty plan, and nothing drifts.
+        ends: how a command refuses, which ends it; "": it leads to an empty plan, and nothing drifts.
     """
 
     steps: tuple[Step, ...]
@@ -322,7 +322,11 @@ TROUBLES = {
         drift=("  wedged: ",),
         ways=(
             Way((AGAIN,)),
-            Way((HIDE,), held=(BAD_DEFAULT,), ends="cannot be hidden: orders retains 1 entry of messages"),
+            Way(
+                (HIDE, APPLY),
+                held=(BAD_DEFAULT,),
+                ends="cannot be hidden: orders retains 1 entry of messages",
+            ),
         ),
         only="broker",
     ),
@@ -648,10 +652,12 @@ def test_each_way_out_leads_out(
         if isinstance(step, str):
             done = it.follow(words)
             said |= advised(done.out) if done else set()
-            assert not (way.ends and step is way.steps[-1]) or (done and way.ends in done.err)
+            if way.ends and done and way.ends in done.err:
+                break
         else:
             step[1](it)
-    if not way.ends:
+    else:
+        assert not way.ends
         assert "No changes. The registry has everything that Git approved" in it.run("plan").out
         assert "No drift." in it.run("drift", "--detailed-exitcode").out
     assert it.definitions() == way.held
