@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import cast
 
 from schemactl.changes import Contents, content_identity, is_behind, last_tombstone, upload
@@ -199,7 +200,7 @@ class _Rebuilder(Planner):
         if name.namespace_name not in self.namespaces:
             return (
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
-                f"create it: pulsar-admin namespaces create {name.namespace_name}",
+                f"`pulsar-admin namespaces create {quote(str(name.namespace_name))}`, then the same command",
             )
         held = self._held(name)
         current, taken = live(held), held[-1].number + 1 if held else 0
@@ -213,7 +214,7 @@ class _Rebuilder(Planner):
             what = f"the registry holds {versions([each.number for each in current])} now, with other contents than it had"
         return (
             f"version numbers cannot be restored: {what}",
-            f"--force-delete {name.schema_id} deletes what is there first; messages written with it can then not be read",
+            f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first: its messages would be read as others",
         )
 
 
