@@ -116,6 +116,7 @@ LAYERS: dict[str, set[str]] = {
         "messages",
         "waivers",
     },
+    "status": {"changes", "drift", "json_values", "model", "plan"},
     "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "messages"},
     "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry"},
     "report": {
@@ -133,6 +134,7 @@ LAYERS: dict[str, set[str]] = {
         "target_numbers",
         "printing",
         "waivers",
+        "status",
     },
     "codec": set(),
     "spark": {"codec"},

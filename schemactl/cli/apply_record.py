@@ -32,9 +32,9 @@ _END: Final = b"]\n}\n"
 _SYNC_EVERY_S: Final = 1.0
 
 
-def result_path(folder: Path, target: str) -> Path:
-    """Return where the result of the last apply to a target is, in a project whose file is in `folder`."""
-    return folder / FOLDER / f"{quote(target, safe='')}.json"
+def result_path(folder: Path, target: str, results: str = FOLDER) -> Path:
+    """Return where the result of the last apply to a target is: in `results` of the folder of the project file."""
+    return folder / results / f"{quote(target, safe='')}.json"
 
 
 class ApplyRecord:

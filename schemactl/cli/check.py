@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
+from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.selection import add_filters
 from schemactl.cli.time_limit import add_timeout
 from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
-from schemactl.errors import SchemactlError, UsageError, did_you_mean
-from schemactl.output import write
-from schemactl.printing import uncleaned
+from schemactl.errors import SchemactlError, UsageError
 from schemactl.project_check import CheckRequest, check_project
 from schemactl.report import CHECK_FORMATS, OBEYED, render_check
-from schemactl.report.style import fit, terminal_width
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
@@ -45,11 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--staged: the index, not the working tree",
         "--base REF: judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
     )
-    add_options(
-        parser,
-        f"--format FORMAT[=FILE]: {', '.join(CHECK_FORMATS)}; may be repeated; all but one need a file (default: text)",
-        action="append",
-    )
+    add_formats(parser, CHECK_FORMATS)
     add_filters(parser)
     add_options(
         parser,
@@ -69,7 +62,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             "--base is empty: is a variable of the CI system unset here?",
             fix="give the branch this will be merged into, such as --base origin/main, or a commit's id",
         )
-    outputs = _outputs(args.format or ["text"])
+    outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
     try:
         return within(args.timeout, "starting", lambda deadline: _run(args, context, outputs, deadline))
     except UsageError:
@@ -123,40 +116,4 @@ def _report_undecided(
 
 def _report(report: CheckReport, outputs: list[tuple[str, str | None]], context: Context) -> None:
     """Write the report in each of its formats."""
-    # Whoever reads standard output may stop before its end: the files are written by then.
-    for name, path in sorted(outputs, key=lambda output: output[1] is None):
-        text = render_check(report, name, color=context.color and path is None)
-        if path is None:
-            text = fit(text, terminal_width()) if name == "text" else text
-            print(text, file=uncleaned(sys.stdout) if name == OBEYED else sys.stdout)
-        else:
-            _write(Path(context.directory) / path, text + "\n", context)
-
-
-def _outputs(wanted: list[str]) -> list[tuple[str, str | None]]:
-    """Return formats with their files; None is standard output, which only one of them may have."""
-    outputs: list[tuple[str, str | None]] = []
-    for entry in wanted:
-        name, separator, path = entry.partition("=")
-        if name not in CHECK_FORMATS:
-            near = did_you_mean(name, CHECK_FORMATS)
-            raise UsageError(
-                f"--format {entry}: expected one of {', '.join(CHECK_FORMATS)}, each with an optional =FILE{near}"
-            )
-        if separator and not path:
-            raise UsageError(f"--format {entry}: a file name must follow the =")
-        outputs.append((name, path or None))
-    if sum(path is None for _, path in outputs) > 1:
-        raise UsageError(
-            "only one --format can go to standard output: give the others a file, as in sarif=report.sarif"
-        )
-    return outputs
-
-
-def _write(path: Path, text: str, context: Context) -> None:
-    """Write the whole text to the file, or leave it as it was."""
-    try:
-        write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
-    except OSError as error:
-        raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
-    print(f"wrote {path}", file=sys.stderr)
+    write_report(partial(render_check, report), outputs, context, uncleaned_format=OBEYED)

@@ -46,6 +46,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),
     "drift": CommandEntry("deploy", "drift", "show where a registry differs from what Git approved"),
+    "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
     "import": CommandEntry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
     "rebuild": CommandEntry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
     "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),

@@ -46,18 +46,29 @@ class EnvironmentTarget(str):
     __slots__ = ()
 
 
+def environment_target() -> EnvironmentTarget | None:
+    """Return the target that the environment names; None: it names none."""
+    named = os.environ.get(TARGET_VARIABLE)
+    return EnvironmentTarget(named) if named else None
+
+
 def add_target(
     parser: argparse.ArgumentParser,
     help_text: str = "one of the approved project file's targets (default: $SCHEMACTL_TARGET, or the only one)",
     *,
     from_environment: bool = True,
+    several: bool = False,
 ) -> None:
     """Add the argument that names a target, and the one that takes it from the files at hand.
 
-    A command that needs no target takes none from the environment: no registry is contacted without being asked for.
+    A command that needs no target takes none from the environment: no registry is contacted without being asked for. With
+    `several` the option may be repeated, and its value is a list.
     """
-    named = os.environ.get(TARGET_VARIABLE) if from_environment else None
-    add_options(parser, f"--target NAME: {help_text}", default=EnvironmentTarget(named) if named else None)
+    default = environment_target() if from_environment else None
+    if several:
+        add_options(parser, f"--target NAME...: {help_text}")
+    else:
+        add_options(parser, f"--target NAME: {help_text}", default=default)
     add_options(
         parser,
         "--trust-working-tree: use the target of the project file here, not of the approved one: it can name any "

@@ -19,6 +19,7 @@ from schemactl.model import Catalog, Commit, NamespaceName, TopicName
 from schemactl.plan import (
     Origin,
     Permissions,
+    Plan,
     PlanRefusal,
     RegistryState,
     WaiversAt,
@@ -40,6 +41,7 @@ class DriftReport:
         found: all differences, those that are accepted among them.
         git: the approved history, by the target's names.
         held: what the registry holds of it, and of what else was asked for.
+        plan: what an `apply` would do.
         apart: the topics with numbers that are not Git's.
         unused: what is accepted and is not, or no longer, so in the registry.
     """
@@ -48,6 +50,7 @@ class DriftReport:
     found: tuple[DriftItem, ...]
     git: Catalog
     held: Catalog
+    plan: Plan
     apart: tuple[TopicApart, ...] = ()
     unused: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
 
@@ -113,6 +116,7 @@ def find(
         tuple(_judged(each, accepted.get(each.name), today) for each in everything),
         git,
         state.catalog,
+        plan,
         apart,
         dict(_unused(looked_at, everything)),
     )

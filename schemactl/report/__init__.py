@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
+    from schemactl.status import StatusReport
 
 CHECK_FORMATS: dict[str, str] = {
     "text": "schemactl.report.check_text",
@@ -18,6 +19,12 @@ CHECK_FORMATS: dict[str, str] = {
 }
 """`--format` of `check` to the module that renders it; only the modules asked for are imported."""
 
+STATUS_FORMATS: dict[str, str] = {
+    "text": "schemactl.report.status_text",
+    "json": "schemactl.report.status_json",
+    "prometheus": "schemactl.report.status_prometheus",
+}
+"""The same of `status`."""
 
 OBEYED = "github"
 """The format that a build server is to obey: what stands on standard output is written as it is."""
@@ -25,9 +32,18 @@ OBEYED = "github"
 
 def render_check(report: CheckReport, name: str, *, color: bool = False) -> str:
     """Return the report in the format `name`, without a final newline; names and texts in it are cleaned."""
+    return _rendered(report, CHECK_FORMATS[name], color=color, is_cleaned=name != OBEYED)
+
+
+def render_status(report: StatusReport, name: str, *, color: bool = False) -> str:
+    """Return the same of a report on targets."""
+    return _rendered(report, STATUS_FORMATS[name], color=color, is_cleaned=True)
+
+
+def _rendered(report: object, module: str, *, color: bool, is_cleaned: bool) -> str:
     from importlib import import_module
 
     from schemactl.printing import clean
 
-    rendered: str = import_module(CHECK_FORMATS[name]).render(report, color=color)
-    return rendered if name == OBEYED else clean(rendered, styled=color)
+    rendered: str = import_module(module).render(report, color=color)
+    return clean(rendered, styled=color) if is_cleaned else rendered

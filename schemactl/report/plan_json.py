@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from schemactl.apply import Result
@@ -52,6 +53,7 @@ def _begin(plan: Plan, run: Json | None) -> Json:
     return {
         "format_version": FORMAT_VERSION,
         **{key: values[key] for key in ("schemactl", "target", "registry", "approved")},
+        "time_s": int(time.time()),
         "ci": run,
         "plan": values["digest"],
         "steps": values["steps"],

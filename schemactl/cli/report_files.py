@@ -1,0 +1,77 @@
+"""The formats of a report, each on standard output or in a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from schemactl.cli import Context
+from schemactl.cli.parser import add_options
+from schemactl.errors import SchemactlError, UsageError, did_you_mean
+from schemactl.output import write
+from schemactl.printing import uncleaned
+from schemactl.report.style import fit, terminal_width
+
+Outputs = list[tuple[str, str | None]]
+"""Formats with their files; None is standard output."""
+
+
+def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None:
+    """Add the option that says which of `formats` a report is wanted in."""
+    add_options(
+        parser,
+        f"--format FORMAT[=FILE]: {', '.join(formats)}; may be repeated; all but one need a file (default: text)",
+        action="append",
+    )
+
+
+def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
+    """Return what the option asks for. Raise UsageError if that is none of `formats`, or standard output is for several."""
+    outputs: Outputs = []
+    for entry in wanted:
+        name, separator, path = entry.partition("=")
+        if name not in formats:
+            near = did_you_mean(name, formats)
+            raise UsageError(
+                f"--format {entry}: expected one of {', '.join(formats)}, each with an optional =FILE{near}"
+            )
+        if separator and not path:
+            raise UsageError(f"--format {entry}: a file name must follow the =")
+        outputs.append((name, path or None))
+    if sum(path is None for _, path in outputs) > 1:
+        raise UsageError(
+            "only one --format can go to standard output: give the others a file, as in json=report.json"
+        )
+    return outputs
+
+
+def write_report(
+    render: Callable[..., str], outputs: Outputs, context: Context, *, uncleaned_format: str = ""
+) -> None:
+    """Write a report in each of its formats.
+
+    Args:
+        render: returns it in the format of a name; `color` says whether for a terminal.
+        outputs: the formats.
+        context: where to work.
+        uncleaned_format: the one that a build server is to obey.
+    """
+    # Whoever reads standard output may stop before its end: the files are written by then.
+    for name, path in sorted(outputs, key=lambda output: output[1] is None):
+        text = render(name, color=context.color and path is None)
+        if path is None:
+            text = fit(text, terminal_width()) if name == "text" else text
+            print(text, file=uncleaned(sys.stdout) if name == uncleaned_format else sys.stdout)
+        else:
+            _write(Path(context.directory) / path, text + "\n", context)
+
+
+def _write(path: Path, text: str, context: Context) -> None:
+    """Write the whole text to the file, or leave it as it was."""
+    try:
+        write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
+    except OSError as error:
+        raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
+    print(f"wrote {path}", file=sys.stderr)

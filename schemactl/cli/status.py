@@ -1,0 +1,110 @@
+"""`schemactl status`: one or many targets on one screen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemactl.cli import CHANGES, Context
+from schemactl.cli.drift import opened, report_on
+from schemactl.cli.parser import add_options
+from schemactl.cli.report_files import add_formats, asked_outputs, write_report
+from schemactl.cli.selection import add_target, approved_waivers, environment_target
+from schemactl.errors import SchemactlError
+from schemactl.report import STATUS_FORMATS, render_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from schemactl.cli.selection import ChosenTarget
+    from schemactl.status import LastApply, TargetStatus, UnknownStatus
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `status`."""
+    parser.description = (
+        "Show one or many targets on one screen: topics, pending versions, drift by kind, what is accepted, and how the last apply "
+        "ended. Changes nothing. A target that gives no answer is a row that says so, and the exit code is then 1."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl status                                   every target of the project\n"
+        "  schemactl status --target stage --target prod\n"
+        "  schemactl status --detailed-exitcode               2: something is pending, or drifts\n"
+        "  schemactl status --format prometheus=/var/lib/node_exporter/schemactl.prom\n"
+    )
+    add_target(
+        parser,
+        "one of the approved project file's targets; may be repeated (default: $SCHEMACTL_TARGET, or all of them)",
+        several=True,
+    )
+    add_options(parser, "--unmanaged: count also namespaces and topics that Git never declared")
+    add_formats(parser, STATUS_FORMATS)
+    add_options(
+        parser,
+        "--results DIR: where the result of each target's last apply is, TARGET.json (default: .schemactl/results of the project)",
+        "--detailed-exitcode: exit with 2 when something is pending, or drifts",
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: every target answered; 1: one did not; 2: something is pending or drifts, with --detailed-exitcode."""
+    from schemactl.status import StatusReport
+
+    outputs = asked_outputs(args.format or ["text"], STATUS_FORMATS)
+    targets = tuple(_status(name, args, context) for name in _names(args, context))
+    report = StatusReport(int(time.time()), targets)
+    write_report(partial(render_status, report), outputs, context)
+    if report.known != report.targets:
+        return SchemactlError.exit_code
+    return CHANGES if args.detailed_exitcode and any(each.is_changed for each in report.known) else 0
+
+
+def _names(args: argparse.Namespace, context: Context) -> Iterator[str]:
+    """Yield the targets that are asked for, each once. Raise UsageError where the approved project has one of them not."""
+    from schemactl import declare, history
+    from schemactl.cli.selection import shown_target
+
+    project, _ = history.load_project(context.directory, context.config)
+    if not context.trust_working_tree:
+        approved = history.approved_project(context.directory, context.config, project)
+        project = approved.project if approved else project
+    named = environment_target()
+    for name in dict.fromkeys(args.target or ([named] if named else project.targets or [None])):
+        yield declare.choose_target(project, name, shown_target(name)).name
+
+
+def _status(name: str, args: argparse.Namespace, context: Context) -> TargetStatus | UnknownStatus:
+    """Return the status of one target; why it is not known, where it is not."""
+    from schemactl.status import TargetStatus, UnknownStatus
+
+    asked = argparse.Namespace(target=name, topic=[], namespace=[], unmanaged=args.unmanaged)
+    try:
+        with opened(asked, context) as (place, repository, registry, approved, numbers):
+            waivers = approved_waivers(place, context)
+            drift = report_on(place, registry, approved, numbers, asked, repository.commit, waivers)
+            return TargetStatus(name, drift, _result(place, args, context))
+    except SchemactlError as error:
+        return UnknownStatus(name, str(error))
+
+
+def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:
+    """Return what is known of the target's last apply from its result file; a file that cannot be read is reported."""
+    from schemactl.cli.apply_record import result_path
+    from schemactl.status import LastApply
+
+    if args.results:
+        path = result_path(Path(context.directory), place.target.name, args.results)
+    else:
+        path = result_path(Path(place.top, place.project.folder), place.target.name)
+    try:
+        return LastApply.of(json.loads(path.read_bytes()), place.target.name)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        context.say(f"warning: {path} is not the result of an apply to {place.target.name}: {error!r}")
+        return None

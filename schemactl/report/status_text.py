@@ -1,0 +1,83 @@
+"""The status of targets as text for a terminal: a table with a row each, then what is to be said of some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from schemactl.messages import counted, moment
+from schemactl.printing import on_one_line
+from schemactl.report.style import paint, table, terminal_width
+from schemactl.status import StatusReport, TargetStatus, UnknownStatus
+
+_COLUMNS = ("TARGET", "TOPICS", "VERSIONS", "PENDING", "DRIFT", "WEDGED", "RELAXED", "ACCEPTED", "LAST APPLY")
+
+
+def render(report: StatusReport, *, color: bool = False) -> str:
+    """Return the table, and below it the lines of each target that needs some."""
+    rows = [_COLUMNS, *(_row(each) for each in report.targets)]
+    head, *lines = table(rows, width=terminal_width(), numeric=range(1, len(_COLUMNS) - 1))
+    shown = [paint(line, _shade(each), color=color) for line, each in zip(lines, report.targets, strict=True)]
+    blocks = ["\n".join([f"{each.target}:", *found]) for each in report.targets if (found := [*_lines(each)])]
+    return "\n\n".join(["\n".join([head, *shown]), *blocks])
+
+
+def _shade(status: TargetStatus | UnknownStatus) -> str:
+    if isinstance(status, UnknownStatus):
+        return "red"
+    return "yellow" if status.is_changed else "green"
+
+
+def _row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
+    if isinstance(status, UnknownStatus):
+        return (status.target, *["-"] * (len(_COLUMNS) - 2), "unknown: it gave no answer")
+    differences = status.differences
+    counts = (
+        status.topics,
+        status.versions,
+        status.pending_versions,
+        sum(differences.values()),
+        differences.get("wedged", 0),
+        differences.get("relaxed", 0),
+        sum(status.accepted.values()),
+    )
+    return (status.target, *map(str, counts), _last_apply(status))
+
+
+def _last_apply(status: TargetStatus) -> str:
+    if last := status.last_apply:
+        by = f", by {last.actor}" if last.actor else ""
+        return on_one_line(
+            f"{last.outcome}, {last.commit[:9] or 'no commit'}, {moment(last.time_s * 1000)}{by}"
+        )
+    if upload := status.last_upload:
+        return f"unknown; uploaded {upload.commit[:9]}, {moment(upload.time_ms)}"
+    return "unknown"
+
+
+def _lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
+    if isinstance(status, UnknownStatus):
+        yield from (f"  {line}" for line in status.problem.split("\n"))
+        return
+    other = status.pending_steps - status.pending_versions
+    pending = [counted(status.pending_versions, "version")] * bool(status.pending_versions)
+    pending += [counted(other, "other step")] * bool(other)
+    if pending:
+        yield f"  pending: {', '.join(pending)}"
+    if status.rejected:
+        yield f"  rejected: {counted(status.rejected, 'topic')} of what is pending"
+    if pending or status.rejected:
+        yield f"    Next: schemactl plan --target {status.target}"
+    if status.differences:
+        yield f"  drift: {_by_kind(status.differences)}"
+    if status.misread:
+        yield f"  messages of {counted(status.misread, 'topic')} would be misread"
+    if status.accepted:
+        yield f"  accepted: {_by_kind(status.accepted)}"
+    if status.unused:
+        yield f"  accepted, and not so any more: {counted(status.unused, 'entry', 'entries')} of the numbers file"
+    if status.differences or status.unused:
+        yield f"    Next: schemactl drift --target {status.target}"
+
+
+def _by_kind(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))

@@ -1,0 +1,156 @@
+"""The status of targets: what is pending, what drifts, what is accepted, and how the last apply ended. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from schemactl.changes import stamp
+from schemactl.drift import DriftReport
+from schemactl.json_values import Json
+from schemactl.model import live
+from schemactl.plan import RegisterVersion, applicable
+
+_SKEW_S = 60
+"""So far the clocks of a registry and of what applies may be apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastApply:
+    """The last apply that its result file tells of.
+
+    Attributes:
+        outcome: `applied`, `partly applied`, `failed` or `started`.
+        commit: the id of the approved commit that it brought; "": there was none.
+        time_s: when the file was written, in seconds since the epoch.
+        actor: who started it on a build server, and which: `ada (github)`; "": not known.
+    """
+
+    outcome: str
+    commit: str
+    time_s: int
+    actor: str = ""
+
+    @classmethod
+    def of(cls, result: Json, target: str) -> LastApply:
+        """Return what a result file tells. Raise ValueError if it is of another target."""
+        if result["target"] != target:
+            raise ValueError(f"it was written for the target {result['target']}")
+        commit, ci = result["approved"]["commit"], result["ci"]
+        actor = f"{ci['actor'] or 'somebody'} ({ci['server']})" if ci else ""
+        return cls(str(result["outcome"]), commit["id"] if commit else "", int(result["time_s"]), actor)
+
+
+@dataclass(frozen=True, slots=True)
+class LastUpload:
+    """The newest version of a registry that an `apply` uploaded: the id of the commit that brought it, and its time."""
+
+    commit: str
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownStatus:
+    """A target of which nothing is known, and why."""
+
+    target: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatus:
+    """The state of one target.
+
+    Attributes:
+        target: its name.
+        drift: what differs, and what an `apply` would do.
+        result: what the result file of its last apply tells; None: there is none.
+    """
+
+    target: str
+    drift: DriftReport
+    result: LastApply | None = None
+
+    @property
+    def topics(self) -> int:
+        """How many topics are approved; drafts and what is declared no longer do not count."""
+        return sum(not topic.deleted for topic in applicable(self.drift.git).topics.values())
+
+    @property
+    def versions(self) -> int:
+        """How many versions of these the registry can be asked for."""
+        held = self.drift.held
+        return sum(len(live(held.versions(name))) for name in self.drift.git.topics)
+
+    @property
+    def pending_versions(self) -> int:
+        """How many versions an `apply` would register."""
+        return sum(isinstance(step, RegisterVersion) for step in self.drift.plan.steps)
+
+    @property
+    def pending_steps(self) -> int:
+        """How many steps an `apply` would take."""
+        return len(self.drift.plan.steps)
+
+    @property
+    def rejected(self) -> int:
+        """How many topics an `apply` would have to leave out."""
+        return len({refusal.name for refusal in self.drift.plan.refusals})
+
+    @property
+    def misread(self) -> int:
+        """How many topics have messages that would be misread now: their numbers are neither Git's nor recorded."""
+        return sum(not topic.recorded for topic in self.drift.apart)
+
+    @property
+    def differences(self) -> Mapping[str, int]:
+        """How many differences nobody has accepted, by kind."""
+        return Counter(each.kind.value for each in self.drift.differences)
+
+    @property
+    def accepted(self) -> Mapping[str, int]:
+        """How many differences are accepted, by kind."""
+        return Counter(each.kind.value for each in self.drift.accepted)
+
+    @property
+    def unused(self) -> int:
+        """Of how many namespaces and topics something is accepted that is not so any more."""
+        return len(self.drift.unused)
+
+    @property
+    def last_upload(self) -> LastUpload | None:
+        """The newest upload of an `apply`, as the registry tells it."""
+        found = [
+            LastUpload(commit, version.timestamp_ms)
+            for topic in self.drift.held.topics.values()
+            for version in topic.versions
+            if version.timestamp_ms is not None and (commit := stamp(version.info))
+        ]
+        return max(found, key=lambda each: (each.time_ms, each.commit), default=None)
+
+    @property
+    def last_apply(self) -> LastApply | None:
+        """The last apply; None: no file tells of it, or the registry tells of a later one."""
+        upload = self.last_upload
+        if self.result and upload and upload.time_ms / 1000 > self.result.time_s + _SKEW_S:
+            return None
+        return self.result
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something is pending, or drifts."""
+        return bool(self.pending_steps or self.rejected or self.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReport:
+    """The states of targets at one time, in seconds since the epoch (UTC)."""
+
+    time_s: int
+    targets: tuple[TargetStatus | UnknownStatus, ...]
+
+    @property
+    def known(self) -> tuple[TargetStatus, ...]:
+        """The targets that answered."""
+        return tuple(each for each in self.targets if isinstance(each, TargetStatus))
