@@ -52,6 +52,9 @@ class Context:
     def say(self, text: str) -> None:
         """Print `text` to standard error, unless the user asked for quiet."""
         if not self.quiet:
+            if sys.stderr is not None and sys.stderr.isatty():
+                # A line of progress may stand there.
+                print("\r\x1b[K", end="", file=uncleaned(sys.stderr))
             print(text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:

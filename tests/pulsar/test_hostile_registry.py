@@ -286,7 +286,7 @@ def test_the_largest_number_is_listed(place: Place) -> None:
 def test_who_waits_is_told_for_what_and_how_long(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 1.0)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 1.0)
-    monkeypatch.setattr("schemactl.registry.pulsar.connection._WARN_AFTER_S", 0.2)
+    monkeypatch.setattr("schemactl.registry.pulsar.request_watch._WARN_AFTER_S", 0.2)
     place.server.answering = lambda _method, _path: answer(b"", "503 x")
     _, err, code = place.run("registry", "list", ORDERS)
     first = err.splitlines()[0]

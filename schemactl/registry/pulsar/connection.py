@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
-from threading import Event, Lock, RLock, get_ident
+from threading import Event, RLock, get_ident
 from typing import Any, Final
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -29,7 +29,9 @@ from schemactl.registry.pulsar.replies import (
     can_succeed_later,
     error_message,
     is_unauthenticated,
+    retry_after_s,
 )
+from schemactl.registry.pulsar.request_watch import RequestWatch, RetryBudget, SlowRequest
 from schemactl.registry_url import parse, split_addresses
 
 CONNECTIONS: Final = 8
@@ -40,7 +42,6 @@ _MOST_CONNECTIONS: Final = 64
 _HEADERS: Final = {"Accept": "application/json, */*;q=0.1", "User-Agent": "schemactl"}
 _HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
 _NO_RETRIES: Final = urllib3.Retry(total=False)
-_TIMEOUT = urllib3.Timeout(connect=10.0, read=60.0)
 _FIRST_RETRY_DEADLINE_S = 2.0
 """The deadline for retries to a cluster that has never answered: its address may be wrong."""
 _RETRY_DEADLINE_S = 60.0
@@ -48,9 +49,9 @@ _RETRY_DEADLINE_S = 60.0
 _TOTAL_WAIT_S = 180.0
 """The longest that a command waits in total for a cluster."""
 _LONGEST_DELAY_S = 5.0
-_WARN_AFTER_S: Final = 1.0
-"""The shortest wait that the user hears of."""
-_WARN_EVERY_S: Final = 10.0
+_READ_S: Final = 60.0
+"""How long one answer may take."""
+_TIMEOUT = urllib3.Timeout(connect=10.0, read=_READ_S)
 _MAX_REDIRECTS = 5
 _MAX_SHOWN = 200
 _MAX_MESSAGE = 500
@@ -92,9 +93,8 @@ class AdminConnection:
             num_pools=64, maxsize=_MOST_CONNECTIONS, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
-        self._budget = RetryBudget(
-            _TOTAL_WAIT_S, lambda text: warn(f"{url}: {self._credentials.redact(text)}")
-        )
+        self._budget = RetryBudget(_TOTAL_WAIT_S)
+        self._watch = RequestWatch(lambda text: warn(f"{url}: {self._credentials.redact(text)}"))
         self._base = 0
         self._answered = False
         self._asked_for_brokers = False
@@ -114,6 +114,7 @@ class AdminConnection:
 
     def close(self) -> None:
         """Close the connections."""
+        self._watch.close()
         self._manager.clear()
 
     def get(self, path: str, shape: Any, **absent: Any) -> Any:
@@ -160,8 +161,15 @@ class AdminConnection:
         Before each retry `done` is asked: of a request that is not safe to repeat, it returns the reply that was lost. Raise
         RegistryError when no response comes before the deadline for retries.
         """
+        what = f"{method} {path}"
+        with self._watch.watched(what, time.monotonic() + max(_READ_S, self._deadline_s)) as request:
+            return self._sent(method, path, body, done, request)
+
+    def _sent(
+        self, method: str, path: str, body: Any, done: Callable[[], Reply | None], request: SlowRequest
+    ) -> Reply:
         sent_bytes = len(json.dumps(body)) if body is not None else 0
-        start_s = time.monotonic()
+        start_s = request.since_s
         for delay_s in self._delays(start_s):
             asked_for_s = 0.0
             try:
@@ -170,14 +178,14 @@ class AdminConnection:
                 # One response can take as long as all retries may.
                 if delay_s is None or time.monotonic() > start_s + self._deadline_s:
                     raise
-                why = error.what.removeprefix(f"{self.url}: ")
+                request.why = error.what.removeprefix(f"{self.url}: ")
             else:
                 if reply.fine or delay_s is None or not can_succeed_later(reply, sent_bytes):
                     return reply
                 asked_for_s = min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S)
-                why = f"answers {reply.status}"
-            why = f"{method} {path}: {why}"
-            with self._budget.waiting(why, since_s=start_s, until_s=start_s + self._deadline_s):
+                request.why = f"answers {reply.status}"
+            request.until_s = start_s + self._deadline_s
+            with self._budget.waiting():
                 self._pause(max(delay_s, asked_for_s))
             if (lost := done()) is not None:
                 return lost
@@ -317,7 +325,7 @@ class AdminConnection:
             response.reason or "",
             headers_back.get("Content-Type", ""),
             body,
-            float(retry_after) if retry_after.isdecimal() else None,
+            retry_after_s(retry_after),
         )
 
     def _address(self, path: str) -> tuple[str, str]:
@@ -416,52 +424,3 @@ def _addresses(urls: Iterable[str]) -> set[HostPort]:
         with suppress(ValueError):
             found.add(_host_port(url))
     return found
-
-
-class RetryBudget:
-    """The time that all threads have waited, counted once where several wait at the same time.
-
-    Args:
-        all_s: the longest total wait, in seconds.
-        warn: called with what is waited for, and for how long at most.
-    """
-
-    def __init__(self, all_s: float, warn: Callable[[str], None]) -> None:
-        self._all_s = all_s
-        self._warn = warn
-        self._lock = Lock()
-        self._waiting = 0
-        self._since_s = 0.0
-        self._spent_s = 0.0
-        self._warned_s = float("-inf")
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the budget is used up."""
-        with self._lock:
-            now_s = time.monotonic()
-            return self._spent_s + (now_s - self._since_s if self._waiting else 0.0) > self._all_s
-
-    @contextmanager
-    def waiting(self, why: str, *, since_s: float, until_s: float) -> Iterator[None]:
-        """Count the time in the block as waited.
-
-        `since_s` and `until_s`, of the monotonic clock, say since when and until when at most the same request is tried.
-        """
-        now_s = time.monotonic()
-        with self._lock:
-            if not self._waiting:
-                self._since_s = now_s
-            self._waiting += 1
-            is_due = now_s - since_s >= _WARN_AFTER_S and now_s - self._warned_s >= _WARN_EVERY_S
-            if is_due:
-                self._warned_s = now_s
-        if is_due:
-            self._warn(f"{why}; trying again for up to {max(until_s - now_s, 1.0):.0f} s")
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._waiting -= 1
-                if not self._waiting:
-                    self._spent_s += time.monotonic() - self._since_s

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, NoReturn
 
 from schemactl.errors import RegistryError
@@ -38,7 +40,7 @@ _NO_BOOKIE = "Bookie handle is not available"
 class Reply(NamedTuple):
     """A reply over HTTP; of a successful one, reason and content type are not kept.
 
-    `retry_after_s` is the header of that name, if it is a number of seconds; `redirected_to` the host that gave the reply,
+    `retry_after_s` is the header of that name, how long it asks to wait; `redirected_to` the host that gave the reply,
     if the cluster redirected to it. `has_schema_version` says of a reply with a message whether that carries the number of its
     schema.
     """
@@ -74,6 +76,17 @@ class Reply(NamedTuple):
         except MemoryError:
             raise ValueError("it does not fit into memory") from None
         return value
+
+
+def retry_after_s(header: str) -> float | None:
+    """Return the seconds that a `Retry-After` asks for, from now on: a number, or a moment; None: it asks for nothing."""
+    if header.isdecimal():
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):  # of no date, and of one without a time zone
+        return None
 
 
 def strategy_named(text: str | None) -> CompatibilityStrategy:
