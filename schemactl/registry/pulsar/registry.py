@@ -362,11 +362,14 @@ class PulsarRegistry(Relaxing):
         return {**found, **dict.fromkeys(_names(grouped), True)}
 
     def _topic(self, name: TopicName, existing: dict[TopicName, bool] | None) -> Topic | None:
-        versions = self.versions(name)
-        current = versions[-1].info if versions else None
         if existing is not None and name.domain == "non-persistent":
             # Brokers create such a topic with its first client, and forget it with the last one: it counts as existing.
             existing = {name: False, **existing}
+        if (existing is None or name not in existing) and not schemas.next_number(self._connection, name):
+            # One request, where to ask for versions that are not there takes two.
+            return None
+        versions = self.versions(name)
+        current = versions[-1].info if versions else None
         if existing is None or name not in existing:
             return Topic(name, current, versions, _UNSET, deleted=True) if versions else None
         count = self._partitions(name) if existing[name] else None

@@ -62,7 +62,7 @@ def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion
     readable = [_version(topic, each) for each in answer["getSchemaResponses"]]
     if any(later.number <= one.number for one, later in pairwise(readable)):
         raise RegistryError(f"{topic}: the registry lists its versions out of order")
-    first = readable[0].number if readable else _next_number(connection, topic)
+    first = readable[0].number if readable else next_number(connection, topic)
     return (*map(_tombstone, range(first)), *readable)
 
 
@@ -127,10 +127,10 @@ def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int
         connection.change("DELETE", f"{where}?force=true")
         return None
     # Each soft delete that reaches the registry writes a tombstone, so an unclear end is looked into before another one.
-    before = _next_number(connection, topic)
+    before = next_number(connection, topic)
 
     def done() -> Reply | None:
-        number = _next_number(connection, topic) - 1
+        number = next_number(connection, topic) - 1
         return Reply(200, body=b'{"version": %d}' % number) if number >= before else None
 
     reply = connection.send("DELETE", where, done=done)
@@ -143,7 +143,7 @@ def _path(topic: TopicName) -> str:
     return f"schemas/{topic.tenant}/{topic.namespace}/{quote(topic.topic, safe='')}"
 
 
-def _next_number(connection: AdminConnection, topic: TopicName) -> int:
+def next_number(connection: AdminConnection, topic: TopicName) -> int:
     """Return one more than the number of the last entry, tombstones included."""
     answer = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
     return _number(topic, answer["info"]["version"]) + 1 if answer else 0

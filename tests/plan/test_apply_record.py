@@ -1,0 +1,286 @@
+"""What an apply leaves behind and says while it runs: its result file at any moment, what is under way, the time it may take."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from estate import ORDERS, Estate
+from forks import Say, assert_killed, forked, kill_oneself
+from scratch import declared, record
+
+from schemactl.cli import Context
+from schemactl.cli.apply_progress import ApplyProgress
+from schemactl.cli.ci import ci_run
+from schemactl.model import SchemaInfo, TopicName
+from schemactl.plan import CreateTopic
+from schemactl.registry.embedded import EmbeddedRegistry
+
+OWN = ".schemactl/results/local.json"
+REFUNDS = TopicName("shop", "sales", "refunds")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Estate:
+    """Two topics, one with two versions, that are not applied."""
+    found = Estate(tmp_path / "shop")
+    found.orders("id", note=0)
+    found.scratch.commit(
+        {
+            "namespaces/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "namespaces/refunds.avsc": record("id"),
+        }
+    )
+    return found
+
+
+def stuck(shop: Estate) -> None:
+    """Refunds has a version that its strategy rejects."""
+    shop.scratch.commit({"namespaces/refunds.avsc": record("id", "needed")})
+
+
+def done(result: dict[str, Any], action: str) -> list[str]:
+    """The topics for which steps of that kind were carried out, as the file says."""
+    steps = [result["steps"][number - 1] for number in result["done"]]
+    return [step["topic"] for step in steps if step["action"] == action]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("last", range(1, 8))
+@pytest.mark.parametrize(
+    ("parallel", "options"), [("1", ()), ("8", ("--result", "result.json"))], ids=["own", "named"]
+)
+def test_a_killed_apply_leaves_what_it_did(
+    shop: Estate, last: int, parallel: str, options: tuple[str, ...]
+) -> None:
+    shop.scratch.flush()
+
+    def apply(_: Say) -> None:
+        def die(_: Context, text: str) -> None:
+            if text.startswith(f"[{last}/"):
+                kill_oneself()
+
+        Context.say = die  # type: ignore[method-assign, assignment]
+        shop.run("apply", "--yes", "--parallel", parallel, *options)
+
+    assert_killed(*forked(apply))
+    result = shop.json(options[1] if options else OWN)
+    assert (result["outcome"], result["left"]) == ("started", None)
+    assert len(result["done"]) == last
+    uploads = done(result, "register_version")
+    for name in (ORDERS, REFUNDS):
+        # Of another topic one step more can be done than anybody could write down.
+        more = range(2 if parallel == "8" else 1)
+        assert len(shop.held(name)) - uploads.count(str(name)) in more
+    shop.run("apply", "--yes", *options)
+    assert shop.json(options[1] if options else OWN)["outcome"] == "applied"
+
+
+def test_the_targets_own_result_says_what_was_applied_by_whom(
+    shop: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITLAB_CI", "true")
+    monkeypatch.setenv("GITLAB_USER_LOGIN", "ada")
+    monkeypatch.setenv("CI_JOB_URL", "https://git.shop.example/jobs/7")
+    stuck(shop)
+    assert "left out: 1 topic" in shop.run("apply", "--yes", code=3).out
+    result = shop.json(OWN)
+    assert (result["target"], result["outcome"], result["topics"]) == ("local", "partly applied", None)
+    assert result["approved"]["commit"]["id"] == shop.scratch.git("rev-parse", "HEAD")
+    assert result["ci"] == {"server": "gitlab", "actor": "ada", "url": "https://git.shop.example/jobs/7"}
+    assert [(each["topic"], each["version"]) for each in result["left_out"]] == [(str(REFUNDS), 1)]
+    assert done(result, "register_version") == [str(ORDERS)] * 2
+
+
+def test_an_own_result_that_cannot_be_written_stops_no_apply(shop: Estate) -> None:
+    shop.scratch.write({".schemactl/results": "in the way"})
+    err = shop.run("apply", "--yes").err
+    assert "warning: what this apply does is not recorded: " in err
+    assert f"{OWN} cannot be written" in err
+    assert len(shop.held()) == 2
+
+
+def test_the_record_goes_through_no_link_of_the_repository(shop: Estate, tmp_path: Path) -> None:
+    shop.scratch.flush()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (shop.scratch.path / ".schemactl").symlink_to(elsewhere)
+    shop.run("apply", "--yes", code=1)
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        (
+            {
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_ACTOR": "ada",
+                "GITHUB_SERVER_URL": "https://github.example",
+                "GITHUB_REPOSITORY": "shop/schemas",
+                "GITHUB_RUN_ID": "7",
+            },
+            {"server": "github", "actor": "ada", "url": "https://github.example/shop/schemas/actions/runs/7"},
+        ),
+        (
+            {
+                "TF_BUILD": "True",
+                "BUILD_REQUESTEDFOR": "Ada",
+                "SYSTEM_COLLECTIONURI": "https://azure.example/shop/",
+                "SYSTEM_TEAMPROJECT": "schemas",
+                "BUILD_BUILDID": "7",
+            },
+            {
+                "server": "azure",
+                "actor": "Ada",
+                "url": "https://azure.example/shop/schemas/_build/results?buildId=7",
+            },
+        ),
+        ({"JENKINS_URL": "https://ci.example"}, {"server": "jenkins", "actor": "", "url": ""}),
+    ],
+)
+def test_who_ran_it_is_what_the_build_server_says(
+    environment: dict[str, str], expected: dict[str, str] | None
+) -> None:
+    assert ci_run(environment) == expected
+
+
+def test_a_plan_file_says_what_it_leaves_out_and_its_apply_ends_with_three(shop: Estate) -> None:
+    stuck(shop)
+    printed = shop.run("plan", "--out", "plan.json", code=100)
+    assert "To carry out exactly this: schemactl apply plan.json" in printed.err
+    plan = shop.json("plan.json")
+    assert [each["topic"] for each in plan["left_out"]] == [str(REFUNDS)]
+    out = shop.run("apply", "plan.json", code=3).out
+    assert f"Left out:\n  {REFUNDS}: Git's version 1 " in out
+    assert (len(shop.held()), shop.held(REFUNDS)) == (2, [])
+
+
+@pytest.mark.parametrize("option", [("--skip", "refunds"), ("--topic", "!refunds"), ("--skip", "*/ref*")])
+def test_what_is_skipped_is_in_no_plan(shop: Estate, option: tuple[str, str]) -> None:
+    stuck(shop)
+    shop.scratch.commit({"namespaces/empty.yaml": "namespace: shop/empty\n"})
+    shop.run("plan", *option, "--out", "plan.json")
+    plan = shop.json("plan.json")
+    assert (plan["left_out"], str(REFUNDS) in plan["scope"]["topics"]) == ([], False)
+    # A namespace without topics is not skipped with one.
+    assert "shop/empty" in plan["scope"]["namespaces"]
+    shop.run("apply", "plan.json", *option, code=64)
+    shop.run("apply", "plan.json")
+    assert (len(shop.held()), shop.held(REFUNDS)) == (2, [])
+    assert "no topic of the approved history matches" in shop.run("plan", "--skip", "nothing", code=64).err
+
+
+def test_a_summary_is_the_sums_and_what_is_left_out(shop: Estate) -> None:
+    stuck(shop)
+    head, left_out, sums, digest = shop.run("plan", "--summary", code=100).out.splitlines()
+    assert head.startswith("Plan for local ")
+    assert left_out.startswith(f"! {REFUNDS}: Git's version 1 ")
+    assert sums == "Plan: 1 namespace, 1 topic, 2 versions to register; left out: 1 topic."
+    assert digest.startswith("Digest: ")
+    shop.run("plan", "--summary", "--format", "json", code=64)
+
+
+@pytest.mark.parametrize(("slow", "code"), [("put_schema", 3), ("read", 1)])
+def test_the_time_for_an_apply_is_limited(
+    shop: Estate, monkeypatch: pytest.MonkeyPatch, slow: str, code: int
+) -> None:
+    shop.scratch.flush()
+    method = getattr(EmbeddedRegistry, slow)
+
+    def slowly(*arguments: Any) -> Any:
+        time.sleep(3)
+        return method(*arguments)
+
+    monkeypatch.setattr(EmbeddedRegistry, slow, slowly)
+    printed = shop.run("apply", "--yes", "--timeout", "2", code=code)
+    assert "gave up after 2 s" in (printed.out if code == 3 else printed.err)
+    if code == 3:
+        result = shop.json(OWN)
+        assert result["outcome"] == "partly applied"
+        assert all("gave up after 2 s" in each["reason"] for each in result["left"])
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+
+
+def test_a_step_that_takes_long_is_named_while_it_is_under_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    progress = ApplyProgress(40, Context("/"))
+    for number in range(1, 11):
+        progress.begun(number, CreateTopic(ORDERS, None))
+        progress.ended(number, CreateTopic(ORDERS, None))
+    progress.begun(11, CreateTopic(REFUNDS, None))
+    now_s += 0.1
+    progress.begun(12, CreateTopic(ORDERS, None))
+    for _ in range(2):
+        progress.tick()
+    capsys.readouterr()
+    now_s += 3
+    for _ in range(2):
+        progress.tick()
+    assert capsys.readouterr().err.splitlines() == [
+        f"under way for 3 s: {REFUNDS}: create",
+        f"under way for 3 s: {ORDERS}: create",
+    ]
+    now_s += 7
+    progress.tick()
+    assert capsys.readouterr().err == (
+        f"10 of 40 steps, 1.0 a second, about 30 s left; under way: {REFUNDS}: create (and 1 more)\n"
+    )
+
+
+def test_a_terminal_shows_what_is_under_way(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.scratch.flush()
+    put = EmbeddedRegistry.put_schema
+
+    def slowly(self: EmbeddedRegistry, topic: TopicName, info: SchemaInfo) -> int:
+        time.sleep(0.5)
+        return put(self, topic, info)
+
+    def apply(_: Say) -> None:
+        from schemactl.cli import main
+
+        EmbeddedRegistry.put_schema = slowly  # type: ignore[method-assign]
+        os._exit(main(["-C", str(shop.scratch.path), "apply", "--yes"]))
+
+    ours, theirs = os.openpty()
+    before = os.dup(2)
+    os.dup2(theirs, 2)
+    monkeypatch.setattr("sys.stderr", open(2, "w", closefd=False))  # noqa: SIM115  a terminal
+    try:
+        process, said = forked(apply)
+    finally:
+        os.dup2(before, 2)
+        os.close(theirs)
+    shown = b""
+    with said:
+        while b"[7/7]" not in shown:
+            shown += os.read(ours, 1024)
+        assert os.waitpid(process, 0)[1] == 0
+    assert re.search(
+        rb"\r\x1b\[K[0-9] of 7 steps; under way: persistent://shop/sales/orders: register v0", shown
+    )
+
+
+def test_the_record_is_json_at_any_moment(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = shop.scratch.path / OWN
+    seen: list[int] = []
+    say = Context.say
+
+    def reading(self: Context, text: str) -> None:
+        if text.startswith("["):
+            seen.append(len(json.loads(path.read_text())["done"]))
+        say(self, text)
+
+    monkeypatch.setattr(Context, "say", reading)
+    shop.run("apply", "--yes")
+    assert seen == list(range(1, len(seen) + 1))
