@@ -158,19 +158,16 @@ def _after_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, r
 def _past_an_incompatibility(
     rejected: Rejected, foreign: Sequence[SchemaVersion], restart: str | None, relax: str | None
 ) -> Iterator[str]:
-    """Yield the ways out: with something foreign, or out of order, every one of them costs numbers or messages."""
+    """Yield the ways out: past something foreign, or in another order than Git's, they cost numbers or messages."""
     number, git = rejected.stored[-1].number + 1, rejected.version.number
-    if not foreign and number == git:
+    if not foreign:
         yield "approve another strategy for the topic"
-        if relax:
-            yield f"{relax}: it registers what was approved all the same"
-        return
-    if restart:
+    if restart and (foreign or number != git):
         what = f"the registry's {versions([each.number for each in foreign or live(rejected.stored)])}"
         yield f"{restart}: {_READ_AS_GITS.format(what=what)}"
     if relax:
         apart = f"; Git's v{git} becomes v{number}, which is to be recorded then" if number != git else ""
-        yield f"{relax}: it keeps what is there{apart}"
+        yield f"{relax}: it keeps what is there, and registers what was approved all the same{apart}"
 
 
 def _described(version: SchemaVersion, git: SchemaVersion | None) -> str:

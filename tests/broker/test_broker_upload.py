@@ -9,7 +9,7 @@ from corpora import Json, definition, rows, versions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker import check_consumer, find_version, put
+from schemactl.broker import check_consumer, find_version, put, unreadable_version
 from schemactl.broker import test as ask
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.verdicts import Answer, Outcome
@@ -137,3 +137,15 @@ def test_only_what_follows_the_last_tombstone_counts(
     assert live(deleted) == ()
     answer = put(deleted, new, strategy, release)
     assert answer.version in (None, len(deleted))
+
+
+def test_nothing_is_stored_after_a_version_that_cannot_be_read() -> None:
+    found = 0
+    for row in ROWS:
+        existing, new = versions(row["existing"]), definition(row["new"])
+        if wedge := unreadable_version(existing, new, Release.R4_0):
+            found += 1
+            answer = put(existing, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
+            # What equals an older version is found before.
+            assert answer.outcome is Outcome.ERROR or (answer.version or 0) < wedge.number, row["id"]
+    assert found
