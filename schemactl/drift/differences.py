@@ -89,13 +89,13 @@ class Advice(Commands):
 
         After a loss it is the one that keeps recorded numbers.
         """
-        if any(name in (topic, topic.namespace_name) for topic in self.refusals):
+        if isinstance(name, TopicName) and name in self.refusals:
             return self.blocked(name)
         is_lost = name in self.lost or any(topic.namespace_name == name for topic in self.lost)
         return f"{self.rebuild(name) if is_lost else self.apply(name)}: it {effect}"
 
-    def blocked(self, name: NamespaceName | TopicName) -> str:
-        """Return what to do about that which `apply` would not touch."""
+    def blocked(self, name: TopicName) -> str:
+        """Return what to do about a topic that `apply` would not touch."""
         return f"what stands in the way comes first: {self.plan(name)}"
 
     def rejection(self, name: TopicName) -> PlanRefusal | None:

@@ -43,13 +43,12 @@ class Place(NamedTuple):
     service: str | None = None
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("embedded", marks=pytest.mark.network),
-        *(pytest.param(kind, marks=[pytest.mark.broker, pytest.mark.live]) for kind in brokers.RELEASES),
-    ],
-)
+ON_A_BROKER = [pytest.mark.broker, pytest.mark.live]
+PLACES = {"embedded": [pytest.mark.network], **dict.fromkeys(brokers.RELEASES, ON_A_BROKER)}
+"""The registries, each with the markers of its tests."""
+
+
+@pytest.fixture(scope="module")
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The embedded registry behind `serve`, or a broker."""
     if request.param == "embedded":
@@ -510,7 +509,11 @@ TROUBLES = {
             "The topic itself does not exist: a deleted namespace leaves its schemas behind",
         ),
         drift=("  topic missing: the topic does not exist, though its schema does (version 0)",),
-        ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), held=(INVOICE, V0))),
+        ways=(
+            Way((AGAIN,)),
+            Way((RELAX, RECORD_ALL), held=(INVOICE, V0)),
+            Way((APPLY_SPACE, RELAX, RECORD_ALL), held=(INVOICE, V0)),
+        ),
     ),
     "the ghost of a namespace with what Git approved": Trouble(
         ghost(V0),
@@ -623,10 +626,16 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
-def test_each_way_out_leads_out(trouble: Trouble, place: Place, client: Client, tmp_path: Path) -> None:
-    if trouble.only and place.service is None:
-        pytest.skip("the embedded registry cannot be so")
+CASES = [
+    pytest.param(kind, trouble, id=f"{kind}-{name}", marks=marks)
+    for kind, marks in PLACES.items()
+    for name, trouble in TROUBLES.items()
+    if trouble.only != "broker" or kind != "embedded"
+]
+
+
+@pytest.mark.parametrize(("place", "trouble"), CASES, indirect=["place"])
+def test_each_way_out_leads_out(place: Place, trouble: Trouble, client: Client, tmp_path: Path) -> None:
     printed: set[tuple[str, ...]] = set()
     for number, way in enumerate(trouble.ways):
         it = Troubled(tmp_path / f"shop-{number}", place, client, trouble.orders)
@@ -674,9 +683,10 @@ def printed_form(step: Step) -> str:
     return step if isinstance(step, str) else step[0]
 
 
+@pytest.mark.parametrize(
+    "place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.RELEASES], indirect=True
+)
 def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, tmp_path: Path) -> None:
-    if place.service is None:
-        pytest.skip("the embedded registry has no messages")
     it = Troubled(tmp_path / "shop", place, client, declared())
     approve(V1)(it)
     LOST_WITH_MESSAGES(it)
@@ -686,6 +696,9 @@ def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, 
     assert it.definitions() == (V0, V1)
 
 
+@pytest.mark.parametrize(
+    "place", [pytest.param(kind, marks=marks) for kind, marks in PLACES.items()], indirect=True
+)
 def test_of_two_domains_the_persistent_topic_is_imported_with_its_policies(
     place: Place, client: Client, tmp_path: Path
 ) -> None:
