@@ -121,13 +121,15 @@ class TargetStatus:
     @property
     def last_upload(self) -> LastUpload | None:
         """The newest upload of an `apply`, as the registry tells it."""
+        # Of several in one millisecond it is the one with the highest number.
         found = [
-            LastUpload(commit, version.timestamp_ms)
+            (version.timestamp_ms, version.number, commit)
             for topic in self.drift.held.topics.values()
             for version in topic.versions
             if version.timestamp_ms is not None and (commit := stamp(version.info))
         ]
-        return max(found, key=lambda each: (each.time_ms, each.commit), default=None)
+        time_ms, _, commit = max(found, default=(0, 0, ""))
+        return LastUpload(commit, time_ms) if commit else None
 
     @property
     def last_apply(self) -> LastApply | None:

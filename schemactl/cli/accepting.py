@@ -146,8 +146,9 @@ def _accept_states(
     """Add what is to be recorded besides numbers: of each name with something new all that is acceptable of it."""
     declared = {theirs: ours for ours, theirs in target.namespaces.items()}
     accepted = dict(found.numbers.accepted)
+    written = {renamed_name(name, target.namespaces): name for name in accepted}
     for name in report.unused:
-        own = renamed_name(name, declared)
+        own = written[name]
         del accepted[own]
         found.removed.append(own)
     states: dict[NamespaceName | TopicName, list[DriftItem]] = {}

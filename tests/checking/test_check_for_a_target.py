@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +158,10 @@ def test_no_registry_is_asked_and_the_environment_does_not_count(
     estate: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCHEMACTL_TARGET", "local")
-    for each in estate.scratch.path.glob(".schemactl/*"):
-        each.unlink()
+    shutil.rmtree(estate.scratch.path / ".schemactl")
     assert check(estate)["target"] is None
     check(estate, "--target", "local")
-    assert not [*estate.scratch.path.glob(".schemactl/*")]
+    assert not (estate.scratch.path / ".schemactl").exists()
 
 
 @pytest.mark.slow

@@ -264,6 +264,13 @@ targets:
     recorded = yaml.safe_load((estate.scratch.path / "numbers/prod.yaml").read_text())
     assert {*recorded} == {"persistent://shop/sales/raw", "persistent://shop/sales/other"}
     assert len(json.loads(estate.run(*NIGHTLY).out)["accepted"]) == 2
+    # Somebody wrote the target's own name, which is another topic's here.
+    path = estate.scratch.path / "numbers/prod.yaml"
+    text = path.read_text().replace("shop/sales/other", "shop-prod/sales/gone")
+    path.write_text(text)
+    estate.accept("--unmanaged")
+    recorded = yaml.safe_load(path.read_text())
+    assert {*recorded} == {"persistent://shop/sales/raw", "persistent://shop/sales/other"}
 
 
 @pytest.mark.broker
