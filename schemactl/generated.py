@@ -1,29 +1,206 @@
-"""What a generated module does with DataFrames. Spark is imported on use: such a module serves without it, too."""
+"""The run-time of generated packages: what a topic's module holds becomes functions on messages. Spark is imported on use."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import pkgutil
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
-from .codec import Codec
+from .codec import (
+    Codec,
+    CodecError,
+    CodecUnavailable,
+    Decoded,
+    Definition,
+    Encoded,
+    Numbers,
+    Options,
+    UnknownVersion,
+    Unreadable,
+    Unwritable,
+    Version,
+)
+from .codec import KeyValue as KeyValueDefinition
 
 if TYPE_CHECKING:
+    from os import PathLike
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-FormerNames = Mapping[str, tuple[str, ...]]
-"""What columns were called in older versions, the newest name first, by their paths."""
+    from .spark.decoding import Split
+    from .spark.landing_journal import Landed
+
+__all__ = [
+    "CodecError",
+    "CodecUnavailable",
+    "KeyValue",
+    "Numbers",
+    "Options",
+    "Schema",
+    "Topic",
+    "UnknownVersion",
+    "Unreadable",
+    "Unwritable",
+    "finder",
+]
+
+Row = TypeVar("Row")
 
 
-class Frames:
-    """The functions of one topic's module on DataFrames."""
+class SchemaFile(NamedTuple):
+    """A schema of a topic: Pulsar's type, and the file in `schemas` beside the module that says the rest.
 
-    def __init__(self, codec: Codec, struct: str = "", former_names: FormerNames | None = None) -> None:
-        """Take the topic's codec, its StructType as JSON ("": there is none), and what its columns were called."""
-        self._codec = codec
-        self._struct = struct
-        self._former_names = former_names or {}
+    `charset` is that of a STRING; `proto` the file that describes the payloads of a PROTOBUF schema.
+    """
+
+    type: str
+    file: str = ""
+    charset: str = ""
+    proto: str = ""
+
+
+class KeyValueFiles(NamedTuple):
+    """Two schemas in one; `encoding` says whether the key travels in the payload or as the message's key."""
+
+    key: SchemaFile
+    value: SchemaFile
+    encoding: Literal["INLINE", "SEPARATED"] = "INLINE"
+
+
+class GeneratedTopic(Generic[Row]):
+    """The messages of a topic; `Topic` in a generated package, where `Row` is what a message's value is in Python.
+
+    A message without a version is taken as written with the reader's schema, as Pulsar's consumers do.
+
+    Attributes:
+        name: the topic's full name.
+        schema: the columns as Spark DDL; "": there are none.
+        former_names: what columns were called in older versions, the newest name first, by their paths.
+        numbers: whose numbers the versions have; None: Git's.
+    """
+
+    def __init__(  # noqa: PLR0913  what a module holds
+        self,
+        name: str,
+        module: str,
+        *,
+        versions: Mapping[int, SchemaFile | KeyValueFiles],
+        reader: int | SchemaFile | KeyValueFiles,
+        schema: str = "",
+        former_names: Mapping[str, tuple[str, ...]] | None = None,
+        numbers: Numbers | None = None,
+        foreign: Sequence[int] = (),
+        options: Options | None = None,
+    ) -> None:
+        """Keep what the module holds; schemas are read when they are needed.
+
+        Args:
+            name: the topic's full name.
+            module: the generated module's.
+            versions: every schema that messages are read by, by its number.
+            reader: what messages are read into: one of these, or the text that it has now.
+            schema: see above.
+            former_names: see above.
+            numbers: see above.
+            foreign: those that somebody else uploaded to the target whose numbers they are.
+            options: of reading and writing.
+        """
+        self.name = name
+        self.schema = schema
+        self.former_names = former_names or {}
+        self.numbers = numbers
+        self._module = module
+        self._versions = versions
+        self._reader = versions[reader] if isinstance(reader, int) else reader
+        self._foreign = foreign
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"<topic {self.name}>"
+
+    @cached_property
+    def codec(self) -> Codec:
+        """The codec behind all methods."""
+        return Codec(
+            [
+                Version(number, self._definition(files), foreign=number in self._foreign)
+                for number, files in self._versions.items()
+            ],
+            reader=self._definition(self._reader),
+            options=self._options,
+            numbers=self.numbers,
+        )
+
+    @property
+    def struct(self) -> StructType:
+        """`schema` as a StructType; an active Spark session reads it."""
+        from pyspark.sql.types import DataType, StructType
+
+        found = DataType.fromDDL(self.schema)
+        assert isinstance(found, StructType)  # noqa: S101  the columns of a table
+        return found
+
+    def commit(self, version: int) -> str:
+        """Return the id of the commit that brought `version`.
+
+        Raises LookupError: the package was made without `--with-commits`, or has no such version.
+        """
+        package = self._module.rsplit(".", 3)[0]
+        try:
+            data = pkgutil.get_data(package, "versions.json")
+        except OSError:
+            raise LookupError(f"{package} names no commits: make it with --with-commits") from None
+        found: str = json.loads(data or b"{}")[self.name][str(version)]["commit"]
+        return found
+
+    def decode_one(
+        self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
+    ) -> Row:
+        """Return the value of one message (see `Codec.decode_one`)."""
+        value: Row = self.codec.decode_one(payload, version, key)
+        return value
+
+    def decode_batch(
+        self,
+        payloads: pa.Array | pa.ChunkedArray,
+        versions: pa.Array | pa.ChunkedArray | None = None,
+        keys: pa.Array | pa.ChunkedArray | None = None,
+    ) -> Decoded:
+        """Return many messages at once as Arrow columns (see `Codec.decode_batch`)."""
+        return self.codec.decode_batch(payloads, versions, keys)
+
+    @overload
+    def encode_one(self, value: Row, version: None = None) -> bytes | None: ...
+
+    @overload
+    def encode_one(self, value: Any, version: int) -> bytes | None: ...
+
+    def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
+        """Return the payload of a value, written as `version` or as the reader's (see `Codec.encode_one`)."""
+        return self.codec.encode_one(value, version)
+
+    def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
+        """Return the message's key for a value, where keys are not part of the payload (see `Codec.encode_key`)."""
+        return self.codec.encode_key(value, version)
+
+    def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
+        """Return the payloads of Arrow columns (see `Codec.encode_batch`)."""
+        return self.codec.encode_batch(rows, version)
+
+    def read_as(self, version: int) -> Codec:
+        """Return a codec that gives each message as the producer of `version` saw it, as AUTO_CONSUME does."""
+        return self.codec.read_as(version)
+
+    def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
+        """Raise Unreadable unless `payload` is a message of `version` to the last byte (see `Codec.validate`)."""
+        self.codec.validate(payload, version, key)
 
     def decode(
         self,
@@ -33,34 +210,71 @@ class Frames:
         version: str | Sequence[str] | None = ("schema_version", "__schemaVersion"),
         key: str | Sequence[str] | None = ("key", "__key"),
     ) -> DataFrame:
-        """Return the messages' values as columns, read as the reader's version; rows that cannot be read say so in `__error`.
+        """Return the messages' values as columns; a row that cannot be read says so in `__error` (see `spark.decode`)."""
+        from .spark.decoding import decode
 
-        See `spark.decode` for the columns it takes and gives.
-        """
-        from .spark import decode
+        return decode(messages, self.codec, payload=payload, version=version, key=key)
 
-        return decode(messages, self._codec, payload=payload, version=version, key=key)
+    def split(self, decoded: DataFrame) -> Split:
+        """Return what `decode` gave, parted into rows and rejected messages (see `spark.split`)."""
+        from .spark.decoding import split
+
+        return split(decoded, self.codec)
 
     def encode(self, rows: DataFrame, *, version: int | None = None) -> DataFrame:
-        """Return the rows as messages, written as `version`, or as the reader's; what cannot be written says why in `__error`.
+        """Return the rows as messages; what cannot be written says why in `__error` (see `spark.encode`)."""
+        from .spark.encoding import encode
 
-        See `spark.encode` for the columns it takes and gives.
-        """
-        from .spark import encode
+        return encode(rows, self.codec, version=version)
 
-        return encode(rows, self._codec, version=version)
+    def land(self, messages: DataFrame, path: str | PathLike[str], **options: Any) -> Landed:
+        """Write the messages as Parquet into `path`, each exactly once (see `spark.land`, which has the options)."""
+        from .spark.landing import land
+
+        return land(messages, self.codec, path, **options)
+
+    def land_stream(self, messages: DataFrame, path: str | PathLike[str], **options: Any) -> DataStreamWriter:
+        """Return a writer of a stream that lands each batch as `land` does (see `spark.land_stream`)."""
+        from .spark.landing import land_stream
+
+        return land_stream(messages, self.codec, path, **options)
 
     def view(self, spark: SparkSession, path: str, *, name: str | None = None) -> DataFrame:
-        """Return the rows landed in the folder `path` by any version of the package, with the columns of this one.
+        """Return the rows that any version landed in `path`, with the columns of this one (see `spark.view`)."""
+        from .spark.views import view
 
-        `name`: of a temporary view to be made of it. See `spark.view`.
-        """
-        from .spark import view
+        return view(spark, self.codec, path, former_names=self.former_names, name=name)
 
-        return view(spark, self._codec, path, former_names=self._former_names, name=name)
+    def _definition(self, files: SchemaFile | KeyValueFiles) -> Any:
+        """Return the schema, read from its files."""
+        if isinstance(files, KeyValueFiles):
+            return KeyValueDefinition(
+                self._definition(files.key), self._definition(files.value), files.encoding
+            )
+        properties = {"__charset": files.charset} if files.charset else {}
+        return Definition(files.type, self._text(files.file), properties, self._text(files.proto))
 
-    def struct(self) -> StructType:
-        """Return the Spark type of the values, as Spark's own Avro support has it."""
-        from pyspark.sql.types import StructType
+    def _text(self, file: str) -> str:
+        data = pkgutil.get_data(self._module, f"schemas/{file}") if file else None
+        return (data or b"").decode()
 
-        return StructType.fromJson(json.loads(self._struct))
+
+def finder(topics: Mapping[str, str]) -> Callable[[str], GeneratedTopic[Any]]:
+    """Return what finds a topic of the package; `topics` says each one's module."""
+
+    def topic(name: str) -> GeneratedTopic[Any]:
+        """Return the topic of that full name, or that has the partition of that name. Raise KeyError: there is none."""
+        name = re.sub("-partition-[0-9]+$", "", name)
+        if name not in topics:
+            raise KeyError(f"no topic of the package is called {name}: TOPICS has the full names")
+        module = topics[name]
+        found: GeneratedTopic[Any] = getattr(import_module(module), module.rpartition(".")[2].upper())
+        return found
+
+    return topic
+
+
+# As packages call them.
+Topic = GeneratedTopic
+Schema = SchemaFile
+KeyValue = KeyValueFiles

@@ -95,7 +95,7 @@ def check_project(
             if request.target is not None
             else None
         )
-        declared, numbers, waivers = _declared(repository, project, files)
+        declared, numbers, waivers = read_files(repository, project, files)
         deadline.begin("reading the approved history")
         head = repository.commit("HEAD^" if request.amend else "HEAD")
         forked = history.read_forked(
@@ -125,7 +125,7 @@ def check_project(
 
         found = _compared(request, (proposed, project), target, files, declared, forked, fork, in_force)
         if request.base and isinstance(files, history.CommitFiles):
-            paths = {project.path, project.waivers, *_paths(declared), *numbers.paths}
+            paths = {project.path, project.waivers, *paths_of(declared), *numbers.paths}
             notes = _not_judged(repository, project, files, paths)
             found = replace(found, notes=(*found.notes, *notes))
         run = Run(declared.catalog, base.catalog, project)
@@ -367,7 +367,7 @@ def _forgotten_root(proposed: Project, approved: Project) -> str | None:
     )
 
 
-def _declared(
+def read_files(
     repository: Repository, project: Project, files: CommitFiles | HashedFiles
 ) -> tuple[Declared, Judged, tuple[Waiver, ...]]:
     """Return what the files say: declarations, numbers files, waivers. Raise DeclarationError if they have problems."""
@@ -389,7 +389,7 @@ def _declared(
     numbers = judge_files(files, project)
     waivers, wrong_waivers = declare.read_waivers(files, project.waivers)
     wrong = sorted({*declared.problems, *numbers.problems, *wrong_waivers})
-    judged = {project.path, *_paths(declared), *numbers.paths, *(each.source.path for each in wrong)}
+    judged = {project.path, *paths_of(declared), *numbers.paths, *(each.source.path for each in wrong)}
     if files.kind(project.waivers) != "missing":
         judged.add(project.waivers)
     if problems := [*wrong, *attributes.problems(repository, files, judged)]:
@@ -397,7 +397,7 @@ def _declared(
     return declared, numbers, waivers
 
 
-def _paths(declared: Declared) -> Iterator[str]:
+def paths_of(declared: Declared) -> Iterator[str]:
     """Return the files that the declarations are made of."""
     sources = (
         *(each.source for each in declared.catalog.namespaces.values()),

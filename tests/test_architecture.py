@@ -178,7 +178,7 @@ IMPORTERS: dict[str, set[str]] = {
     "grpc_tools": {"formats"},
     "ptars": {"codec"},
     "pyspark": {"generated", "spark"},
-    "pyarrow": {"codec", "spark"},
+    "pyarrow": {"codec", "generated", "spark"},
     "numpy": {"codec", "spark"},
     "pandas": set(),
     "urllib3": {"registry", "spark"},

@@ -13,6 +13,7 @@ import shop
 from examples.shop import demo, messages
 from schemactl import history
 from schemactl.model import SchemaType
+from schemactl.spark import ensure_java
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ VERSIONS = {
 
 def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
-    assert shop.git(folder, "rev-parse", "HEAD").strip() == "f9329b2270600bba5795048b748147865c79ec5d"
+    assert shop.git(folder, "rev-parse", "HEAD").strip() == "bc3dce974a1bc88c0a439d163acdaec9c0917427"
     assert shop.git(folder, "status", "--porcelain") == ""
 
 
@@ -57,6 +58,10 @@ def test_it_has_every_type_of_schema(tmp_path: Path) -> None:
     assert kinds == {SchemaType[name] for name in wanted.split()}
 
 
+def test_it_keeps_its_package(tmp_path: Path) -> None:
+    assert "0 stale" in shop.run(shop.make(tmp_path), "generate", "--check").out
+
+
 def test_the_breaking_edit_fails_and_the_fix_passes(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
     demo.edit(folder / demo.ORDERS, demo.GOOD, demo.BREAKING)
@@ -71,13 +76,14 @@ def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: py
     package = tmp_path / "shop_schemas_of_a_test.zip"
     declared = (folder / "schemactl.yaml").read_text(encoding="utf-8")
     (folder / "schemactl.yaml").write_text(declared.replace("shop_schemas", package.stem), encoding="utf-8")
-    shop.run(folder, "generate", "--vendor", "--zip", str(package))
+    shop.run(folder, "generate", "--zip", str(package))
     monkeypatch.syspath_prepend(str(package))
     generated = importlib.import_module(package.stem)
     raw = tmp_path / "messages.parquet"
-    count = messages.write(raw, {topic: generated.topic(topic).CODEC for topic in messages.TOPICS}, count=700)
+    count = messages.write(raw, {topic: generated.topic(topic) for topic in messages.TOPICS}, count=700)
     job = Path(demo.__file__).with_name("pipeline.py")
     command = [sys.executable, str(job), str(raw), str(package), str(tmp_path / "tables")]
+    ensure_java()
     done = subprocess.run(command, env=shop.environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     (total,) = [line.split() for line in done.stdout.splitlines() if line.startswith("all ")]
@@ -97,7 +103,7 @@ def test_messages_are_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: py
     shop.run(folder, "generate")
     monkeypatch.syspath_prepend(str(folder / "generated"))
     generated = importlib.import_module(name)
-    codecs = {topic: generated.topic(topic).CODEC for topic in messages.TOPICS}
+    topics = {topic: generated.topic(topic) for topic in messages.TOPICS}
     for file in ("one", "two"):
-        messages.write(tmp_path / file, codecs, count=60)
+        messages.write(tmp_path / file, topics, count=60)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

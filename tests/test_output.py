@@ -109,6 +109,7 @@ def test_a_linked_folder_is_refused_with_its_place(attacked: Attacked, writer: s
 
 
 def test_without_links_the_files_are_there_and_nothing_beside_them(attacked: Attacked) -> None:
+    attacked.run("generate")
     attacked.run("generate", "--zip", "package.zip", "--wheel", "--wheel-version", "1.0")
     attacked.run("plan", "--out", "plan.json")
     assert {path.name for path in attacked.path.iterdir()} - {".git", "topics"} == {

@@ -157,12 +157,12 @@ TOPICS: Mapping[str, Messages] = {
 """Every topic that has a codec. The invoices have none: PROTOBUF needs the `.proto` beside the Avro definition."""
 
 
-def write(path: Path, codecs: Mapping[str, Any], *, seed: int = 7, count: int | None = None) -> int:
+def write(path: Path, topics: Mapping[str, Any], *, seed: int = 7, count: int | None = None) -> int:
     """How many messages are in the Parquet file `path` afterwards, one row group a topic.
 
     Args:
         path: of the file.
-        codecs: topic to the generated codec, which encodes with any version.
+        topics: by their names, those of the generated package, which encode with any version.
         seed: the same seed makes the same file.
         count: at most so many of each topic; None: as TOPICS says.
     """
@@ -170,25 +170,25 @@ def write(path: Path, codecs: Mapping[str, Any], *, seed: int = 7, count: int | 
     with pq.ParquetWriter(path, COLUMNS) as file:
         for topic, messages in TOPICS.items():
             wanted = messages.count if count is None else min(count, messages.count)
-            rows = list(_rows(topic, codecs[topic], messages.value, wanted, random.Random(f"{seed}/{topic}")))  # noqa: S311
+            rows = list(_rows(topic, topics[topic], messages.value, wanted, random.Random(f"{seed}/{topic}")))  # noqa: S311
             file.write_table(pa.Table.from_pylist(rows, COLUMNS))
             total += len(rows)
     return total
 
 
 def _rows(
-    topic: str, codec: Any, value: Callable[[random.Random, int], Any], count: int, rng: random.Random
+    name: str, topic: Any, value: Callable[[random.Random, int], Any], count: int, rng: random.Random
 ) -> Iterator[dict[str, Any]]:
-    numbers = [version.number for version in codec.versions]
+    numbers = [version.number for version in topic.codec.versions]
     for position in range(count):
         number = numbers[position % len(numbers)]
         datum = value(rng, number)
-        key, payload = codec.encode_key(datum, number), codec.encode_one(datum, number)
+        key, payload = topic.encode_key(datum, number), topic.encode_one(datum, number)
         version = number.to_bytes(8, "big")
         if position % DAMAGED_EVERY == DAMAGED_EVERY // 2:
             payload, version = _damage(rng, payload, version)
         yield {
-            "__topic": topic,
+            "__topic": name,
             "key": key,
             "payload": payload,
             "schema_version": version,

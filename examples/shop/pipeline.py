@@ -2,7 +2,7 @@
 
     python examples/shop/pipeline.py MESSAGES PACKAGE.zip OUT
 
-MESSAGES is a Parquet file of raw messages; PACKAGE.zip is what `schemactl generate --vendor --zip PACKAGE.zip` wrote. The job
+MESSAGES is a Parquet file of raw messages; PACKAGE.zip is what `schemactl generate --zip PACKAGE.zip` wrote. The job
 imports nothing but that package and pyspark: the same lines run on a cluster with `spark-submit --py-files PACKAGE.zip`.
 """
 
@@ -33,9 +33,7 @@ def run(messages: Path, package: Path, out: Path) -> None:
     sys.path.insert(0, str(package))
     name = package.stem
     shop: Any = import_module(name)
-    codec: Any = import_module(f"{name}._runtime.codec")
-    runtime: Any = import_module(f"{name}._runtime.spark")
-    runtime.ensure_java()
+    runtime: Any = import_module(f"{name}._runtime")
     # Spark's workers take the first python3 on the path, which need not be this one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -64,8 +62,8 @@ def run(messages: Path, package: Path, out: Path) -> None:
         sent = raw.where(raw["__topic"] == topic)
         places = {"path": out / table, "rejected": rejected / table}
         try:
-            landed = runtime.land(sent, shop.topic(topic).CODEC, **places, mode="overwrite")
-        except codec.CodecUnavailable as reason:
+            landed = shop.topic(topic).land(sent, **places, mode="overwrite")
+        except runtime.CodecUnavailable as reason:
             left_out.append(f"left out: {topic}: {reason}")
             continue
         _print_counts(topic, landed.rows, landed.rejected)

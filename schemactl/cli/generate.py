@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,35 +23,38 @@ from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.codegen.approved import Approved
+    from schemactl.codegen.files import Brought
+    from schemactl.history import Merged
+    from schemactl.model import Generate, Project
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.description = (
-        "Write an importable package (`generate` in the project file says its name and place) with, for every topic of "
-        "the approved history, its StructType, its versions with their commits, and functions that decode and encode "
-        "messages of every version: one message, Arrow batches, DataFrames. With a target, check that the registry's "
-        "numbers are the recorded ones (exit 100, and nothing is written, if not); what is written comes from Git alone."
+        "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
+        "schemas, the types of its rows, its columns, and what decodes and encodes messages of every version. The package is "
+        "that of what a merge of the files here puts on record: commit it with the change. With a target, check that the "
+        "registry's numbers are the recorded ones (exit 100, and nothing is written, if not); what is written comes from "
+        "files and Git alone."
     )
     parser.epilog = (
         "examples:\n"
-        "  schemactl generate                           write the package\n"
+        "  schemactl generate                           write the package, to be committed\n"
         "  schemactl generate --check                   is it up to date? (exit 100 if not; for CI)\n"
-        "  schemactl generate --vendor --zip shop_schemas.zip\n"
-        "  spark-submit --py-files shop_schemas.zip job.py      a cluster without schemactl\n"
-        "  schemactl generate --wheel                   dist/shop_schemas-2026.3.1.220509-py3-none-any.whl, for pip\n"
-        "  schemactl generate --out build --wheel build/wheels --wheel-version 1.4.0\n"
+        "  schemactl generate --zip shop_schemas.zip    a package that needs no schemactl\n"
+        "  spark-submit --py-files shop_schemas.zip job.py\n"
+        "  schemactl generate --wheel --with-commits    dist/shop_schemas-2026.3.1.220509-py3-none-any.whl, for pip\n"
     )
     add_options(
         parser,
         "--check: write nothing; exit 100 if a file would change",
-        "--vendor: the package contains the run-time, and works without schemactl installed",
+        "--rebase: the branch will be rebased: each of its commits puts its versions on record, not the end alone",
         "--out DIR: write the package here (default: `generate.out`)",
-        "--zip FILE: also pack the package, for spark-submit --py-files (in a folder: PACKAGE.zip)",
+        "--zip FILE: instead, pack the package with its run-time, for spark-submit --py-files (in a folder: PACKAGE.zip)",
     )
     add_options(
         parser,
-        "--wheel DIR: also make a wheel of the package in this folder (default: dist)",
+        "--wheel DIR: instead, make a wheel of the package and its run-time in this folder (default: dist)",
         nargs="?",
         const="dist",
     )
@@ -58,6 +62,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "--wheel-version VERSION: the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
         default="",
+    )
+    add_options(
+        parser, "--with-commits: pack `versions.json`, too: the commit of every version, and its time"
     )
     add_numbers_of(parser, "`generate.target`, else Git's numbers")
     add_recursion_depth(parser)
@@ -68,9 +75,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: written, or up to date; 100: `--check` found stale files, or the target's registry contradicts the record."""
     _judge_usage(args)
     from schemactl import history
-    from schemactl.codegen import files as on_disk
-    from schemactl.codegen.package import package_files
-    from schemactl.codegen.wheel import wheel
 
     project, top = history.load_project(context.directory, context.config)
     generate = project.generate
@@ -79,72 +83,219 @@ def run(args: argparse.Namespace, context: Context) -> int:
             f"{project.path} has no `generate`",
             fix='add `generate: {package: my_schemas, out: generated, spark: "4.1"}`',
         )
-    with history.Repository.open(context.directory) as repository:
-        if repository.top is None and args.out is None:
+    maker = _Maker(args, context, project, top, generate)
+    merged = maker.merged(by_commit=args.rebase)
+    package = maker.package(merged)
+    # The registry may forbid the package, but nothing of it comes from there: the same files make the same package.
+    package.read.verified((one.topic for one in package.topics), context)
+    if args.zip or args.wheel:
+        return _pack(package, maker, merged)
+    if merged is None and args.out is None:
+        raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
+    return _check(package, maker, merged) if args.check else _write(package, maker, merged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Package:
+    read: ReadingSetup
+    topics: list[Approved]
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes the package of one state or another, with the arguments of one run."""
+
+    args: argparse.Namespace
+    context: Context
+    project: Project
+    top: str
+    generate: Generate
+
+    @property
+    def out(self) -> Path:
+        """The folder that the package goes to."""
+        args = self.args
+        return (
+            Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
+        )
+
+    def merged(self, *, by_commit: bool) -> Merged | None:
+        """Return what a merge of the files here leaves; None: there are no files, in a bare repository."""
+        from schemactl import declare, history
+        from schemactl.project_check import paths_of, read_files
+
+        with history.Repository.open(self.context.directory) as repository:
+            if repository.top is None:
+                return None
+            worktree = declare.WorktreeFiles(self.top, folders=self.project.roots)
+            here = history.HashedFiles(worktree, repository.object_format)
+            declared, _, _ = read_files(repository, self.project, here)
+            progress = self.context.reading_history()
+            used = {*paths_of(declared)}
+            return history.read_merged(
+                repository, self.project, here, used, by_commit=by_commit, progress=progress
+            )
+
+    def package(self, merged: Merged | None) -> _Package:
+        """Return the package of what a merge leaves; None: of what is approved."""
+        from schemactl.codegen.package import package_files
+
+        args, project = self.args, (self.project, self.top)
+        target = args.target or self.generate.target
+        read = reading(self.context, target, project=project, merged=merged)
+        self.context.note(read.approved.notes)
+        topics = _chosen(args, read)
+        read.require_target(one.topic for one in topics)
+        files = package_files(
+            topics,
+            self.generate,
+            release=self.project.release,
+            target=read.target.name if read.target else None,
+            recursion_depth=args.recursion_depth,
+        )
+        return _Package(read, topics, files)
+
+    def brought(self, merged: Merged | None) -> Brought:
+        """Return what says whether a merge brings a file without anybody's doing."""
+        top = Path(self.top)
+
+        def is_brought(path: Path, text: str | None) -> bool:
+            if merged is None or not path.is_relative_to(top):
+                return False
+            content = None if text is None else text.encode()
+            return merged.brought.has(path.relative_to(top).as_posix(), content)
+
+        return is_brought
+
+
+def _check(package: _Package, maker: _Maker, merged: Merged | None) -> int:
+    from schemactl.codegen.files import compare
+
+    args, out = maker.args, maker.out
+    shown = maker.generate.out if args.out is None else args.out
+    difference = compare(package.files, out, below=maker.context.top, brought=maker.brought(merged))
+    if difference and merged and merged.has_commits:
+        other = maker.package(maker.merged(by_commit=not args.rebase))
+        if not compare(other.files, out, below=maker.context.top, brought=maker.brought(merged)):
+            methods = ("a rebase", "a merge commit or a squash")
+            needed, given = methods if not args.rebase else reversed(methods)
+            maker.context.note(
+                [
+                    f"the package is right if the branch is merged by {needed}; {given} puts other versions on record"
+                ]
+            )
+            difference = replace(difference, changed=(), extra=(), foreign=())
+    stale = sorted([*difference.changed, *difference.extra, *difference.foreign])
+    for name in stale:
+        print(f"stale: {shown}/{name}")
+    print(f"{len(package.files)} files, {len(stale)} stale.")
+    if not stale:
+        return 0
+    for line in _renumbered(package, out, difference.changed):
+        print(line)
+    command = "schemactl generate --rebase" if args.rebase else "schemactl generate"
+    if merged and merged.is_behind:
+        ref = merged.approved.ref
+        print(f"{ref} has moved on since this branch left it. Run `git merge {ref}`, then `{command}`.")
+    else:
+        print(f"Run `{command}`, and commit what it writes.")
+    return NEGATIVE
+
+
+def _renumbered(package: _Package, out: Path, changed: Sequence[str]) -> Iterator[str]:
+    """Say which numbers of schemas in the folder are stale: the same text has another number now."""
+    from schemactl.codegen.files import numbered
+
+    numbers: dict[tuple[str, str], int] = {}
+    for name, text in package.files.items():
+        if found := numbered(name):
+            numbers.setdefault((found.module, text), found.version)
+    for name in changed:
+        found = numbered(name)
+        path = out / name
+        now = numbers.get((found.module, path.read_text("utf-8"))) if found and path.is_file() else None
+        if found and now is not None and now != found.version:
+            yield (
+                f"stale number: version {found.version} of {found.module} here becomes version {now}, "
+                f"for another {found.version} was approved meanwhile"
+            )
+
+
+def _write(package: _Package, maker: _Maker, merged: Merged | None) -> int:
+    from schemactl.codegen.files import compare, write
+
+    out, below = maker.out, maker.context.top
+    difference = compare(package.files, out, below=below, brought=maker.brought(merged))
+    created = sum(not (out / name).exists() for name in difference.changed)
+    write(package.files, out, difference, below=below)
+    updated, deleted = len(difference.changed) - created, len(difference.extra)
+    print(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
+    if merged and merged.has_commits and not maker.args.rebase:
+        other = maker.package(maker.merged(by_commit=True))
+        if other.files != package.files:
+            maker.context.note(
+                [
+                    "a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
+                ]
+            )
+    return 0
+
+
+def _pack(package: _Package, maker: _Maker, merged: Merged | None) -> int:
+    from schemactl.codegen import files as on_disk
+    from schemactl.codegen import packed
+
+    args, context, name = maker.args, maker.context, maker.generate.package
+    files = packed.complete(package.files, name, package.topics)
+    tip = package.read.approved.tip
+    if merged and merged.history is not merged.approved:
+        released = maker.package(merged._replace(history=merged.approved))
+        tip = merged.approved.tip if released.files == package.files else None
+    if args.with_commits:
+        if tip is None:
             raise UsageError(
-                "a bare repository has no working tree for the package: name a folder with --out"
+                "--with-commits names the commit of every version, and the files here bring what is not approved yet",
+                fix="merge it first, or leave --with-commits out",
             )
-    read = reading(context, args.target or generate.target, project=(project, top))
-    approved = read.approved
-    context.note(approved.notes)
-    topics = _chosen(args, read)
-    read.require_target(one.topic for one in topics)
-    # The registry may forbid the package, but nothing of it comes from there: the same commit makes the same files.
-    read.verified((one.topic for one in topics), context)
-    files = package_files(
-        topics, generate, release=project.release, recursion_depth=args.recursion_depth, vendor=args.vendor
-    )
-    out = Path(top, generate.out) if args.out is None else Path(context.directory, args.out)
-    if args.check:
-        difference = on_disk.compare(files, out, below=context.top)
-        stale = [*difference.changed, *difference.extra, *difference.foreign]
-        for name in sorted(stale):
-            print(f"stale: {generate.out if args.out is None else args.out}/{name}")
-        print(f"{len(files)} files, {len(stale)} stale.{' Run `schemactl generate`.' if stale else ''}")
-        return NEGATIVE if stale else 0
-    made = None
+        files = {**files, f"{name.replace('.', '/')}/versions.json": packed.commits(package.topics)}
+    wheel = None
     if args.wheel:
-        if approved.tip is None:
-            raise SchemactlError(
-                "nothing is approved yet, so there is nothing to make a wheel of",
-                fix="commit a declaration first",
-            )
-        version, vendor = args.wheel_version, args.vendor
-        made = wheel(files, generate.package, topics, tip=approved.tip, version=version, vendor=vendor)
-    present = {name for name in files if (out / name).exists()}
-    difference = on_disk.write(files, out, below=context.top)
+        wheel = packed.wheel(files, name, package.topics, tip=tip, version=args.wheel_version)
     if args.zip:
-        zipped = output_file(args.zip, context, name=f"{generate.package}.zip")
+        zipped = output_file(args.zip, context, name=f"{name}.zip")
         on_disk.pack(files, zipped, below=context.top)
         print(args.zip if zipped.name == Path(args.zip).name else Path(args.zip, zipped.name))
-    if made:
-        on_disk.pack(made.files, Path(context.directory, args.wheel, made.name), below=context.top)
-        print(Path(args.wheel, made.name))
-    created = len({*difference.changed} - present)
-    updated, deleted = len(difference.changed) - created, len(difference.extra)
-    print(f"{len(files)} files: {created} created, {updated} updated, {deleted} deleted.")
+    if wheel:
+        on_disk.pack(wheel.files, Path(context.directory, args.wheel, wheel.name), below=context.top)
+        print(Path(args.wheel, wheel.name))
     return 0
 
 
 def _judge_usage(args: argparse.Namespace) -> None:
-    if args.check and (args.zip or args.wheel):
-        raise UsageError("--check writes nothing: leave --zip and --wheel out")
+    is_packed = args.zip or args.wheel
+    if is_packed and (args.check or args.out):
+        raise UsageError("--zip and --wheel pack the package instead: leave --check and --out out")
     if args.wheel_version and not args.wheel:
         raise UsageError("--wheel-version needs --wheel")
+    if args.with_commits and not is_packed:
+        raise UsageError(
+            "--with-commits needs --zip or --wheel: what is committed cannot name its own commit"
+        )
     check_recursion_depth(args)
 
 
 def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:
-    """Return the topics that are declared at the tip and have a schema, as far as --topic and --namespace leave them."""
+    """Return the topics that are declared and have a schema, as far as --topic and --namespace leave them."""
     from schemactl.codegen.approved import Approved
 
     approved, found = read.approved, {}
     for name, topic in approved.catalog.topics.items():
-        current, since = approved.current(name), approved.since(name)
-        if current is not None and since is not None and not topic.deleted:
-            found[name] = Approved(topic, current, since.id)
+        current = approved.current(name)
+        if current is not None and not topic.deleted:
+            found[name] = Approved(topic, current)
     if args.topic or args.namespace:
-        require_matches(found, args.topic, args.namespace, where="the approved history with a schema")
+        require_matches(found, args.topic, args.namespace, where="the declared files with a schema")
     chosen = select(found, args.topic, args.namespace)
     return [
         replace(one, on_target=read.on_target(one.topic.load(), _reader(one)))

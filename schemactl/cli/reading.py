@@ -16,7 +16,8 @@ from schemactl.errors import SchemactlError, UsageError
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
     from schemactl.codegen.approved import OnTarget
-    from schemactl.history import History
+    from schemactl.declare import Files
+    from schemactl.history import History, Merged
     from schemactl.model import Project, SchemaInfo, Target, Topic, TopicName
     from schemactl.target_numbers import TargetNumbers, TargetVersion
 
@@ -159,7 +160,11 @@ class ReadingSetup:
 
 
 def reading(
-    context: Context, target: str | None, *, project: tuple[Project, str] | None = None
+    context: Context,
+    target: str | None,
+    *,
+    project: tuple[Project, str] | None = None,
+    merged: Merged | None = None,
 ) -> ReadingSetup:
     """Return what the messages of the project that the folder belongs to are read with.
 
@@ -167,26 +172,33 @@ def reading(
         context: where to work.
         target: the name of the target that the messages come from; None: none was named.
         project: the project and its top, where they are known.
+        merged: what a merge of the files at hand leaves, which is read instead of what is approved.
 
     Raises:
         UsageError: there is no such target.
         SchemactlError: there is no project, or Git cannot say which schemas were approved.
     """
     from schemactl import history
-    from schemactl.target_numbers import numbers_of, recorded_elsewhere
+    from schemactl.target_numbers import read_numbers, recorded_elsewhere
 
     found, top = project or history.load_project(context.directory, context.config)
     place = approved_target(target, found, top, context) if target is not None else None
+    files: Files
     with history.Repository.open(context.directory) as repository:
+        if merged:
+            approved, files = merged.history, merged.files
+        else:
+            known = place.project if place else found
+            approved = history.read(repository, known, progress=context.reading_history())
+            files = history.CommitFiles(repository, approved.tip)
         if place is not None:
-            approved = history.read(repository, place.project, progress=context.reading_history())
-            numbers = numbers_of(place.target, place.project, repository, approved)
+            numbers = read_numbers(files, place.project, place.target)
             return ReadingSetup(found, top, approved, place, numbers, {})
-        approved = history.read(repository, found, progress=context.reading_history())
         # Whoever takes a target out of the file here has not made its messages Git's.
         judged = history.approved_project(context.directory, context.config, found, local=True)
         targets = judged.project if judged else found
-        elsewhere = recorded_elsewhere(approved.catalog.topics, targets, repository, approved)
+        records = [read_numbers(files, targets, each) for each in targets.targets.values()]
+        elsewhere = recorded_elsewhere(approved.catalog.topics, records)
     return ReadingSetup(found, top, approved, None, None, elsewhere)
 
 

@@ -204,12 +204,12 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
     topic, version = choose(args.topic, approved.catalog)
     read.require_target([topic])
     topic.load()
-    current, since = approved.current(topic.name), approved.since(topic.name)
+    current = approved.current(topic.name)
     last = next((version for version in reversed(topic.versions) if version.info is not None), None)
     if version and version.info is not None:
         number, reader = version.number, version.info
-    elif current is not None and since is not None and topic.schema is not None:
-        number, reader = Approved(topic, current, since.id).reader
+    elif current is not None and topic.schema is not None:
+        number, reader = Approved(topic, current).reader
     elif last is not None and last.info is not None:
         number, reader = last.number, last.info
     else:
@@ -266,13 +266,11 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _runtime(folder: Path) -> Path:
     """Write a zip of what workers import, and return its path."""
-    from schemactl.codegen.package import RUNTIME_PARTS
-
     package = Path(schemactl.__file__).parent
     archive = folder / "schemactl.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(package / "__init__.py", "schemactl/__init__.py")
-        for part in RUNTIME_PARTS:
+        for part in ("codec/*.py", "spark/*.py"):
             for path in sorted(package.glob(part)):
                 packed.write(path, Path("schemactl", path.relative_to(package)))
     return archive

@@ -1,4 +1,4 @@
-"""A topic's schema as a generated module embeds it."""
+"""A topic's schema as the codec takes it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The payload formats: one row of TYPES for each schema type that has a codec.
 
-The package travels without the rest of schemactl, so this table is its own.
+The package travels without the rest of schemactl, so this table is its own; and without
+`json_*` and `proto_*`, where no topic has such payloads: those are imported on use.
 """
 
 from __future__ import annotations
@@ -8,31 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from . import (
     avro_reader,
-    json_reader,
     primitive,
-    proto_reader,
-    proto_writer,
     resolver,
 )
 from .avro_definition import parse
 from .avro_writer import AvroWriter
 from .columns import Group, Options, Shape, check_width, is_too_wide, shape_of
 from .definition import Definition
-from .errors import CodecError, CodecUnavailable, InvalidDefinition
-from .json_writer import JsonWriter
+from .errors import CodecUnavailable, InvalidDefinition
 from .lane_reader import compile_lanes
 from .lane_writer import lane_writer
 from .payload_io import PayloadReader, PayloadWriter, unreadable
-from .proto_column_reader import column_reader
-from .proto_column_writer import column_writer
-from .proto_plan import plan_of
-from .proto_schema import descriptor_of, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,46 +125,37 @@ def _avro_writing(writer: Definition, options: Options) -> PayloadWriter:
 
 def _json_reading(_: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Read by the reader's schema alone, as Pulsar's own consumers do."""
+    from . import json_reader
+
     shape = _avro_shape(reader, options)
     value = json_reader.reader(shape, options, as_python=True)
     return PayloadReader(shape.type, value, json_reader.reader(shape, options, as_python=False))
 
 
 def _json_writing(writer: Definition, options: Options) -> PayloadWriter:
+    from .json_writer import JsonWriter
+
     shape = _avro_shape(writer, options)
     write = JsonWriter().writer(shape)
     return PayloadWriter(shape.type, lambda value: write(value).encode())
 
 
 def _proto_column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
-    return root_of(definition, options).shape.type, True
+    from .proto_payload import column
+
+    return column(definition, options)
 
 
 def _proto_reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
-    """Read by the reader's message alone, by the numbers of its fields. The writer's makes it quicker, and nothing else."""
-    root = root_of(reader, options)
-    plan = plan_of(root, _descriptor(writer))
-    return PayloadReader(
-        root.shape.type,
-        proto_reader.reader(root, as_python=True),
-        proto_reader.reader(root, as_python=False),
-        None if plan is None else column_reader(plan, root.shape.type),
-    )
+    from .proto_payload import reading
+
+    return reading(writer, reader, options)
 
 
 def _proto_writing(writer: Definition, options: Options) -> PayloadWriter:
-    root = root_of(writer, options)
-    plan = plan_of(root)
-    return PayloadWriter(
-        root.shape.type, proto_writer.writer(root), None if plan is None else column_writer(plan)
-    )
+    from .proto_payload import writing
 
-
-def _descriptor(writer: Definition) -> Any:
-    try:
-        return descriptor_of(writer)
-    except CodecError:
-        return None
+    return writing(writer, options)
 
 
 _PROTOBUF: Final = PayloadType(_proto_column, _proto_reading, _proto_writing)

@@ -34,13 +34,11 @@ class Approved:
 
     Attributes:
         current: the number of the version in force.
-        since: the commit since which the topic stands as it does.
         on_target: by whose numbers messages are read; None: by Git's.
     """
 
     topic: Topic
     current: int
-    since: str
     on_target: OnTarget | None = None
 
     @property

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from schemactl import output
-from schemactl.codegen.names import LICENSE
+from schemactl.codegen.names import SCHEMAS
 from schemactl.codegen.topic_module import MARK
 from schemactl.errors import SchemactlError
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time a zip file can hold; all of ours have it, so that equal content makes equal bytes."""
+
+_SCHEMA: Final = re.compile(rf"(.+/{SCHEMAS}/.+)\.(?:v([0-9]+)|reader)(?:\.\w+)?\.(?:avsc|json)")
+"""The path of a schema's file, which has no room for a mark: its topic's, and the version."""
+
+Brought = Callable[[Path, str | None], bool]
+"""Says whether a merge brings that text (None: no file) to that place without anybody's doing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +43,35 @@ class Difference:
         return bool(self.changed or self.extra or self.foreign)
 
 
-def compare(files: Mapping[str, str], out: Path, *, below: str | None = None) -> Difference:
+class NumberedSchema(NamedTuple):
+    """Of which topic's module a file has a schema, as a path, and of which version."""
+
+    module: str
+    version: int
+
+
+def numbered(name: str) -> NumberedSchema | None:
+    """Return what the path of a file says; None: it has no version's schema."""
+    found = _SCHEMA.fullmatch(name)
+    return (
+        NumberedSchema(found[1].replace(f"/{SCHEMAS}/", "/"), int(found[2])) if found and found[2] else None
+    )
+
+
+def compare(
+    files: Mapping[str, str],
+    out: Path,
+    *,
+    below: str | None = None,
+    brought: Brought = lambda _path, _text: False,
+) -> Difference:
     """How the folder `out` differs from `files`.
 
     Args:
         files: what should be there.
         out: the folder.
         below: a real path; no link below it is followed (`output.write`).
+        brought: what it says yes to is no difference.
 
     Raises:
         SchemactlError: a file cannot be read, or a link is in its place or on the way to it.
@@ -51,21 +80,20 @@ def compare(files: Mapping[str, str], out: Path, *, below: str | None = None) ->
     foreign: list[str] = []
     for name, text in files.items():
         found = _read(out / name, below)
-        if found == text:
-            continue
-        # An empty file (py.typed, an __init__.py made by hand) holds nothing that could be lost.
-        (foreign if found and not _is_ours(found) else changed).append(name)
-    return Difference(tuple(changed), tuple(_extra(files, out, below)), tuple(foreign))
+        if found != text and not brought(out / name, text):
+            # An empty file (py.typed, an __init__.py made by hand) holds nothing that could be lost.
+            (foreign if found and not _is_ours(name, found) else changed).append(name)
+    extra = (name for name in _generated(files, out, below) if not brought(out / name, None))
+    return Difference(tuple(changed), tuple(sorted(extra)), tuple(foreign))
 
 
-def write(files: Mapping[str, str], out: Path, *, below: str | None = None) -> Difference:
-    """Make `out` hold exactly `files` among what was generated; says what was different before. For `below` see `compare`.
+def write(files: Mapping[str, str], out: Path, difference: Difference, *, below: str | None = None) -> None:
+    """Make `out` hold exactly `files` among what was generated, by the `difference` that `compare` found.
 
     Raises:
         SchemactlError: a file that was not generated, or a link, stands in the way (nothing is written then), or the
             folder cannot be written.
     """
-    difference = compare(files, out, below=below)
     if difference.foreign:
         raise SchemactlError(
             f"these files were not generated and are left alone: {', '.join(difference.foreign)}",
@@ -79,7 +107,6 @@ def write(files: Mapping[str, str], out: Path, *, below: str | None = None) -> D
             _remove_if_empty((out / name).parent, out)
     except OSError as error:
         raise SchemactlError(f"{out} cannot be written: {error}") from None
-    return difference
 
 
 def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> None:
@@ -102,20 +129,18 @@ def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> N
         raise SchemactlError(f"{path} cannot be written: {error}") from None
 
 
-def _extra(files: Mapping[str, str], out: Path, below: str | None) -> list[str]:
-    roots = {name.split("/")[0] for name in files}
-    kinds = ("*.py", LICENSE)
-    found = (path for root in sorted(roots) for kind in kinds for path in (out / root).rglob(kind))
-    names = {
-        path.relative_to(out).as_posix(): path for path in found if path.is_file() and not path.is_symlink()
-    }
-    return sorted(
-        name for name, path in names.items() if name not in files and _is_ours(_read(path, below) or "")
-    )
+def _generated(files: Mapping[str, str], out: Path, below: str | None) -> Iterator[str]:
+    """Yield the files in the folder that were generated once and are none of `files`."""
+    for root in {name.split("/")[0] for name in files}:
+        for path in (out / root).rglob("*"):
+            name = path.relative_to(out).as_posix()
+            is_file = name not in files and not path.is_symlink() and path.is_file()
+            if is_file and _is_ours(name, (_read(path, below) or "") if path.suffix == ".py" else ""):
+                yield name
 
 
-def _is_ours(text: str) -> bool:
-    return text.startswith(MARK)
+def _is_ours(name: str, text: str) -> bool:
+    return text.startswith(MARK) or bool(_SCHEMA.fullmatch(name))
 
 
 def _read(path: Path, below: str | None) -> str | None:

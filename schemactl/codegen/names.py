@@ -13,15 +13,15 @@ from typing import Final
 from schemactl.model import TopicName
 
 RUNTIME: Final = "_runtime"
-"""The folder of a package that carries the run-time with it; no topic's module is called so."""
+"""What a package calls the module that it imports its run-time from, and the folder of one that it carries."""
 
-LICENSE: Final = "LICENSE"
-"""The licence of the run-time, in its folder."""
+SCHEMAS: Final = "schemas"
+"""The folder beside modules that holds their schemas."""
 
 _MAX_LENGTH: Final = 200
 """File systems take names of 255 bytes, and something may come behind."""
 
-_OF_THE_PACKAGE: Final = frozenset({"topic", "import_module", "sub", "annotations"})
+_OF_THE_PACKAGE: Final = frozenset({"topic", "finder", "annotations"})
 """Names in the package's own `__init__`, which a folder of that name would take the place of once it is imported."""
 
 

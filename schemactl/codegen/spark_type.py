@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from schemactl.errors import SchemactlError
@@ -11,17 +11,22 @@ from schemactl.errors import SchemactlError
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """A type that its name says all about, as Spark's JSON spells it: `long`, `timestamp_ntz`, `time(6)`."""
+    """A type that its name says all about, as Spark's JSON spells it: `long`, `timestamp_ntz`, `time(6)`.
+
+    `symbols` are those that a text is one of, where an enum says so; Spark does not know them.
+    """
 
     name: str
+    symbols: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Decimal:
-    """`precision` decimal digits, `scale` of them after the point."""
+    """`precision` decimal digits, `scale` of them after the point; `is_int`: a whole number of protobuf, an int in Python."""
 
     precision: int
     scale: int
+    is_int: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,10 @@ class SparkField:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Fields in order."""
+    """Fields in order; `name` is what the schema calls the record, if it has a name. Spark does not know it."""
 
     fields: tuple[SparkField, ...]
+    name: str = field(default="", compare=False)
 
 
 SparkType = Atomic | Decimal | SparkArray | SparkMap | Struct
@@ -106,6 +112,38 @@ def to_json(spark_type: SparkType) -> Any:
                     for f in fields
                 ],
             }
+
+
+_DDL: Final = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
+"""Atomic types that DDL spells otherwise than JSON."""
+
+
+def columns_ddl(columns: Struct) -> str:
+    """Return the columns as Spark's DDL has them, one a line. Whether an array or a map may hold nulls, DDL does not say."""
+    return ",\n".join(f"{_ddl_name(each.name)} {_ddl(each.type)}{_not_null(each)}" for each in columns.fields)
+
+
+def _ddl(spark_type: SparkType) -> str:
+    match spark_type:
+        case Atomic(name):
+            return _DDL.get(name, name.upper())
+        case Decimal(precision, scale):
+            return f"DECIMAL({precision},{scale})"
+        case SparkArray(element):
+            return f"ARRAY<{_ddl(element)}>"
+        case SparkMap(value, _, key):
+            return f"MAP<{_ddl(key)}, {_ddl(value)}>"
+        case Struct(fields):
+            parts = (f"{_ddl_name(each.name)}: {_ddl(each.type)}{_not_null(each)}" for each in fields)
+            return f"STRUCT<{', '.join(parts)}>"
+
+
+def _ddl_name(name: str) -> str:
+    return name if re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name) else f"`{name.replace('`', '``')}`"
+
+
+def _not_null(part: SparkField) -> str:
+    return "" if part.nullable else " NOT NULL"
 
 
 # What Spark notes in an Avro schema that a number was, as CatalystSqlParser reads it.

@@ -146,7 +146,7 @@ class _Converter:
             case avro.Fixed():
                 converted = Converted(_decimal(schema) or spark.BINARY, nullable=False)
             case avro.Enum():
-                converted = Converted(spark.STRING, nullable=False)
+                converted = Converted(spark.Atomic("string", schema.symbols), nullable=False)
             case avro.Array():
                 items = self.convert(schema.items, depths)
                 converted = items and Converted(spark.SparkArray(items.type, items.nullable), nullable=False)
@@ -191,7 +191,7 @@ class _Converter:
         inner = {**depths, schema.full_name: depth + 1}
         fields = ((field.name, self.convert(field.schema, inner)) for field in schema.fields)
         kept = tuple(spark.SparkField(name, c.type, c.nullable) for name, c in fields if c is not None)
-        return Converted(spark.Struct(kept), nullable=False)
+        return Converted(spark.Struct(kept, schema.name), nullable=False)
 
     def _union(self, schema: avro.Union, depths: dict[str, int]) -> Converted | None:
         branches = [branch for branch in schema.branches if branch.type != "null"]

@@ -60,6 +60,14 @@ def _columns(info: SchemaInfo, found: SparkType, release: Release) -> Struct | N
     return found if _BESIDE.isdisjoint(field.name.casefold() for field in found.fields) else None
 
 
+def value_of(info: SchemaInfo, options: StructOptions, release: Release) -> Converted | None:
+    """Return the type of a message's whole value, and whether it may be null. None, and raises, as `struct_of`."""
+    if pair_of(info):
+        columns = struct_of(info, options, release)
+        return None if columns is None else Converted(columns, nullable=False)
+    return _value(info, options, release)
+
+
 def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:
     """Return the PROTOBUF_NATIVE schema that describes the payloads of `info`; None: they are no protobuf, or nothing does."""
     if spec(info).payload != "protobuf":
@@ -80,7 +88,7 @@ def _value(info: SchemaInfo, options: StructOptions, release: Release) -> Conver
     return Converted(spark.Atomic(name), nullable=False) if name else None
 
 
-_UINT64: Final = spark.Decimal(20, 0)
+_UINT64: Final = spark.Decimal(20, 0, is_int=True)
 
 _SCALARS: Final[dict[str, SparkType]] = {
     "double": spark.DOUBLE,
@@ -147,7 +155,7 @@ class _ProtoConverter:
         fields = tuple(
             part for field in message.fields().values() if (part := self._field(field, inner)) is not None
         )
-        return Struct(fields) if fields or not depths else None
+        return Struct(fields, name.rpartition(".")[2]) if fields or not depths else None
 
     def _field(self, field: Any, depths: dict[str, int]) -> SparkField | None:
         if field.cardinality == self._kinds.MAP:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from schemactl.history.approved import ApprovedProject, approved_project, load_project, waivers_at
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.history import Forked, History, read, read_forked, read_here
+    from schemactl.history.merged import Merged, read_merged
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
 
@@ -28,6 +29,7 @@ __all__ = [
     "HashedFiles",
     "History",
     "IndexFiles",
+    "Merged",
     "Repository",
     "Store",
     "approved_project",
@@ -35,6 +37,7 @@ __all__ = [
     "read",
     "read_forked",
     "read_here",
+    "read_merged",
     "waivers_at",
 ]
 
@@ -43,6 +46,7 @@ _MODULES = {
     "approved": ("ApprovedProject", "approved_project", "load_project", "waivers_at"),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("Forked", "History", "read", "read_forked", "read_here"),
+    "merged": ("Merged", "read_merged"),
     "repository": ("Repository",),
     "store": ("Store",),
 }

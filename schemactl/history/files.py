@@ -203,8 +203,12 @@ class HashedFiles:
             data = read_bytes(self, path)
         except DeclarationError:
             return Entry(kind, "")
-        blob = hashlib.new(self._format, b"blob %d\0" % len(data) + data, usedforsecurity=False)
-        return Entry(kind, blob.hexdigest())
+        return Entry(kind, blob_id(data, self._format))
+
+
+def blob_id(data: bytes, object_format: str) -> str:
+    """Return the id that Git gives a file of that content."""
+    return hashlib.new(object_format, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def differing_files(committed: GitFiles, here: HashedFiles, further: Iterable[str]) -> list[str]:

@@ -299,7 +299,7 @@ def _local_changes(
     repository: Repository, began: Cache, now: Cache, files: Files, declared: Declared
 ) -> LocalChanges:
     """Compare `files`, and what they declare, with the states of the approved history then and now."""
-    merge = _Merge(repository, files, began=began, now=now)
+    merge = MergedFiles(repository, files, began=began, now=now)
     made_of = {
         name: {topic.source.path, *declared.dependencies.get(name, ())}
         for name, topic in declared.catalog.topics.items()
@@ -333,7 +333,7 @@ def _local_changes(
     return LocalChanges(unchanged, combined, settled)
 
 
-class _Merge:
+class MergedFiles:
     """The files as a merge leaves them: what the work did not change is as approved now.
 
     Which files it changed is seen from Git's ids. Line ends that Git converts make a difference here: then it is the

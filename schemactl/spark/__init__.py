@@ -1,8 +1,8 @@
 """Topics' messages as DataFrames: decoding with a generated codec, rejected messages with their reason.
 
-    orders = shop.sales.orders.decode(messages)          # or: decode(messages, codec)
-    rows, rejected = split(orders, shop.sales.orders.CODEC)
-    landed = land(messages, shop.sales.orders.CODEC, "orders")
+    decoded = decode(messages, codec)                    # in a generated package: ORDERS.decode(messages)
+    rows, rejected = split(decoded, codec)
+    landed = land(messages, codec, "orders")
 
 Imports nothing of schemactl but `codec`, and only relatively, so that a generated package can carry a copy.
 """

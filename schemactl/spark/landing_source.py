@@ -44,7 +44,7 @@ class LandingSource(DataSource):
         """For a streaming query."""
         reduce_worker_overhead()
         # Its base came with Spark 4.1.
-        from .stream_writers import LandingStreamWriter
+        from .landing_stream import LandingStreamWriter
 
         return LandingStreamWriter(self.landing)
 

@@ -64,7 +64,7 @@ class PulsarSource(DataSource):
         require((4, 1), "sending a stream")
         if overwrite:
             raise ValueError('messages of a topic cannot be overwritten: write with outputMode("append")')
-        from .stream_writers import PulsarStreamWriter
+        from .pulsar_stream_sink import PulsarStreamWriter
 
         return PulsarStreamWriter(self._sender(schema))
 

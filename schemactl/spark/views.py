@@ -67,7 +67,7 @@ def view(
         session: which reads it.
         codec: of the topic.
         path: the folder, anything that `spark.read.parquet` takes.
-        former_names: of the codec's columns; a generated package has them as FORMER_NAMES.
+        former_names: of the codec's columns; a generated topic has them as `former_names`.
         name: of a temporary view to be made of it, for SQL; None: none is made.
 
     Raises:
@@ -106,7 +106,7 @@ def view_sql(
         columns: what it has now: `spark.table(table).schema`.
         codec: of the topic.
         name: of the view, as SQL has it.
-        former_names: of the codec's columns; a generated package has them as FORMER_NAMES.
+        former_names: of the codec's columns; a generated topic has them as `former_names`.
 
     Raises:
         ValueError: a column cannot be read as the type of today: the table must be rewritten.

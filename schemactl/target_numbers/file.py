@@ -357,19 +357,15 @@ def numbers_of(
 
 
 def recorded_elsewhere(
-    topics: Iterable[TopicName], project: Project, repository: Repository, approved: History
+    topics: Iterable[TopicName], records: Iterable[TargetNumbers | None]
 ) -> dict[TopicName, tuple[str, ...]]:
     """Return those of `topics` whose numbers differ on some target, with the names of these targets.
 
-    Reading their messages needs `--target`. Raise DeclarationError with all problems of a numbers file.
+    Reading their messages needs `--target`. `records` are the targets'; None: one has none.
     """
-    records = [
-        recorded
-        for target in project.targets.values()
-        if (recorded := numbers_of(target, project, repository, approved))
-    ]
+    known = [each for each in records if each]
     found = {
-        name: tuple(each.target for each in records if records_other_numbers(each.topics.get(name)))
+        name: tuple(each.target for each in known if records_other_numbers(each.topics.get(name)))
         for name in topics
     }
     return {name: targets for name, targets in found.items() if targets}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 from command import schemactl
 from shop import git, make
+
+from schemactl import history
+from schemactl.model import TopicName
 
 ORDERS = Path("generated/shop_schemas/shop/sales/orders.py")
 
@@ -20,14 +25,30 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_package_is_written_and_then_up_to_date(shop: Path) -> None:
-    assert schemactl(shop, "-q", "generate", "--zip", "schemas.zip", "--vendor").out.startswith(
-        "schemas.zip\n"
-    )
-    assert (shop / "schemas.zip").is_file()
-    assert "0 stale" in schemactl(shop, "-q", "generate", "--check", "--vendor").out
+    assert schemactl(shop, "-q", "generate").out.startswith("38 files: ")
+    assert "0 stale" in schemactl(shop, "-q", "generate", "--check").out
     (shop / ORDERS).write_text((shop / ORDERS).read_text() + "# edited\n")
-    stale = schemactl(shop, "-q", "generate", "--check", "--vendor", code=100).out
+    stale = schemactl(shop, "-q", "generate", "--check", code=100).out
     assert stale.splitlines()[0] == f"stale: {ORDERS}"
+    assert schemactl(shop, "-q", "generate").out.endswith("0 created, 1 updated, 0 deleted.\n")
+
+
+def test_what_is_packed_is_complete_and_nothing_else_is_written(shop: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    git(shop, "clone", "-q", ".", str(work))
+    out = schemactl(work, "-q", "generate", "--zip", "x.zip", "--wheel", "--with-commits").out
+    assert out.splitlines()[0] == "x.zip"
+    assert git(work, "status", "--porcelain", "--ignored").split() == ["??", "dist/", "??", "x.zip"]
+    with zipfile.ZipFile(work / "x.zip") as archive:
+        names = set(archive.namelist())
+        commits = json.loads(archive.read("shop_schemas/versions.json"))
+    assert {"shop_schemas/_runtime/LICENSE", "shop_schemas/_runtime/generated.py"} < names
+    approved = history.read_here(str(work)).catalog.topics[TopicName.parse("shop/sales/orders")]
+    found = commits["persistent://shop/sales/orders"]
+    assert [each["commit"] for each in found.values()] == [
+        each.commit.id for each in approved.versions if each.commit
+    ]
+    assert found["0"]["time"] == "2026-01-01T09:00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +56,8 @@ def test_the_package_is_written_and_then_up_to_date(shop: Path) -> None:
     [
         "--check --zip x.zip",
         "--check --wheel",
+        "--out elsewhere --zip x.zip",
+        "--with-commits",
         "--wheel-version 1.0",
         "--wheel --wheel-version first",
         "--recursion-depth -1",
@@ -62,13 +85,17 @@ def test_a_bare_repository_gives_what_its_clone_gives(shop: Path, tmp_path: Path
 
 
 def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, tmp_path: Path) -> None:
-    arguments = ["-q", "generate", "--vendor", "--zip", "dist/x.zip", "--wheel"]
+    arguments = [["-q", "generate"], ["-q", "generate", "--zip", "dist/x.zip", "--wheel", "--with-commits"]]
     for name in ("one", "other"):
         git(shop, "clone", "-q", ".", str(tmp_path / name))
-    schemactl(tmp_path / "one", *arguments)
+    for each in arguments:
+        schemactl(tmp_path / "one", *each)
     around = {**os.environ, "TZ": "America/Lima", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "63"}
-    command = [sys.executable, "-m", "schemactl", *arguments]
-    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path / "other", env=around, umask=0o077)
+    for each in arguments:
+        command = [sys.executable, "-m", "schemactl", *each]
+        subprocess.run(
+            command, check=True, capture_output=True, cwd=tmp_path / "other", env=around, umask=0o077
+        )
     one, other = (
         {
             path.relative_to(tmp_path / name).as_posix(): path.read_bytes()
@@ -91,8 +118,8 @@ def test_what_the_project_pins_is_what_the_package_reads(shop: Path, tmp_path: P
     git(work, "commit", "-qam", "x")
     schemactl(work, "-q", "generate")
     module = (work / ORDERS).read_text()
-    assert "read as version 1;" in module
-    assert "READER = VERSIONS[1].schema" in module
+    assert "read as version 1." in module
+    assert "    reader=1,\n" in module
     assert "json_defaults=True" in (work / "generated/shop_schemas/shop/web/page_views.py").read_text()
     orders.write_text(orders.read_text().replace("reader: 1", "reader: 99"))
     git(work, "commit", "-qam", "y")

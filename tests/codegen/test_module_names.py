@@ -27,7 +27,7 @@ NAMES = {
     "_runtime/sales/orders": "_runtime_.sales.orders",
     "topic/topic/topic": "topic_.topic.topic",
     "annotations/a/b": "annotations_.a.b",
-    "sub/a/b": "sub_.a.b",
+    "finder/a/b": "finder_.a.b",
     "topics/a/b": "topics.a.b",
 }
 

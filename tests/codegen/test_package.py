@@ -5,21 +5,23 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
 
 import schemactl
 from schemactl.codec import CodecUnavailable, Unreadable
-from schemactl.codegen.files import compare, pack, write
+from schemactl.codegen.approved import OnTarget
+from schemactl.codegen.files import Difference, compare, pack, write
 from schemactl.codegen.package import package_files
+from schemactl.codegen.packed import complete
 from schemactl.errors import SchemactlError
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 
@@ -33,67 +35,67 @@ def files_of(topics: object = ALL, **options: object) -> Mapping[str, str]:
     return package_files(topics, GENERATE, release=Release.R4_0, **options)  # type: ignore[arg-type]
 
 
+def write_to(out: Path, files: Mapping[str, str]) -> Difference:
+    difference = compare(files, out)
+    write(files, out, difference)
+    return difference
+
+
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    write(files_of(), tmp_path)
+    write_to(tmp_path, files_of())
     monkeypatch.syspath_prepend(str(tmp_path))
     yield importlib.import_module("shop_schemas")
     for name in [name for name in sys.modules if name.split(".")[0] == "shop_schemas"]:
         del sys.modules[name]
 
 
-def test_a_topic_s_module_is_found_by_its_name(package: ModuleType) -> None:
+def test_a_topic_is_found_by_its_name(package: ModuleType) -> None:
     orders = package.topic("persistent://shop/sales/orders")
-    assert orders.__name__ == "shop_schemas.shop.sales.orders"
-    assert orders.TOPIC == "persistent://shop/sales/orders"
+    assert orders is importlib.import_module("shop_schemas.shop.sales.orders").ORDERS
+    assert orders.name == "persistent://shop/sales/orders"
+    assert repr(orders) == "<topic persistent://shop/sales/orders>"
     assert package.topic("persistent://shop/sales/orders-partition-12") is orders
     with pytest.raises(KeyError, match="no topic of the package is called orders: TOPICS has the full names"):
         package.topic("orders")
     assert package.TOPICS["persistent://shop/sales/stock-levels"] == "shop_schemas.shop.sales.stock_levels"
+    assert package.TARGET is None
 
 
 def test_every_version_is_read_into_the_reader(package: ModuleType) -> None:
     orders = package.topic("persistent://shop/sales/orders")
-    assert [(version.number, version.commit) for version in orders.VERSIONS] == [
-        (number, f"{number:040x}") for number in range(3)
-    ]
     payload = orders.encode_one({"id": 1, "customer_id": 2}, 0)
     assert orders.decode_one(payload, 0) == {"id": 1, "customer": 2, "tags": {}, "größe": "\"'\\ M"}
-    for version, info in zip(orders.VERSIONS, ORDERS, strict=True):
+    for version, info in zip(orders.codec.versions, ORDERS, strict=True):
         assert json.loads(version.schema.text) == json.loads(info.schema)
     assert orders.read_as(0).decode_one(payload, 0) == {"id": 1, "customer_id": 2}
-    assert orders.read_as(0) is orders.read_as(0)
     orders.validate(payload, 0)
     with pytest.raises(Unreadable, match="1 bytes follow the value"):
         orders.validate(payload + b"x", 0)
+    with pytest.raises(Unreadable, match=r"version 3 is not in the codec \(0 to 2\)"):
+        orders.decode_one(payload, 3)
+    with pytest.raises(LookupError, match="shop_schemas names no commits: make it with --with-commits"):
+        orders.commit(0)
+    again = pickle.loads(pickle.dumps(orders))  # noqa: S301  what was pickled here
+    assert again.decode_one(payload, 0) == orders.decode_one(payload, 0)
 
 
-def test_struct_and_columns_say_the_same(package: ModuleType) -> None:
-    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
-
-    from schemactl.spark.arrow_types import struct_of
-
-    def all_nullable(kind: Any) -> Any:
-        match kind:
-            case StructType():
-                return StructType([StructField(part.name, all_nullable(part.dataType)) for part in kind])
-            case ArrayType():
-                return ArrayType(all_nullable(kind.elementType))
-            case MapType():
-                return MapType(kind.keyType, all_nullable(kind.valueType))
-        return kind
-
-    names = [name for name in package.TOPICS if not name.endswith("/bills")]
-    assert len(names) == len(ALL) - 1
-    for name in names:
-        module = package.topic(name)
-        assert (name, all_nullable(module.STRUCT)) == (name, struct_of(module.CODEC.columns))
+def test_the_module_of_a_topic_is_data(package: ModuleType) -> None:
+    module = importlib.import_module("shop_schemas.shop.sales.views")
+    text = Path(str(module.__file__)).read_text()
+    assert len(text.splitlines()) == 29
+    assert "def " not in text
+    assert module.SCHEMA == "\nid INT NOT NULL\n" == module.VIEWS.schema
+    schema = Path(str(module.__file__)).with_name("schemas") / "views.v0.avsc"
+    assert json.loads(schema.read_text())["name"] == "Order"
+    assert package.topic("persistent://shop/sales/views") is module.VIEWS
 
 
 def test_a_type_without_a_codec_says_so(package: ModuleType) -> None:
     bills = package.topic("persistent://shop/sales/bills")
-    assert "no codec for PROTOBUF (without `proto:` nothing describes its payloads)" in bills.__doc__
-    assert not hasattr(bills, "STRUCT")
+    module = importlib.import_module("shop_schemas.shop.sales.bills")
+    assert "Nothing describes the payloads" in str(module.__doc__)
+    assert not hasattr(module, "SCHEMA")
     with pytest.raises(CodecUnavailable, match="PROTOBUF"):
         bills.decode_one(b"")
 
@@ -102,65 +104,45 @@ def test_the_reader_is_the_text_at_the_tip_or_what_the_topic_pins() -> None:
     one = approved("orders", ORDERS[:1])
     edited = json.dumps(json.loads(ORDERS[0].schema) | {"doc": "said later"})
     tip = replace(one, topic=replace(one.topic, schema=SchemaInfo(SchemaType.AVRO, edited.encode())))
-    module = files_of([tip])[ORDERS_FILE]
-    assert "READER = Definition(" in module
-    assert module.count("said later") == 1
-    assert "READER = VERSIONS[0].schema" in files_of([one])[ORDERS_FILE]
+    files = files_of([tip])
+    assert '    reader=Schema("AVRO", "orders.reader.avsc"),\n' in files[ORDERS_FILE]
+    said = [name for name, text in files.items() if "said later" in text]
+    assert said == ["shop_schemas/shop/sales/schemas/orders.reader.avsc"]
+    assert "    reader=0,\n" in files_of([one])[ORDERS_FILE]
     pinned = files_of([approved("orders", ORDERS, reader=1)])[ORDERS_FILE]
-    assert "READER = VERSIONS[1].schema" in pinned
+    assert "    reader=1,\n" in pinned
     assert "read as version 1" in pinned
+
+
+def test_a_package_says_which_target_it_was_made_for() -> None:
+    one = approved("orders", ORDERS[:2])
+    on_target = OnTarget("prod", one.versions, frozenset({1}), {2: "number 2 was deleted"}, 0)
+    files = files_of([replace(one, on_target=on_target)], target="prod")
+    assert 'TARGET: str | None = "prod"\n' in files["shop_schemas/__init__.py"]
+    module = files[ORDERS_FILE]
+    assert "Messages are those of the target prod, whose numbers are below." in module
+    assert '    numbers=Numbers("prod", 0, {\n        2: "number 2 was deleted",\n    }),\n' in module
+    assert "    foreign=[1],\n" in module
 
 
 def test_defaults_of_json_are_applied_where_the_project_file_says_so() -> None:
     files = package_files(ALL, replace(GENERATE, json_defaults=True), release=Release.R4_0)
-    views = files["shop_schemas/shop/sales/views.py"]
-    assert "CODEC = Codec(VERSIONS, reader=READER, options=Options(json_defaults=True))" in views
+    assert "    options=Options(json_defaults=True),\n" in files["shop_schemas/shop/sales/views.py"]
     assert "json_defaults" not in files[ORDERS_FILE]
 
 
-def test_odd_definitions_are_embedded_as_they_are() -> None:
+def test_odd_definitions_are_kept_as_they_are() -> None:
     for one, text in zip(ODD, ODD_TEXTS, strict=True):
-        (module,) = (text for name, text in files_of([one]).items() if "/odd_" in name)
-        found: dict[str, Any] = {}
-        exec(compile(module, "odd", "exec"), found)  # noqa: S102  our own text
-        assert found["TOPIC"] == str(one.topic.name)
+        (schema,) = (content for name, content in files_of([one]).items() if name.endswith(".avsc"))
         info = one.versions[0].info
         assert info is not None
-        assert (text, json.loads(found["VERSIONS"][0].schema.text)) == (text, json.loads(info.schema))
-
-
-USER = """
-from shop_schemas import TOPICS, topic
-from shop_schemas.shop.sales import orders, stock_levels
-
-def customer(payload: bytes, version: int) -> str:
-    orders.CODEC.validate(payload, version)
-    return str(orders.decode_one(payload, version)["customer"])
-
-written: bytes | None = orders.encode_one({"id": 1, "customer_id": 2}, 0)
-key: bytes | None = stock_levels.encode_key({"key": None, "value": 1})
-print(orders.STRUCT, orders.VERSIONS[0].commit, topic(TOPICS[orders.TOPIC]).__name__)
-"""
-
-
-def test_the_package_and_who_uses_it_are_typed_strictly(tmp_path: Path) -> None:
-    write(files_of([*ALL, *ODD]), tmp_path)
-    (tmp_path / "user.py").write_text(USER)
-    # The types of Spark and Arrow take most of a minute to read, and are nothing to these files.
-    alone = ["--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", *alone, "-p", "shop_schemas", "-m", "user"],
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": f"{tmp_path}:{SOURCE.parent}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+        assert (text, json.loads(schema.encode())) == (text, json.loads(info.schema))
 
 
 def test_ruff_leaves_the_text_as_it_is(tmp_path: Path) -> None:
-    write(files_of([*ALL, *ODD], vendor=True), tmp_path)
+    files = files_of([*ALL, *ODD])
+    write_to(tmp_path / "here", files)
+    write_to(tmp_path / "packed", complete(files, "shop_schemas", ALL))
     for check in (["format", "--check"], ["check", "--select=E,F,I,D,ANN"]):
         command = [sys.executable, "-m", "ruff", *check, "--isolated", "--quiet", str(tmp_path)]
         assert subprocess.run(command, check=False).returncode == 0
@@ -169,60 +151,99 @@ def test_ruff_leaves_the_text_as_it_is(tmp_path: Path) -> None:
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     assert files_of() == files_of(reversed(ALL))
     for name in ("one.zip", "other.zip"):
-        pack(files_of(vendor=True), tmp_path / name)
+        pack(complete(files_of(), "shop_schemas", ALL), tmp_path / name)
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
+
+
+IMPORTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from importlib import import_module
+import shop_schemas
+for module in shop_schemas.TOPICS.values():
+    import_module(module)
+beyond = {name.split(".")[0] for name in sys.modules} - sys.stdlib_module_names
+print(sorted(name for name in beyond if not name.startswith(("_", "cython"))))
+shop_schemas.topic("persistent://shop/sales/views").decode_one(b'{"id": 1}')
+print("google.protobuf" in sys.modules)
+shop_schemas.topic("persistent://shop/sales/clicks").decode_one(b"")
+print("google.protobuf" in sys.modules)
+"""
+
+
+def test_importing_every_module_imports_numpy_and_pyarrow_alone(tmp_path: Path) -> None:
+    write_to(tmp_path / "here", files_of())
+    pack(complete(files_of(), "shop_schemas", ALL), tmp_path / "packed.zip")
+    for place, runtime in (("here", ["schemactl"]), ("packed.zip", [])):
+        command = [sys.executable, "-c", IMPORTED, str(tmp_path / place)]
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout.splitlines() == [
+            str(["numpy", "pyarrow", *runtime, "shop_schemas"]),
+            "False",
+            "True",
+        ]
 
 
 ALONE = """
 import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("schemactl", "pyspark", "fastavro"):
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 import pyarrow as pa
 import shop_schemas
 orders = shop_schemas.topic("persistent://shop/sales/orders")
 payload = orders.encode_one({"id": 1, "customer_id": 2}, 0)
 decoded = orders.decode_batch(pa.array([payload, b"\\x80"]), pa.array([0, 0]))
 print(decoded.rows.to_pylist()[0]["customer"], decoded.errors.to_pylist())
-print(sorted(name for name in sys.modules if name.startswith(("schemactl", "pyspark", "fastavro"))))
 """
 
 
-def test_a_packed_package_with_its_run_time_needs_no_schemactl(tmp_path: Path) -> None:
+def test_a_packed_package_works_where_only_numpy_and_pyarrow_are(tmp_path: Path) -> None:
     archive = tmp_path / "shop_schemas.zip"
-    pack(files_of(vendor=True), archive)
-    command = [sys.executable, "-I", "-c", ALONE, str(archive)]
+    pack(complete(files_of(), "shop_schemas", ALL), archive)
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    for name in ("numpy", "pyarrow", "numpy.libs", "pyarrow.libs"):
+        found = next((Path(place, name) for place in sys.path if Path(place, name).is_dir()), None)
+        if found:
+            (libraries / name).symlink_to(found)
+    command = [sys.executable, "-S", "-I", "-c", ALONE, str(archive), str(libraries)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.splitlines() == ["2 [None, 'id, byte 0: the message ends inside a number']", "[]"]
+    assert done.stdout.splitlines() == ["2 [None, 'id, byte 0: the message ends inside a number']"]
 
 
-def test_the_run_time_is_carried_unchanged() -> None:
-    files = files_of(vendor=True)
-    for path in (SOURCE / "generated.py", *SOURCE.glob("codec/*.py"), *SOURCE.glob("spark/*.py")):
-        name = f"shop_schemas/_runtime/{path.relative_to(SOURCE).as_posix()}"
-        assert files[name].endswith(path.read_text(encoding="utf-8"))
-    license_text = (SOURCE.parent / "LICENSE").read_text(encoding="utf-8")
-    assert files["shop_schemas/_runtime/LICENSE"].endswith(license_text)
+def test_the_run_time_is_carried_unchanged_and_no_more_than_is_used() -> None:
+    plain = [approved("orders", ORDERS)]
+    all_of_it, part = (complete(files_of(topics), "shop_schemas", topics) for topics in (ALL, plain))
+    folder = "shop_schemas/_runtime/"
+    for files in (all_of_it, part):
+        for path in ("generated.py", "codec/topic.py", "spark/landing.py", "spark/landing_stream.py"):
+            assert files[folder + path].endswith((SOURCE / path).read_text(encoding="utf-8"))
+        assert files[f"{folder}LICENSE"] == (SOURCE.parent / "LICENSE").read_text(encoding="utf-8")
+        assert not [name for name in files if "pulsar_" in name or "session" in name]
+        assert "shop_schemas/_runtime.py" not in files
+    only_used = {name.removeprefix(folder) for name in all_of_it.keys() - part.keys() if folder in name}
+    assert {name.split("_")[0] for name in only_used} == {"codec/json", "codec/proto"}
 
 
 def test_what_is_no_longer_generated_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    assert write(files_of(), tmp_path)
+    assert write_to(tmp_path, files_of())
     assert not compare(files_of(), tmp_path)
     own = tmp_path / "shop_schemas" / "shop" / "own.py"
     own.write_text("print('mine')\n")
+    beside = tmp_path / "shop_schemas" / "shop" / "sales" / "schemas" / "mine.json"
+    beside.write_text("{}")
     compiled = tmp_path / "shop_schemas" / "shop" / "sales" / "__pycache__"
     compiled.mkdir()
     (compiled / "bills.cpython-311.pyc").write_bytes(b"")
-    difference = write(files_of([]), tmp_path)
+    difference = write_to(tmp_path, files_of([]))
     assert "shop_schemas/shop/sales/orders.py" in difference.extra
-    write(files_of(vendor=True), tmp_path)
-    assert (tmp_path / "shop_schemas/_runtime/LICENSE").is_file()
-    write(files_of([]), tmp_path)
-    assert not (tmp_path / "shop_schemas/_runtime").exists()
+    assert "shop_schemas/shop/sales/schemas/orders.v0.avsc" in difference.extra
     assert own.exists()
+    assert [path.name for path in beside.parent.iterdir()] == ["mine.json"]
+    beside.unlink()
+    beside.parent.rmdir()
+    write_to(tmp_path, files_of())
+    write_to(tmp_path, files_of([]))
     assert not (tmp_path / "shop_schemas" / "shop" / "sales").exists()
 
 
@@ -231,7 +252,7 @@ def test_a_file_of_one_s_own_is_not_overwritten(tmp_path: Path) -> None:
     own.parent.mkdir(parents=True)
     own.write_text("print('mine')\n")
     with pytest.raises(SchemactlError, match=r"left alone: shop_schemas/shop/sales/orders\.py"):
-        write(files_of(), tmp_path)
+        write_to(tmp_path, files_of())
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [own]
 
 
@@ -248,6 +269,6 @@ def test_topics_that_have_no_columns_are_named_together() -> None:
     assert "recursion_depth=3" in files_of([nodes], recursion_depth=3)["shop_schemas/shop/sales/nodes.py"]
 
 
-def test_a_package_that_cannot_be_imported_is_refused() -> None:
+def test_a_package_that_cannot_be_imported_is_rejected() -> None:
     with pytest.raises(SchemactlError, match="cannot import"):
         package_files(ALL, Generate("shop-schemas"), release=Release.R4_0)

@@ -91,7 +91,7 @@ def approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest"
         SchemaVersion(number, info, Commit(f"{number:040x}", 0)) for number, info in enumerate(versions)
     )
     topic = Topic(TopicName.parse(f"shop/sales/{name}"), versions[-1], numbered, reader=reader)
-    return Approved(topic, len(versions) - 1, f"{len(versions) - 1:040x}")
+    return Approved(topic, len(versions) - 1)
 
 
 ODD = [approved(f"odd-{number}", (odd(text),)) for number, text in enumerate(ODD_TEXTS)]

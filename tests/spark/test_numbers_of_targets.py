@@ -126,8 +126,9 @@ def test_the_generated_package_reads_them_so(
 ) -> None:
     # Workers of Spark import it from where the driver does not: it carries its run-time, and its zip is sent to them.
     archive = tmp_path / "lsst_numbers.zip"
-    done = console.schemactl(recorded, "generate", "--out", str(tmp_path / "out"), "--zip", str(archive))
-    assert done.returncode == 0, done.stderr
+    for place in (("--out", str(tmp_path / "out")), ("--zip", str(archive))):
+        done = console.schemactl(recorded, "generate", *place)
+        assert done.returncode == 0, done.stderr
     sys.path.insert(0, str(tmp_path / "out"))
     try:
         module = importlib.import_module("lsst_numbers").topic(TOPIC)
@@ -195,6 +196,6 @@ def checked(spark: SparkSession, topic: Mixed, module: Any) -> None:
     assert {payload: row["__error"] for payload, row in found.items()} == reasons
     for payload, row in found.items():
         if row["__error"] is None:
-            names = module.CODEC.columns.names
+            names = module.codec.columns.names
             wanted = {name: sent[payload].value.get(name, 0) for name in names}
             assert {name: row[name] for name in names} == wanted, (topic, sent[payload])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from importlib import import_module, invalidate_caches
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,10 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from schemactl.codegen.approved import Approved
-from schemactl.codegen.files import write
+from schemactl.codegen.files import compare, write
 from schemactl.codegen.package import package_files
+from schemactl.generated import GeneratedTopic
 from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
-from schemactl.spark import land, view, view_sql
+from schemactl.spark import view, view_sql
 
 from .schemas import array, codec, field, record
 
@@ -84,42 +84,40 @@ TODAY = (
 
 
 @pytest.fixture(scope="module")
-def epochs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ModuleType]]:
+def epochs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[GeneratedTopic[Any]]]:
     """What `generate` writes after each version was approved."""
     out = tmp_path_factory.mktemp("generated")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(out))
-        modules = []
+        topics = []
         for number in range(len(VERSIONS)):
             infos = [
                 SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in VERSIONS[: number + 1]
             ]
             versions = tuple(SchemaVersion(n, info, Commit(f"{n:040x}", 0)) for n, info in enumerate(infos))
-            topic = Topic(TopicName.parse("shop/sales/orders"), infos[-1], versions)
+            declared = Topic(TopicName.parse("shop/sales/orders"), infos[-1], versions)
             generate = Generate(f"epoch_{number}")
-            write(
-                package_files([Approved(topic, number, f"{number:040x}")], generate, release=Release.R4_0),
-                out,
-            )
+            files = package_files([Approved(declared, number)], generate, release=Release.R4_0)
+            write(files, out, compare(files, out))
             invalidate_caches()
-            modules.append(import_module(generate.package).topic("persistent://shop/sales/orders"))
-        yield modules
+            topics.append(import_module(generate.package).topic("persistent://shop/sales/orders"))
+        yield topics
 
 
-def land_epoch(spark: SparkSession, module: ModuleType, number: int, path: str) -> None:
+def land_epoch(spark: SparkSession, topic: GeneratedTopic[Any], number: int, path: str) -> None:
     """One message of that version, landed by what was generated then."""
-    payload = module.encode_one(LANDED[number], number)
+    payload = topic.encode_one(LANDED[number], number) or b""
     columns = "payload binary, schema_version bigint, __topic string"
-    land(spark.createDataFrame([(bytearray(payload), number, "orders")], columns), module.CODEC, path)
+    topic.land(spark.createDataFrame([(bytearray(payload), number, "orders")], columns), path)
 
 
 def test_the_same_sql_works_in_every_epoch_and_new_names_in_all_rows(
-    spark: SparkSession, epochs: list[ModuleType], folder: str
+    spark: SparkSession, epochs: list[GeneratedTopic[Any]], folder: str
 ) -> None:
     seen: list[Any] = []
-    for number, module in enumerate(epochs):
-        land_epoch(spark, module, number, folder)
-        module.view(spark, folder, name="orders")
+    for number, topic in enumerate(epochs):
+        land_epoch(spark, topic, number, folder)
+        topic.view(spark, folder, name="orders")
         rows = spark.sql(STABLE).collect()
         assert rows[:-1] == seen
         seen = rows
@@ -130,10 +128,10 @@ def test_the_same_sql_works_in_every_epoch_and_new_names_in_all_rows(
         (2**42, 4.5, None, None, [9], 0.5, None),
     ]
     found = epochs[-1].view(spark, folder)
-    assert found.columns[:5] == epochs[-1].STRUCT.names
+    assert found.columns[:5] == epochs[-1].struct.names
     assert found.columns[5:] == ["note", "__topic", "__schemaVersion"]
     assert [found.schema[name].dataType for name in found.columns[:5]] == [
-        each.dataType for each in nullable(epochs[-1].STRUCT)
+        each.dataType for each in nullable(epochs[-1].struct)
     ]
     assert [row["__schemaVersion"] for row in found.orderBy("id").collect()] == [0, 1, 2, 3]
 
@@ -144,9 +142,9 @@ def nullable(of: Any) -> Any:
     return spark_types.StructType.fromJson(json.loads(text))
 
 
-def test_former_names_are_written_down(epochs: list[ModuleType]) -> None:
-    assert epochs[0].FORMER_NAMES == {}
-    assert epochs[3].FORMER_NAMES == {
+def test_former_names_are_written_down(epochs: list[GeneratedTopic[Any]]) -> None:
+    assert epochs[0].former_names == {}
+    assert epochs[3].former_names == {
         "sum": ("total", "amount"),
         "place.zip": ("postcode",),
         "items.element.article": ("sku",),
@@ -154,7 +152,7 @@ def test_former_names_are_written_down(epochs: list[ModuleType]) -> None:
 
 
 def test_a_folder_of_one_version_is_read_by_later_ones_and_what_never_changed_as_it_is(
-    spark: SparkSession, epochs: list[ModuleType], folder: str, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, epochs: list[GeneratedTopic[Any]], folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     land_epoch(spark, epochs[0], 0, folder)
     found = epochs[-1].view(spark, folder)
@@ -176,14 +174,14 @@ def test_a_folder_of_one_version_is_read_by_later_ones_and_what_never_changed_as
 
 
 def test_partitions_are_columns_of_the_view(
-    spark: SparkSession, epochs: list[ModuleType], folder: str
+    spark: SparkSession, epochs: list[GeneratedTopic[Any]], folder: str
 ) -> None:
-    module = epochs[1]
-    payload = module.encode_one(LANDED[1], 1)
+    topic = epochs[1]
+    payload = topic.encode_one(LANDED[1], 1) or b""
     messages = spark.createDataFrame(
         [(bytearray(payload), 1, "2026-03-02")], "payload binary, schema_version bigint, day string"
     )
-    land(messages, module.CODEC, folder, partition_by=["channel", "day"])
+    topic.land(messages, folder, partition_by=["channel", "day"])
     (row,) = epochs[-1].view(spark, folder).collect()
     assert (row["channel"], str(row["day"]), row["sum"]) == ("WEB", "2026-03-02", 2.5)
 

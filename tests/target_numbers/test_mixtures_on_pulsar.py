@@ -79,7 +79,7 @@ def read_by_the_package(mixture: Mixture, topic: Mixed, module: Any) -> None:
         pa.array([each.payload for each in topic.sent], pa.binary()),
         pa.array([each.number for each in topic.sent], pa.int64()),
     )
-    numbers = {version.number for version in module.VERSIONS}
+    numbers = {version.number for version in module.codec.versions}
     rows = zip(topic.sent, whole.rows.to_pylist(), whole.errors.to_pylist(), strict=True)
     for message, row, error in rows:
         assert one_by_one(module, message) == (row, error)
@@ -89,7 +89,7 @@ def read_by_the_package(mixture: Mixture, topic: Mixed, module: Any) -> None:
             as_sent = module.read_as(message.number).decode_one(message.payload, message.number)
             assert as_sent == message.value, (topic, message)
         else:
-            assert message.number not in shown, (topic, message, module.NUMBERS)
+            assert message.number not in shown, (topic, message, module.numbers)
 
 
 def one_by_one(module: Any, message: Sent) -> tuple[dict[str, Any], str | None]:
@@ -97,4 +97,4 @@ def one_by_one(module: Any, message: Sent) -> tuple[dict[str, Any], str | None]:
     try:
         return module.decode_one(message.payload, message.number), None
     except Unreadable as refused:
-        return dict.fromkeys(module.CODEC.columns.names), refused.reason
+        return dict.fromkeys(module.codec.columns.names), refused.reason

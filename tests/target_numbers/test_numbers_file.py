@@ -236,7 +236,7 @@ def test_it_is_the_approved_file_that_counts(tmp_path: Path) -> None:
     with history.Repository.open(str(estate.scratch.path)) as repository:
         approved = history.read(repository, project)
         found = numbers_of(project.targets["prod"], project, repository, approved)
-        elsewhere = recorded_elsewhere([ORDERS, TopicName("a", "b", "c")], project, repository, approved)
+        elsewhere = recorded_elsewhere([ORDERS, TopicName("a", "b", "c")], [found, None])
         before = history.read(repository, project, "main~1")
         assert numbers_of(project.targets["prod"], project, repository, before) is None
     assert found

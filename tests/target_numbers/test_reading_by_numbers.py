@@ -67,14 +67,14 @@ def decode(estate: Estate, message: bytes, number: int, topic: str = "orders", *
 
 @contextmanager
 def generated(estate: Estate, out: str) -> Iterator[Any]:
-    """The module of orders, as it was generated into the folder."""
+    """The topic orders, as it was generated into the folder."""
     path = str(estate.scratch.path / out)
     sys.path.insert(0, path)
     package = "shop_numbers"
     for name in [each for each in sys.modules if each.split(".")[0] == package]:
         del sys.modules[name]
     try:
-        yield importlib.import_module(f"{package}.shop.sales.orders")
+        yield importlib.import_module(package).topic("persistent://shop/sales/orders")
     finally:
         sys.path.remove(path)
 
@@ -183,14 +183,15 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
     estate.scratch.commit({**BESIDE, "numbers/local.yaml": NUMBERS + gone})
     estate.run("generate", "--out", "out")
     with generated(estate, "out") as orders:
-        assert "Messages are those of the target local" in orders.__doc__
-        assert [(each.number, each.foreign) for each in orders.VERSIONS] == [
+        assert sys.modules["shop_numbers"].TARGET == "local"
+        module = sys.modules["shop_numbers.shop.sales.orders"]
+        assert "Messages are those of the target local" in str(module.__doc__)
+        assert [(each.number, each.foreign) for each in orders.codec.versions] == [
             (0, False),
             (1, True),
             (2, False),
             (4, False),
         ]
-        assert orders.VERSIONS[2].commit == orders.CODEC.commit(4)
         assert orders.decode_one(BY_FOREIGN, 1) == {"id": "a", "own": 0}
         assert orders.read_as(1).decode_one(BY_FOREIGN, 1) == {"id": "a", "foreign": 7777}
         assert orders.decode_one(BY_GIT, 2) == {"id": "b", "own": 99}
@@ -209,10 +210,10 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
             singly.append(refused.value.reason)
         assert found.errors.to_pylist() == [None, None, *singly]
         assert singly[0].endswith("was deleted, and nobody recorded its definition (cleaned up)")
-        assert orders.CODEC.number_written() == 4
+        assert orders.codec.number_written() == 4
         with pytest.raises(UnknownVersion, match="cleaned up"):
             orders.encode_one({"id": "b", "own": 99}, 3)
-        copied = pickle.loads(pickle.dumps(orders.CODEC))  # noqa: S301  what was pickled here
+        copied = pickle.loads(pickle.dumps(orders.codec))  # noqa: S301  what was pickled here
         assert copied.decode_batch(pa.array([BY_GIT]), pa.array([3])).errors.to_pylist() == singly[:1]
 
 
@@ -233,10 +234,8 @@ def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(e
     estate.put(avro("id", foreign=0, more=0))
     estate.put(avro("id", foreign=0), topic=RETURNS)
     # `generate.target` says local, too.
-    for command in (("--out", "new", "--target", "local"), ("--out", "new"), ("--out", "out", "--check")):
-        out, error, _ = estate.run(
-            "generate", *command, "--wheel" if "new" in command else "--vendor", code=100
-        )
+    for command in (("--out", "new", "--target", "local"), ("--wheel",), ("--out", "out", "--check")):
+        out, error, _ = estate.run("generate", *command, code=100)
         assert out == ""
         assert "persistent://shop/sales/orders: v3 is not known to Git\n" in error
         assert "persistent://shop/sales/returns: v1 is not known to Git\n" in error

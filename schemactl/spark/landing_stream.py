@@ -1,4 +1,4 @@
-"""The sinks of streaming queries. Their base classes came with Spark 4.1, so this is imported on use."""
+"""The sink of streaming queries that land. Its base class came with Spark 4.1, so this is imported on use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from .landing_journal import Job, abort
 from .landing_sink import Landing, TaskStaged, task_context
-from .pulsar_sending import Sender
 
 # StreamExecution.QUERY_ID_KEY and MicroBatchExecution.BATCH_ID_KEY: tasks are told whose they are.
 _QUERY: Final = "sql.streaming.queryId"
@@ -44,15 +43,3 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
 def _jobs(messages: list[WriterCommitMessage | None]) -> set[Job]:
     """Return the epoch that the tasks are of, all of them; none, if no task says."""
     return {message.job for message in messages if isinstance(message, TaskStaged)}
-
-
-@dataclass
-class PulsarStreamWriter(DataSourceStreamArrowWriter):
-    """The sink of a stream: what a task has sent stays sent, whatever becomes of its batch."""
-
-    sender: Sender
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """In a task: its rows are sent."""
-        self.sender.send(iterator)
-        return WriterCommitMessage()

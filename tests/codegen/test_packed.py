@@ -1,24 +1,25 @@
-"""A wheel of the generated package: what installers make of it."""
+"""A wheel of the generated package: what installers make of it, and what it carries."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import subprocess
 import sys
 import venv
 import zipfile
 from email import message_from_string
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 from topics_to_generate import ALL, GENERATE, ORDERS, approved
 
+from schemactl.codegen.approved import Approved
 from schemactl.codegen.files import pack
 from schemactl.codegen.package import package_files
-from schemactl.codegen.wheel import Wheel, version_at, wheel
+from schemactl.codegen.packed import Wheel, commits, complete, version_at, wheel
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.formats.key_value import join
 from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType
@@ -30,9 +31,9 @@ TIP = Commit("c0ffee" + "0" * 34, 1_772_323_509)
 PLAIN = [approved("orders", ORDERS)]
 
 
-def wheel_of(topics: object = PLAIN, *, vendor: bool = True, version: str = "") -> Wheel:
-    files = package_files(topics, GENERATE, release=Release.R4_0, vendor=vendor)  # type: ignore[arg-type]
-    return wheel(files, GENERATE.package, topics, tip=TIP, version=version, vendor=vendor)  # type: ignore[arg-type]
+def wheel_of(topics: list[Approved] = PLAIN, *, version: str = "") -> Wheel:
+    files = complete(package_files(topics, GENERATE, release=Release.R4_0), GENERATE.package, topics)
+    return wheel(files, GENERATE.package, topics, tip=TIP, version=version)
 
 
 def needed(made: Wheel) -> list[str]:
@@ -60,29 +61,32 @@ def test_its_version_can_be_said_in_its_normal_form() -> None:
 def test_its_name_is_one_that_installers_take() -> None:
     generate = Generate("Acme.shop__schemas")
     files = package_files(PLAIN, generate, release=Release.R4_0)
-    made = wheel(files, generate.package, PLAIN, tip=TIP, version="1", vendor=False)
+    made = wheel(files, generate.package, PLAIN, tip=TIP, version="1")
     assert made.name == "acme_shop_schemas-1-py3-none-any.whl"
     assert "Acme/shop__schemas/__init__.py" in made.files
     assert "\nName: acme-shop-schemas\n" in made.files["acme_shop_schemas-1.dist-info/METADATA"]
     for wrong in ("größe", "_shop", "shop_"):
         with pytest.raises(SchemactlError, match="which is not a valid name for a wheel"):
-            wheel({}, wrong, [], tip=TIP, vendor=False)
+            wheel({}, wrong, [], tip=TIP)
 
 
-def test_it_needs_what_its_run_time_needs() -> None:
-    assert needed(wheel_of(vendor=False)) == [
-        f"pulsar-schemactl[codec]>={metadata.version('pulsar-schemactl')}",
-        'pulsar-schemactl[spark]; extra == "spark"',
-        'pulsar-schemactl[pulsar]; extra == "pulsar"',
-        'pulsar-schemactl[ptars]; extra == "ptars"',
-    ]
-    carried = needed(wheel_of())
-    assert sorted(re.split(r"[<>=]", name)[0] for name in carried if "extra" not in name) == [
+def test_a_version_is_asked_for_where_no_commit_gives_one() -> None:
+    with pytest.raises(UsageError, match="bring what is not approved yet"):
+        wheel({}, "shop_schemas", [], tip=None)
+    assert wheel({}, "shop_schemas", [], tip=None, version="1.0.dev1").name.startswith(
+        "shop_schemas-1.0.dev1-"
+    )
+
+
+def test_it_needs_what_its_run_time_needs_and_no_schemactl() -> None:
+    lines = needed(wheel_of())
+    assert sorted(re.split(r"[<>=]", line)[0] for line in lines if "extra" not in line) == [
         "numpy",
         "pyarrow",
     ]
-    assert any(name.startswith("pyspark") and name.endswith('extra == "spark"') for name in carried)
-    assert not any("schemactl" in name for name in carried)
+    assert {line.partition("; ")[2] for line in lines if "extra" in line} == {'extra == "spark"'}
+    assert any(line.startswith("pyspark") for line in lines)
+    assert not any("schemactl" in line for line in lines)
 
 
 def test_it_needs_protobuf_where_a_topic_does() -> None:
@@ -91,9 +95,14 @@ def test_it_needs_protobuf_where_a_topic_does() -> None:
     assert clicks is not None
     pair = join(key=SchemaInfo(SchemaType.STRING), value=clicks, encoding="INLINE")
     for one in (topics["clicks"], topics["described"], approved("pairs", (pair,))):
-        for vendor in (True, False):
-            assert [text for text in needed(wheel_of([one], vendor=vendor)) if text.startswith("protobuf")]
+        assert [text for text in needed(wheel_of([one])) if text.startswith("protobuf")]
     assert not [text for text in needed(wheel_of()) if text.startswith("protobuf")]
+
+
+def test_the_commits_of_versions_are_in_one_file() -> None:
+    found = json.loads(commits(PLAIN))["persistent://shop/sales/orders"]
+    assert found["1"] == {"commit": f"{1:040x}", "time": "1970-01-01T00:00:00+00:00"}
+    assert [*found] == ["0", "1", "2"]
 
 
 def test_its_record_names_every_file(tmp_path: Path) -> None:
@@ -115,7 +124,9 @@ def test_equal_histories_make_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Path) -> None:
-    made = wheel_of(ALL, version="1.4.0")
+    files = complete(package_files(ALL, GENERATE, release=Release.R4_0), GENERATE.package, ALL)
+    files = {**files, "shop_schemas/versions.json": commits(ALL)}
+    made = wheel(files, GENERATE.package, ALL, tip=TIP, version="1.4.0")
     pack(made.files, tmp_path / made.name)
     venv.create(tmp_path / "venv", with_pip=False)
     python = tmp_path / "venv" / "bin" / "python"
@@ -127,16 +138,16 @@ def test_pip_installs_it_where_nothing_else_is_and_it_is_all_there(tmp_path: Pat
     program = (
         f"import sys; sys.path.append({libraries!r})\n"
         "from importlib.metadata import version\n"
-        "from shop_schemas.shop.sales import orders\n"
-        "print(version('shop-schemas'), orders.decode_one(orders.encode_one({'id': 1, 'customer_id': 2}, 0), 0)['customer'])\n"
-        "print(orders.Codec.__module__, [name for name in sys.modules if name.split('.')[0] == 'schemactl'])\n"
+        "from shop_schemas.shop.sales.orders import ORDERS\n"
+        "row = ORDERS.decode_one(ORDERS.encode_one({'id': 1, 'customer_id': 2}, 0), 0)\n"
+        "print(version('shop-schemas'), row['customer'], ORDERS.commit(2))\n"
+        "print(type(ORDERS).__module__, [name for name in sys.modules if name.split('.')[0] == 'schemactl'])\n"
     )
     command = [str(python), "-I", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.splitlines() == ["1.4.0 2", "shop_schemas._runtime.codec.topic []"]
+    assert done.stdout.splitlines() == [f"1.4.0 2 {2:040x}", "shop_schemas._runtime.generated []"]
 
 
-def test_topics_and_the_commit_are_in_its_description() -> None:
+def test_topics_are_in_its_description() -> None:
     text = wheel_of(ALL).files["shop_schemas-2026.3.1.509.dist-info/METADATA"]
-    assert f"As of commit {TIP.id}" in text
     assert all(f"* {one.topic.name}\n" in text for one in ALL)

@@ -1,0 +1,137 @@
+"""The Python types of a topic's values: a TypedDict for each record, as `decode_one` gives them and `encode_one` takes them."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Final
+
+from schemactl.codegen.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+
+_PYTHON: Final = {
+    "binary": "bytes",
+    "boolean": "bool",
+    "byte": "int",
+    "date": "date",
+    "double": "float",
+    "float": "float",
+    "integer": "int",
+    "interval day to second": "timedelta",
+    "long": "int",
+    "short": "int",
+    "string": "str",
+    "time(6)": "time",
+    "timestamp": "datetime",
+    "timestamp_ntz": "datetime",
+    "void": "None",
+}
+
+_DATETIME: Final = ("date", "datetime", "time", "timedelta")
+
+_TAKEN: Final = frozenset(
+    {*_PYTHON.values(), "Any", "Decimal", "KeyValue", "Literal", "Numbers", "Options", "SCHEMA", "Schema"}
+    | {"Topic", "TypedDict", "dict", "list", "annotations"}
+)
+"""Names of a module that no record takes."""
+
+
+def literal(text: str) -> str:
+    """Return the text as Python writes it, in ASCII."""
+    is_plain = text.isascii() and text.isprintable() and not re.search(r"[\"\\]", text)
+    return f'"{text}"' if is_plain else ascii(text)
+
+
+class RowTypes:
+    """The types of one module.
+
+    Attributes:
+        definitions: the text of each record's TypedDict, in an order in which all that one uses stands before it.
+    """
+
+    def __init__(self, taken: str) -> None:
+        """Leave out the name `taken`, which the module gives something else."""
+        self.definitions: list[str] = []
+        self._names: dict[str, str] = {}
+        self._used: set[str] = set()
+        self._taken = {*_TAKEN, taken}
+
+    def of(self, spark_type: SparkType, *, nullable: bool, place: str = "Row") -> str:
+        """Return the type of a value; `place` names a record that has no name of its own."""
+        found = self._of(spark_type, place)
+        return f"{found} | None" if nullable and found != "None" else found
+
+    def imports(self) -> str:
+        """Return the lines that import what the types need."""
+        lines = []
+        if of_datetime := [name for name in _DATETIME if name in self._used]:
+            lines.append(f"from datetime import {', '.join(of_datetime)}\n")
+        if "Decimal" in self._used:
+            lines.append("from decimal import Decimal\n")
+        used = {*self._used, *(["TypedDict"] if self.definitions else [])}
+        of_typing = [name for name in ("Any", "Literal", "TypedDict") if name in used]
+        if of_typing:
+            lines.append(f"from typing import {', '.join(of_typing)}\n")
+        return "".join(lines)
+
+    def use(self, name: str) -> str:
+        """Return `name`, which will be imported."""
+        self._used.add(name)
+        return name
+
+    def _of(self, spark_type: SparkType, place: str) -> str:
+        match spark_type:
+            case Atomic(symbols=symbols) if symbols:
+                return f"{self.use('Literal')}[{', '.join(map(literal, symbols))}]"
+            case Atomic(name):
+                return self.use(_PYTHON[name])
+            case Decimal(is_int=is_int):
+                return self.use("int" if is_int else "Decimal")
+            case SparkArray(element, contains_null):
+                return f"list[{self.of(element, nullable=contains_null, place=place)}]"
+            case SparkMap(value, contains_null, key):
+                return f"dict[{self._of(key, place)}, {self.of(value, nullable=contains_null, place=place)}]"
+            case Struct(fields):
+                return self._record(spark_type, fields, place)
+
+    def _record(self, record: Struct, fields: tuple[SparkField, ...], place: str) -> str:
+        # Records are equal whatever they are called; here names count, at every depth.
+        key = repr(record)
+        if key not in self._names:
+            name = self._new_name(record.name or place)
+            types = {
+                each.name: self.of(each.type, nullable=each.nullable, place=f"{name}_{each.name}")
+                for each in fields
+            }
+            self._names[key] = name
+            self.definitions.append(self._definition(name, types))
+        return self._names[key]
+
+    def _new_name(self, wanted: str) -> str:
+        parts = re.sub(r"\W", "_", wanted, flags=re.ASCII).split("_")
+        name = "".join(part[:1].upper() + part[1:] for part in parts) or "Record"
+        name = f"_{name}" if name[0].isdigit() else name
+        number = 1
+        while (found := name if number == 1 else f"{name}{number}") in self._taken or keyword.iskeyword(
+            found
+        ):
+            number += 1
+        self._taken.add(found)
+        return found
+
+    def _definition(self, name: str, types: dict[str, str]) -> str:
+        if all(map(self._is_plain, types)):
+            return f"class {name}(TypedDict):\n" + (
+                "".join(f"    {each}: {types[each]}\n" for each in types) or "    pass\n"
+            )
+        lines = "".join(f"        {literal(each)}: {kind},\n" for each, kind in types.items())
+        return f'{name} = TypedDict(\n    "{name}",\n    {{\n{lines}    }},\n)\n'
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether a class may have an attribute of that name that takes the place of no type, and is not mangled."""
+        return (
+            name.isascii()
+            and name.isidentifier()
+            and not keyword.iskeyword(name)
+            and not name.startswith("__")
+            and name not in self._taken
+        )

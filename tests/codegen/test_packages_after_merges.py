@@ -1,0 +1,286 @@
+"""The package of a pull request is the one after its merge, byte for byte, whichever way it is merged."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Printed, schemactl
+from hypothesis import given
+from hypothesis import strategies as st
+from property_runs import EXAMPLES
+from scratch import Scratch, declared
+
+pytestmark = pytest.mark.slow
+
+PROJECT = 'version: 1\napproved: main\ngenerate: {package: my_schemas, out: generated, spark: "4.1"}\n'
+NAMES = ("ads", "bids", "carts", "dues")
+
+
+class Work:
+    """A repository whose topics change, on whatever branch is checked out."""
+
+    def __init__(self, path: Path, seed: int = 0) -> None:
+        self.scratch = Scratch(path)
+        self.scratch.configure_author()
+        self.path = path
+        self.random = random.Random(seed)  # noqa: S311  reproducible, not secret
+        self.put("schemactl.yaml", PROJECT)
+        self.put("namespaces/sales.yaml", "namespace: shop/sales\nschema_compatibility_strategy: FULL\n")
+        for name in NAMES[:3]:
+            self.define(name, 0)
+        self.generate()
+        self.commit()
+
+    def put(self, path: str, text: str) -> None:
+        file = self.path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def define(self, name: str, *added: int, doc: str = "") -> None:
+        """The topic has the record with these fields, each with a default."""
+        fields: list[dict[str, Any]] = [{"name": "id", "type": "string"}]
+        fields += [{"name": f"f{number}", "type": "int", "default": number} for number in added]
+        record: dict[str, Any] = {"type": "record", "name": "Order", "doc": doc, "fields": fields}
+        self.put(f"namespaces/{name}.yaml", declared(f"persistent://shop/sales/{name}", f"{name}.avsc"))
+        self.put(f"namespaces/{name}.avsc", json.dumps(record, indent=self.random.choice((None, 1))))
+
+    def change(self, *names: str, is_alone: bool = True) -> None:
+        """Some of the topics change in some way, or nothing does; topics come and go only where nobody else works."""
+        for name in self.random.sample(names, self.random.randrange(1, len(names) + 1)):
+            if not is_alone and not (self.path / f"namespaces/{name}.yaml").exists():
+                continue
+            match self.random.randrange(6):
+                case 0 if is_alone and name != NAMES[0]:
+                    for ending in ("yaml", "avsc"):
+                        (self.path / f"namespaces/{name}.{ending}").unlink(missing_ok=True)
+                case number:
+                    added = range(self.random.randrange(4))
+                    self.define(name, *added, doc="said later" if number == 1 else "")
+
+    def commit(self) -> None:
+        self.scratch.git("add", "-A")
+        self.scratch.git("commit", "-q", "--allow-empty", "-m", "change")
+
+    def generate(self, *arguments: str, code: int = 0) -> Printed:
+        return schemactl(self.path, "-q", "generate", *arguments, code=code)
+
+    def package(self) -> dict[str, str]:
+        top = self.path / "generated"
+        return {str(path.relative_to(top)): path.read_text() for path in top.rglob("*") if path.is_file()}
+
+    def merge(self, method: str, branch: str = "branch") -> None:
+        """The branch becomes approved."""
+        git = self.scratch.git
+        if method == "rebase":
+            git("rebase", "-q", "main")
+        git("checkout", "-q", "main")
+        match method:
+            case "merge":
+                git("merge", "-q", "--no-ff", "-m", "merge", branch)
+            case "squash":
+                git("merge", "-q", "--squash", branch)
+                git("commit", "-q", "--allow-empty", "-m", "squash")
+            case "rebase":
+                git("merge", "-q", "--ff-only", branch)
+
+
+@EXAMPLES
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(["merge", "squash", "rebase"]),
+    st.sampled_from(["current", "behind"]),
+)
+def test_the_package_of_a_pull_request_is_that_after_its_merge(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, method: str, place: str
+) -> None:
+    work = Work(tmp_path_factory.mktemp("random") / "shop", seed)
+    git, is_alone = work.scratch.git, place == "current"
+    for _ in range(work.random.randrange(2)):
+        work.change(*NAMES)
+        work.generate()
+        work.commit()
+    git("checkout", "-q", "-b", "branch")
+    for _ in range(work.random.randrange(3)):
+        work.change(*NAMES[:2], is_alone=is_alone)
+        work.commit()
+    if not is_alone:
+        # Others change another topic meanwhile, and its package with it.
+        git("checkout", "-q", "main")
+        work.change(NAMES[2], is_alone=False)
+        work.generate()
+        work.commit()
+        git("checkout", "-q", "branch")
+    work.change(*NAMES[:2], is_alone=is_alone)
+    rebase = ["--rebase"] if method == "rebase" else []
+    work.generate(*rebase)
+    written = work.package()
+    work.commit()
+    assert "0 stale" in work.generate(*rebase, "--check").out
+    assert "0 stale" in work.generate("--check").out
+    work.merge(method)
+    assert "0 stale" in work.generate("--check").out
+    merged = work.package()
+    assert merged == written or not is_alone
+    shutil.rmtree(work.path / "generated")
+    work.generate()
+    assert work.package() == merged
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    return Work(tmp_path / "shop")
+
+
+ORDERS = "generated/my_schemas/shop/sales"
+
+
+def test_a_pending_version_has_the_number_that_check_shows(work: Work) -> None:
+    work.scratch.git("checkout", "-q", "-b", "branch")
+    work.define("ads", 1)
+    [seen] = json.loads(schemactl(work.path, "check", "--format", "json").out)["topics"]
+    assert (seen["topic"], seen["version"]) == ("persistent://shop/sales/ads", 1)
+    assert work.generate().out == "12 files: 1 created, 1 updated, 0 deleted.\n"
+    assert '        1: Schema("AVRO", "ads.v1.avsc"),\n' in (work.path / ORDERS / "ads.py").read_text()
+    diff = work.scratch.git("diff", "--unified=0", "--", "*.py")
+    assert [line for line in diff.splitlines() if line.startswith("+ ")] == [
+        "+    f1: int",
+        '+        1: Schema("AVRO", "ads.v1.avsc"),',
+        "+    reader=1,",
+    ]
+
+
+def test_of_two_pull_requests_on_one_topic_the_second_hears_which_numbers_are_stale(work: Work) -> None:
+    for branch, field in (("first", 1), ("second", 2)):
+        work.scratch.git("checkout", "-q", "-b", branch, "main")
+        work.define("ads", field)
+        work.generate()
+        work.commit()
+        assert "0 stale" in work.generate("--check").out
+    work.scratch.git("checkout", "-q", "main")
+    work.scratch.git("merge", "-q", "--no-ff", "-m", "merge", "first")
+    work.scratch.git("checkout", "-q", "second")
+    lines = work.generate("--check", code=100).out.splitlines()
+    assert lines == [
+        f"stale: {ORDERS}/ads.py",
+        f"stale: {ORDERS}/schemas/ads.v1.avsc",
+        f"stale: {ORDERS}/schemas/ads.v2.avsc",
+        "13 files, 3 stale.",
+        "stale number: version 1 of my_schemas/shop/sales/ads here becomes version 2, for another 1 was approved meanwhile",
+        "main has moved on since this branch left it. Run `git merge main`, then `schemactl generate`.",
+    ]
+    # As the line says; of all conflicts in what is generated, and in the definition, this side is taken.
+    work.scratch.git("merge", "-q", "-X", "ours", "-m", "merge", "main", check=False)
+    work.define("ads", 2)
+    work.scratch.git("add", "-A")
+    work.generate()
+    work.commit()
+    assert "0 stale" in work.generate("--check").out
+    work.merge("squash", "second")
+    assert "0 stale" in work.generate("--check").out
+
+
+def test_a_rebase_that_puts_other_versions_on_record_is_said_and_asked_for(work: Work) -> None:
+    work.scratch.git("checkout", "-q", "-b", "branch")
+    for number in (1, 2):
+        work.define("ads", *range(1, number + 1))
+        work.commit()
+    note = "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
+    assert note in schemactl(work.path, "generate").err
+    work.commit()
+    assert not (work.path / ORDERS / "schemas/ads.v2.avsc").exists()
+    found = schemactl(work.path, "generate", "--check", "--rebase")
+    assert "the package is right if the branch is merged by a merge commit or a squash" in found.err
+    work.generate("--rebase")
+    assert (work.path / ORDERS / "schemas/ads.v2.avsc").exists()
+    found = schemactl(work.path, "generate", "--check")
+    assert "the package is right if the branch is merged by a rebase" in found.err
+    work.define("ads", 7)
+    found = schemactl(work.path, "generate", "--check", "--rebase", code=100)
+    assert found.out.endswith("Run `schemactl generate --rebase`, and commit what it writes.\n")
+
+
+def test_what_is_not_approved_yet_has_no_commit_and_makes_no_release(work: Work) -> None:
+    work.generate("--zip", "one.zip", "--with-commits")
+    assert "bring what is not approved yet" not in work.generate("--wheel").err
+    work.scratch.git("checkout", "-q", "-b", "branch")
+    work.define("ads", 1)
+    for arguments in (("--zip", "two.zip", "--with-commits"), ("--wheel", "dist")):
+        assert "bring what is not approved yet" in work.generate(*arguments, code=64).err
+    assert not (work.path / "two.zip").exists()
+    work.generate("--wheel", "--wheel-version", "1.0.dev1", "--zip", "two.zip")
+    # What makes no difference to the package is none.
+    work.define("ads", 0)
+    work.put("namespaces/sales.yaml", "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n")
+    work.generate("--wheel")
+    assert not list((work.path / "generated").rglob("versions.json"))
+
+
+def test_before_anything_is_approved_there_is_a_package(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "new")
+    scratch.write(
+        {
+            "schemactl.yaml": PROJECT,
+            "namespaces/ads.yaml": declared("shop/sales/ads", "ads.avsc"),
+            "namespaces/ads.avsc": '{"type": "record", "name": "Ad", "fields": []}',
+        }
+    )
+    schemactl(scratch.path, "-q", "generate")
+    assert (scratch.path / ORDERS / "schemas/ads.v0.avsc").is_file()
+    written = (scratch.path / ORDERS / "ads.py").read_text()
+    scratch.configure_author()
+    scratch.git("add", "-A")
+    scratch.git("commit", "-q", "-m", "first")
+    assert "0 stale" in schemactl(scratch.path, "generate", "--check").out
+    assert (scratch.path / ORDERS / "ads.py").read_text() == written
+
+
+def test_files_that_cannot_be_read_are_said_with_their_place_and_nothing_is_written(work: Work) -> None:
+    before = work.package()
+    work.put("namespaces/ads.avsc", '{"type": "record", "name": "Ad"')
+    error = work.generate(code=1).err
+    assert error.startswith("namespaces/ads.avsc:1:")
+    work.put("namespaces/ads.avsc", '{"type": "record", "name": "Ad", "fields": []}')
+    work.put("namespaces/more.yaml", declared("shop/sales/more", "more.avsc"))
+    assert "more.avsc" in work.generate(code=1).err
+    assert work.package() == before
+
+
+def test_a_definition_outside_of_the_roots_counts(work: Work) -> None:
+    work.put("shared/ads.avsc", (work.path / "namespaces/ads.avsc").read_text())
+    work.put("namespaces/ads.yaml", declared("persistent://shop/sales/ads", "../shared/ads.avsc"))
+    work.generate("--check")
+    work.commit()
+    work.scratch.git("checkout", "-q", "-b", "branch")
+    record = json.loads((work.path / "shared/ads.avsc").read_text())
+    record["fields"].append({"name": "more", "type": "int", "default": 0})
+    work.put("shared/ads.avsc", json.dumps(record))
+    work.generate()
+    assert "    more: int\n" in (work.path / ORDERS / "ads.py").read_text()
+    written = work.package()
+    work.commit()
+    work.merge("merge")
+    work.generate()
+    assert work.package() == written
+
+
+def test_a_target_s_record_counts_as_the_files_have_it(work: Work) -> None:
+    away = 'targets: {prod: {registry: "http://127.0.0.1:9"}}\n'
+    work.put("schemactl.yaml", PROJECT.replace("}", ", target: prod}") + away)
+    work.commit()
+    work.scratch.git("checkout", "-q", "-b", "branch")
+    work.define("ads", 1)
+    work.put("numbers/prod.yaml", "persistent://shop/sales/ads: {1: {deleted: true}}\n")
+    work.generate()
+    text = (work.path / ORDERS / "ads.py").read_text()
+    assert '        2: Schema("AVRO", "ads.v2.avsc"),\n' in text
+    assert 'numbers=Numbers("prod", 2, {\n' in text
+    written = work.package()
+    work.commit()
+    work.merge("squash")
+    work.generate("--check")
+    assert work.package() == written

@@ -1,0 +1,330 @@
+"""The Python types of rows: what decoding gives conforms to them, and a type checker makes something of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+from itertools import count
+from pathlib import Path
+from types import ModuleType, NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from property_runs import EXAMPLES
+from random_avro import Maker
+from topics_to_generate import ALL, CLICK, GENERATE, ODD, approved, avro
+
+import schemactl
+from schemactl.codec import Unreadable, Unwritable
+from schemactl.codegen.approved import Approved
+from schemactl.codegen.files import compare, write
+from schemactl.codegen.package import package_files
+from schemactl.formats.key_value import join
+from schemactl.formats.protobuf_native import sample
+from schemactl.generated import GeneratedTopic
+from schemactl.model import Release, SchemaInfo, SchemaType
+
+SOURCE = Path(schemactl.__file__).parent
+NUMBERS = count()
+
+
+class Package:
+    """The modules of topics, which are run without being written."""
+
+    def __init__(self, *topics: Approved, spark: str = "4.1", recursion_depth: int = 0) -> None:
+        self.files = package_files(
+            topics, replace(GENERATE, spark=spark), release=Release.R4_0, recursion_depth=recursion_depth
+        )
+
+    def topic(self, name: str) -> tuple[GeneratedTopic[Any], Any]:
+        """The topic, and the type of its rows."""
+        folder = "shop_schemas/shop/sales"
+        # Types are resolved by the module that has them.
+        module = ModuleType(f"generated_{name}_{next(NUMBERS)}")
+        sys.modules[module.__name__] = module
+        text = self.files[f"{folder}/{name}.py"].replace("shop_schemas._runtime", "schemactl.generated")
+        exec(compile(text, name, "exec"), module.__dict__)  # noqa: S102  our own text
+        found = module.__dict__[name.upper()]
+        texts = {path.rpartition("/")[2]: text for path, text in self.files.items() if "/schemas/" in path}
+        found._text = lambda file: texts[file] if file else ""
+        (row,) = get_args(get_type_hints(module)[name.upper()])
+        return found, row
+
+
+def conforms(value: Any, kind: Any) -> bool:
+    """Whether the value is one of that type."""
+    if kind is None or kind is NoneType:
+        return value is None
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(conforms(value, each) for each in arguments)
+    if origin is Literal:
+        return value in arguments
+    if origin is list:
+        return type(value) is list and all(conforms(each, arguments[0]) for each in value)
+    if origin is dict:
+        entries = value.items() if type(value) is dict else [(None, None)]
+        return all(conforms(key, arguments[0]) and conforms(each, arguments[1]) for key, each in entries)
+    if is_typeddict(kind):
+        fields = get_type_hints(kind)
+        return (
+            type(value) is dict
+            and value.keys() == fields.keys()
+            and all(conforms(value[name], each) for name, each in fields.items())
+        )
+    return type(value) is kind
+
+
+@EXAMPLES
+@given(st.integers(0, 2**32))
+def test_what_is_decoded_of_any_avro_schema_conforms(seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    info = SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
+    (topic, row), (later, later_row) = (
+        Package(approved("any", (info,)), spark=spark).topic("any") for spark in ("4.1", "4.2")
+    )
+    for _ in range(5):
+        payload = topic.encode_one(maker.value(schema))
+        assert conforms(topic.decode_one(payload), row)
+        # Times of day are numbers up to Spark 4.1; not every number is one.
+        with suppress(Unreadable):
+            assert conforms(later.decode_one(payload), later_row)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "row"),
+    [
+        ("INT8", 1, int),
+        ("DOUBLE", 1.5, float),
+        ("BOOLEAN", True, bool),
+        ("STRING", "x", str),
+        ("BYTES", b"x", bytes),
+        *((name, 1_000_000, None) for name in ("DATE", "TIMESTAMP", "INSTANT", "LOCAL_DATE_TIME")),
+        *((name, 1_000_000, None) for name in ("TIME", "LOCAL_TIME", "LOCAL_DATE")),
+    ],
+)
+@pytest.mark.parametrize("spark", ["4.1", "4.2"])
+def test_what_is_decoded_of_a_primitive_conforms(kind: str, value: Any, row: Any, spark: str) -> None:
+    topic, found = Package(approved("any", (SchemaInfo(SchemaType[kind]),)), spark=spark).topic("any")
+    given = time(12) if found is time else value
+    with suppress(Unwritable):
+        decoded = topic.decode_one(topic.encode_one(given))
+        assert conforms(decoded, found)
+    assert row in (None, found)
+
+
+def test_what_is_decoded_of_protobuf_and_pairs_conforms() -> None:
+    pair = join(key=CLICK, value=avro({"name": "id", "type": "long"}), encoding="INLINE")
+    package = Package(approved("clicks", (CLICK,)), approved("pairs", (pair,)))
+    clicks, row = package.topic("clicks")
+    element = {"tag": "a", "parts": {1: b"x"}}
+    most = {
+        "id": 2**64 - 1,
+        "x": 1,
+        "kind": "RIGHT",
+        "path": [element],
+        "by_tag": {"b": element},
+        "at": datetime(2026, 1, 1, tzinfo=UTC),
+        "held": timedelta(seconds=1),
+        "key": "k",
+        "g": 1.5,
+        "h": True,
+        "a": 1,
+        "b": 2,
+        "c": 3,
+        "d": 4,
+        "e": 5,
+        "f": 6,
+        "i": 7,
+        "j": 8,
+    }
+    payloads = [*sample.messages(CLICK.schema), b"", clicks.encode_one({**clicks.decode_one(b""), **most})]
+    values = [clicks.decode_one(payload) for payload in payloads]
+    assert values[-1]["path"] == [element]
+    assert [value for value in values if not conforms(value, row)] == []
+    pairs, row = package.topic("pairs")
+    for value in ({"key": None, "value": {"id": 1}}, {"key": values[0], "value": None}):
+        assert conforms(pairs.decode_one(pairs.encode_one(value)), row)
+
+
+NODE = b"""{"type": "record", "name": "Node", "fields": [{"name": "id", "type": "int"}, {"name": "next", "type": ["null", "Node"]},
+  {"name": "children", "type": {"type": "array", "items": "Node"}}]}"""
+
+
+def test_a_recursive_record_is_as_deep_as_its_columns() -> None:
+    info = SchemaInfo(SchemaType.AVRO, NODE)
+    leaf: dict[str, Any] = {"id": 3, "next": None, "children": []}
+    deep = {"id": 1, "next": {**leaf, "next": leaf}, "children": [leaf]}
+    whole, _ = Package(approved("nodes", (info,)), recursion_depth=5).topic("nodes")
+    with suppress(Unwritable):
+        payload = whole.encode_one({**deep, "next": {**deep, "next": None}})
+    for depth in (1, 2, 3):
+        topic, row = Package(approved("nodes", (info,)), recursion_depth=depth).topic("nodes")
+        decoded = topic.decode_one(payload)
+        assert ("next" in decoded) == (depth > 1)
+        assert conforms(decoded, row)
+
+
+def test_the_types_name_what_the_schema_names() -> None:
+    inner = {"type": "record", "name": "Money", "fields": [{"name": "amount", "type": "int"}]}
+    other = {
+        **inner,
+        "namespace": "old",
+        "fields": [{"name": "amount", "type": "long"}, {"name": "b", "type": "int"}],
+    }
+    kinds = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
+    info = avro(
+        {"name": "price", "type": inner},
+        {"name": "again", "type": ["null", "Money"]},
+        {"name": "former", "type": other},
+        {"name": "kind", "type": ["null", kinds]},
+        {"name": "either", "type": ["int", "string"]},
+    )
+    text = Package(approved("orders", (info,))).files["shop_schemas/shop/sales/orders.py"]
+    for line in (
+        "class Money(TypedDict):\n    amount: int\n",
+        "class Money2(TypedDict):\n    amount: int\n    b: int\n",
+        "    again: Money | None\n",
+        "    former: Money2\n",
+        '    kind: Literal["A", "B"] | None\n',
+        "    either: OrderEither\n",
+    ):
+        assert line in text
+
+
+STRANGE = (
+    *(
+        "class",
+        "from",
+        "None",
+        "self",
+        "__private",
+        "größe",
+        "int",
+        "str",
+        "date",
+        "Literal",
+        "Topic",
+        "SCHEMA",
+    ),
+    *("ORDERS", "Order", "list", "_", "x" * 200),
+)
+NAMED = ("Topic", "class", "TypedDict", "date", "STRANGE", "_1")
+
+
+def strange(name: str) -> dict[str, Any]:
+    fields = [
+        *({"name": each, "type": "int"} for each in STRANGE),
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "many", "type": {"type": "array", "items": "string"}},
+    ]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def topics() -> list[Approved]:
+    """Those of every schema type, with strange names, recursion, many fields."""
+    of_names = avro(*({"name": f"f{number}", "type": strange(name)} for number, name in enumerate(NAMED)))
+    wide = avro(
+        *({"name": f"c{number}", "type": ["null", "long"], "default": None} for number in range(2_000))
+    )
+    primitives = [SchemaInfo(each) for each in SchemaType if each.name not in NOT_PRIMITIVE]
+    return [
+        *(*ALL, *ODD),
+        approved("strange", (of_names,)),
+        approved("wide", (wide,)),
+        approved("nodes", (SchemaInfo(SchemaType.AVRO, NODE),)),
+        *(approved(f"a-{info.type.name.lower()}", (info,)) for info in primitives),
+    ]
+
+
+NOT_PRIMITIVE = {"AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE", "KEY_VALUE"}
+
+USER = """\
+from shop_schemas import TARGET, TOPICS, topic
+from shop_schemas._runtime import CodecUnavailable, Unreadable
+from shop_schemas.shop.sales.a_string import A_STRING
+from shop_schemas.shop.sales.clicks import CLICKS, Click
+from shop_schemas.shop.sales.nodes import NODES
+from shop_schemas.shop.sales.orders import ORDERS, SCHEMA, Order
+from shop_schemas.shop.sales.plain import PLAIN
+from shop_schemas.shop.sales.stock_levels import STOCK_LEVELS
+from shop_schemas.shop.sales.strange import STRANGE
+from shop_schemas.shop.sales.views import VIEWS
+from shop_schemas.shop.sales.wide import WIDE
+
+
+def customer(payload: bytes, version: int) -> int:
+    try:
+        ORDERS.validate(payload, version)
+    except (Unreadable, CodecUnavailable):
+        return 0
+    return ORDERS.decode_one(payload, version)["customer"]
+
+
+new: Order = {"id": 1, "customer": 2, "tags": {"a": ["b"]}, "größe": "x"}
+written: bytes | None = ORDERS.encode_one(new)
+old: bytes | None = ORDERS.encode_one({"id": 1, "customer_id": 2}, 0)
+pair = STOCK_LEVELS.decode_one(b"", 0, b"key")
+key: bytes | None = STOCK_LEVELS.encode_key({"key": pair["key"], "value": 1})
+number: int | None = PLAIN.decode_one(b"")
+click: Click = CLICKS.decode_one(b"")
+text: str = A_STRING.decode_one(b"") + str(number)
+view: int = VIEWS.decode_one(b"{}")["id"]
+node = NODES.decode_one(b"")["next"]
+deeper: int = node["id"] if node else 0
+odd = STRANGE.decode_one(b"")["f1"]
+odder: int = odd["class"] + odd["from"] + odd["__private"] + odd["day"].year
+last: int | None = WIDE.decode_one(b"")["c1999"]
+print(SCHEMA, ORDERS.struct, ORDERS.commit(0), topic(TOPICS[ORDERS.name]).name, TARGET, click["path"])
+"""
+
+WRONG = {
+    'ORDERS.decode_one(b"")["customr"]': 'TypedDict "Order" has no key "customr"',
+    'number: str = VIEWS.decode_one(b"")["id"]': 'expression has type "int", variable has type "str"',
+    'ORDERS.encode_one({"id": "x"})': 'No overload variant of "encode_one"',
+    "ORDERS.nothing": 'has no attribute "nothing"',
+}
+
+
+def mypy(folder: Path, *arguments: str) -> str:
+    # The types of Spark and Arrow take most of a minute to read, and are nothing to these files.
+    alone = ["--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", *alone, *arguments],
+        cwd=folder,
+        env={**os.environ, "MYPYPATH": f"{folder}:{SOURCE.parent}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_package_and_who_uses_it_are_typed_strictly(tmp_path: Path) -> None:
+    files: Mapping[str, str] = package_files(topics(), GENERATE, release=Release.R4_0, recursion_depth=3)
+    write(files, tmp_path, compare(files, tmp_path))
+    (tmp_path / "user.py").write_text(USER)
+    imports = "\n".join(line for line in USER.splitlines() if line.startswith("from"))
+    (tmp_path / "wrong.py").write_text("\n".join([imports, *WRONG]))
+    assert mypy(tmp_path, "-p", "shop_schemas", "-m", "user").startswith("Success")
+    found = [line for line in mypy(tmp_path, "-m", "wrong").splitlines() if "error:" in line]
+    assert len(found) == len(WRONG)
+    assert [said for line, said in zip(found, WRONG.values(), strict=True) if said not in line] == []
+
+
+def test_every_module_can_be_run() -> None:
+    package = Package(*topics(), recursion_depth=3)
+    for name in ("strange", "wide", "nodes", "clicks", "odd_3", "plain"):
+        topic, row = package.topic(name)
+        assert topic.name.endswith(name.replace("_", "-"))
+        assert row
