@@ -139,8 +139,9 @@ LAYERS: dict[str, set[str]] = {
     "codec": set(),
     "spark": {"codec"},
     "generated": {"codec", "spark"},
-    "codegen": {"errors", "installation", "json_values", "output", "model", "formats", "target_numbers"},
-    "tables": {"errors", "model", "formats", "codegen"},
+    "columns": {"errors", "model", "formats"},
+    "codegen": {"errors", "installation", "json_values", "output", "model", "formats", "columns"},
+    "tables": {"errors", "model", "formats", "columns"},
     "definition_json": {"broker", "formats", "model"},
     "project_check": {
         "checking",

@@ -192,7 +192,7 @@ def _lines(request: Request) -> Answer:
 
 def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
     """Return the rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
-    from schemactl.codegen import spark_type, struct
+    from schemactl.columns import spark_type, struct
     from schemactl.formats.avro.parse import parse
     from schemactl.formats.avro.schema import Union
     from schemactl.model import Release

@@ -148,7 +148,7 @@ class Subject:
             SchemactlError: there is none for this type of schema.
         """
         from schemactl.codec import CodecError, Options
-        from schemactl.codegen import struct
+        from schemactl.columns import struct
 
         generate = self.project.generate
         options = Options(

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Return 0: every line was read; 1: at least one was not."""
     from schemactl.cli.json_lines import answer_lines
-    from schemactl.codegen.struct import StructOptions
+    from schemactl.columns.struct import StructOptions
 
     try:
         _ = StructOptions(args.spark).release
@@ -53,9 +53,9 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.cli.json_lines import options_of, recursion_depth
-    from schemactl.codegen.spark_type import UnsupportedBySpark, to_json
-    from schemactl.codegen.struct import StructOptions, convert
-    from schemactl.codegen.topic_struct import struct_of
+    from schemactl.columns.spark_type import UnsupportedBySpark, to_json
+    from schemactl.columns.struct import StructOptions, convert
+    from schemactl.columns.topic_struct import struct_of
     from schemactl.definition_json import InvalidInput, described
     from schemactl.formats import spec
     from schemactl.formats.avro.parse import parse_for_spark

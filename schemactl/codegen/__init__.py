@@ -1,1 +1,1 @@
-"""Code generation from schema definitions: Spark types, and the text of a package."""
+"""The text of generated packages."""

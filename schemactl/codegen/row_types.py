@@ -6,7 +6,7 @@ import keyword
 import re
 from typing import Final
 
-from schemactl.codegen.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
 
 _PYTHON: Final = {
     "binary": "bytes",

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from schemactl.codegen.approved import Approved, info_of
-from schemactl.codegen.former_names import former_names
 from schemactl.codegen.row_types import RowTypes, literal
-from schemactl.codegen.spark_type import columns_ddl
-from schemactl.codegen.struct import StructOptions
-from schemactl.codegen.topic_struct import struct_of, value_of
+from schemactl.columns.former_names import former_names
+from schemactl.columns.spark_type import columns_ddl
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import struct_of, value_of
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import text
 from schemactl.formats.primitive import CHARSET

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final, Literal
 
-from schemactl.codegen import spark_type as spark
-from schemactl.codegen.former_names import Path
-from schemactl.codegen.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+from schemactl.columns import spark_type as spark
+from schemactl.columns.former_names import Path
+from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
 
 Effect = Literal[
     "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from schemactl.codegen.former_names import Path, former_names
-from schemactl.codegen.spark_type import UnsupportedBySpark
-from schemactl.codegen.struct import StructOptions
-from schemactl.codegen.topic_struct import is_record, struct_of
+from schemactl.columns.former_names import Path, former_names
+from schemactl.columns.spark_type import UnsupportedBySpark
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import is_record, struct_of
 from schemactl.errors import InvalidSchema
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro

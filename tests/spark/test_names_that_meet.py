@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import Options as CodecOptions
-from schemactl.codegen.former_names import former_names
-from schemactl.codegen.struct import StructOptions
-from schemactl.codegen.topic_struct import struct_of
+from schemactl.columns.former_names import former_names
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import struct_of
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.spark import decode, encode, land, split, view, view_sql

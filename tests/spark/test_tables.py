@@ -17,10 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from schemactl.codegen import spark_type as types
-from schemactl.codegen.spark_type import SparkType, to_json
-from schemactl.codegen.struct import StructOptions
-from schemactl.codegen.topic_struct import struct_of
+from schemactl.columns import spark_type as types
+from schemactl.columns.spark_type import SparkType, to_json
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import struct_of
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import widens
 from schemactl.tables.impact import Impact, impact

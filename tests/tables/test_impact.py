@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.codegen import spark_type as types
-from schemactl.codegen import struct
-from schemactl.codegen.former_names import former_names
-from schemactl.codegen.spark_type import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
-from schemactl.codegen.struct import StructOptions
+from schemactl.columns import spark_type as types
+from schemactl.columns import struct
+from schemactl.columns.former_names import former_names
+from schemactl.columns.spark_type import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+from schemactl.columns.struct import StructOptions
 from schemactl.formats import key_value
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType

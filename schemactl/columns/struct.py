@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from schemactl.codegen import spark_type as spark
-from schemactl.codegen.spark_type import SparkType, UnsupportedBySpark, catalyst_type
+from schemactl.columns import spark_type as spark
+from schemactl.columns.spark_type import SparkType, UnsupportedBySpark, catalyst_type
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro import schema as avro
 

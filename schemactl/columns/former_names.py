@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from schemactl.codegen.struct import StructOptions
-from schemactl.codegen.topic_struct import is_record, protobuf_of
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import is_record, protobuf_of
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse

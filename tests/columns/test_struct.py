@@ -18,9 +18,9 @@ from random_avro import Maker
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import schema as codec_schema
 from schemactl.codec.avro_definition import parse as codec_parse
-from schemactl.codegen import spark_type
-from schemactl.codegen.spark_type import SparkType, UnsupportedBySpark
-from schemactl.codegen.struct import StructOptions, convert
+from schemactl.columns import spark_type
+from schemactl.columns.spark_type import SparkType, UnsupportedBySpark
+from schemactl.columns.struct import StructOptions, convert
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro.parse import parse, parse_for_spark
 from schemactl.formats.avro.text import InvalidAvro

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from schemactl.codegen import spark_type as spark
-from schemactl.codegen.spark_type import SparkField, SparkType, Struct, UnsupportedBySpark
-from schemactl.codegen.struct import MAX_PLACES, Converted, StructOptions, convert, too_wide
+from schemactl.columns import spark_type as spark
+from schemactl.columns.spark_type import SparkField, SparkType, Struct, UnsupportedBySpark
+from schemactl.columns.struct import MAX_PLACES, Converted, StructOptions, convert, too_wide
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Record
