@@ -42,6 +42,9 @@ COMMANDS = [
     ("registry", "test", ORDERS, "--type", "STRING"),
     ("admit", "producer", ORDERS, "--target", "live"),
     ("apply", "--auto-approve"),
+    ("drift", "--unmanaged", "--accept", "--reason", "x"),
+    ("status",),
+    ("status", "--unmanaged", "--format", "prometheus"),
 ]
 SEEDS = int(os.environ.get("SCHEMACTL_HOSTILE_SEEDS", "20"))
 
@@ -66,7 +69,7 @@ class Place:
     def run(self, *arguments: str) -> Printed:
         """What is printed; the working tree is as it was."""
         printed = schemactl(self.scratch.path, *arguments, code=range(256))
-        if arguments[0] == "import":
+        if arguments[0] == "import" or "--accept" in arguments:
             self.scratch.git("clean", "-dfq")
         return printed
 

@@ -25,6 +25,8 @@ OPENING = [
     ("plan",),
     ("drift",),
     ("drift", "--unmanaged"),
+    ("drift", "--accept", "--reason", "x"),
+    ("status",),
     ("apply", "--auto-approve"),
     ("rebuild", "--auto-approve"),
     ("import",),
@@ -42,6 +44,7 @@ OPENING = [
 SILENT = [
     ("check",),
     ("check", "--staged"),
+    ("check", "--target", "local"),
     ("check", "--base", "main"),
     ("check", "--strict", "--format", "json"),
     ("log", "orders"),

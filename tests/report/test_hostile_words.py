@@ -275,6 +275,8 @@ def test_what_a_hostile_registry_answers_is_only_read(tmp_path: Path, seed: int)
         commands = (
             "plan",
             "drift --unmanaged",
+            "drift --unmanaged --accept --reason x",
+            "status --unmanaged",
             "import",
             "registry list shop/sales/a",
             "log a --target local",
