@@ -11,10 +11,11 @@ from schemactl.broker import put
 from schemactl.changes import last_tombstone, unstamped, upload
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.errors import InvalidSchema
-from schemactl.formats import spec
+from schemactl.formats import problems, spec
 from schemactl.formats.outline import changes
 from schemactl.messages import day, format_version, moment, numbers
 from schemactl.model import (
+    WITHOUT_SCHEMA,
     Catalog,
     Commit,
     CompatibilityStrategy,
@@ -107,24 +108,33 @@ class VersionDrift:
         if rejection and rejection.wedged_by == entry.number:
             kind, what, fix = DriftKind.WEDGED, rejection.message, rejection.fix
         else:
-            kind, fix = DriftKind.FOREIGN_VERSION, self._foreign_fix(name, topic, entry)
+            problem = (
+                next((each.what for each in problems(entry.info, self.advice.origin.release)), "")
+                if entry.info
+                else ""
+            )
+            what += f"; no file can declare it: {problem}" if problem and not topic.schema else ""
+            kind, fix = DriftKind.FOREIGN_VERSION, self._foreign_fix(name, topic, entry, problem)
         return DriftItem(name, kind, what, cause, fix, version=entry, nearest=like)
 
-    def _foreign_fix(self, name: TopicName, topic: Topic, entry: SchemaVersion) -> str:
+    def _foreign_fix(self, name: TopicName, topic: Topic, entry: SchemaVersion, problem: str) -> str:
+        """Return the ways out for a foreign version; `problem`: why no file can declare it."""
         advice = self.advice
         if name in advice.refusals:
             return advice.blocked(name)
         if topic.schema:
+            record = f"{advice.accept(name)}: its messages are then read with its own definition"
+            if problem or (entry.info and entry.info.type is not topic.schema.type):
+                return record
             return (
-                f"{advice.accept(name)}: its messages are then read with its own definition\n"
-                f"`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: for readers that are "
-                "to know it, write it to the topic's definition, and have that approved, too"
+                f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: for "
+                "readers that are to know it, write it to the topic's definition, and have that approved, too"
             )
-        if entry.info and spec(entry.info).undeclarable:
-            first = f"{advice.delete(name, '--force-delete')}: it describes no message, no file can declare it, and it keeps typed clients out"
-        else:
-            first = f"approve it: declare it in Git\n{advice.delete(name, '--allow-delete')}: its messages can then not be read"
-        return f"{first}\nleave it: {advice.accept(name)}"
+        delete = f"{advice.delete(name, '--allow-delete')}: its messages can then not be read"
+        if all(each.info and each.info.type in WITHOUT_SCHEMA for each in live(self.topics[name].versions)):
+            delete = f"{advice.delete(name, '--force-delete')}: it describes no message, and keeps typed clients out"
+        declare = "" if problem else "approve it: declare it in Git\n"
+        return f"{declare}{delete}\nleave it: {advice.accept(name)}"
 
     def _who(self, name: TopicName) -> str:
         space = self.spaces.get(name.namespace_name)

@@ -421,8 +421,15 @@ TROUBLES = {
     "a schema of the type NONE on a topic without schema": Trouble(
         foreign("", "BYTES"),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
-        drift=("  foreign version: v0 (NONE, ", "describes no message, no file can declare it"),
+        drift=("  foreign version: v0 (NONE, ", "; no file can declare it: ", "it describes no message"),
         ways=(Way((DESTROY,), held=()), Way((RECORD,), held=("",))),
+        orders=f"topic: {T}\n",
+    ),
+    "a schema that no file can declare on a topic without schema": Trouble(
+        foreign(BAD_DEFAULT),
+        plan=("the registry holds v0, but Git declares no schema for this topic",),
+        drift=("  foreign version: v0 (AVRO, ", "; no file can declare it: "),
+        ways=(Way((HIDE,), held=(None, None)), Way((RECORD,), held=(BAD_DEFAULT,))),
         orders=f"topic: {T}\n",
     ),
     "a schema on a topic without schema": Trouble(
