@@ -175,17 +175,16 @@ def _check(package: _Package, maker: _Maker, merged: Merged | None) -> int:
     args, out = maker.args, maker.out
     shown = maker.generate.out if args.out is None else args.out
     difference = compare(package.files, out, below=maker.context.top, brought=maker.brought(merged))
-    if difference and merged and merged.has_commits:
-        other = maker.package(maker.merged(by_commit=not args.rebase))
-        if not compare(other.files, out, below=maker.context.top, brought=maker.brought(merged)):
-            methods = ("a rebase", "a merge commit or a squash")
-            needed, given = methods if not args.rebase else reversed(methods)
+    if difference and merged and merged.has_commits and not args.rebase:
+        other = maker.package(maker.merged(by_commit=True))
+        of_rebase = compare(other.files, out, below=maker.context.top, brought=maker.brought(merged))
+        if not of_rebase:
             maker.context.note(
                 [
-                    f"the package is right if the branch is merged by {needed}; {given} puts other versions on record"
+                    "the package is right if the branch is rebased; a merge commit or a squash puts other versions on record"
                 ]
             )
-            difference = replace(difference, changed=(), extra=(), foreign=())
+            difference = of_rebase
     stale = sorted([*difference.changed, *difference.extra, *difference.foreign])
     for name in stale:
         print(f"stale: {shown}/{name}")
