@@ -1,0 +1,92 @@
+"""Generated packages in Spark: their columns are those that decoding gives, and a zip is all that workers need."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+from topics_to_generate import ALL
+
+from schemactl.codegen.approved import Approved
+from schemactl.codegen.files import pack
+from schemactl.codegen.package import package_files
+from schemactl.codegen.packed import complete
+from schemactl.columns.spark_type import to_json
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import struct_of
+from schemactl.model import Generate, Release
+from schemactl.spark.arrow_types import struct_of as columns_in_spark
+
+NAME = "packed_for_spark"
+OPTIONS = StructOptions("4.1", as_decoded=True)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[ModuleType]:
+    archive = tmp_path_factory.mktemp("packed") / f"{NAME}.zip"
+    files = package_files(ALL, Generate(NAME), release=Release.R4_0)
+    pack(complete(files, NAME, ALL), archive)
+    spark.sparkContext.addPyFile(str(archive))
+    sys.path.insert(0, str(archive))
+    yield importlib.import_module(NAME)
+    sys.path.remove(str(archive))
+
+
+def said(kind: StructType) -> Any:
+    return json.loads(kind.json())
+
+
+def with_nulls(kind: Any, *keys: str) -> Any:
+    """The type with nulls allowed where these keys say whether they are."""
+    match kind:
+        case dict():
+            return {name: name in keys or with_nulls(value, *keys) for name, value in kind.items()}
+        case list():
+            return [with_nulls(each, *keys) for each in kind]
+    return kind
+
+
+IN_PARTS = ("containsNull", "valueContainsNull")
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.topic.name.topic)
+def test_its_columns_are_those_of_the_schema_and_of_what_is_decoded(
+    package: ModuleType, one: Approved
+) -> None:
+    topic = package.topic(str(one.topic.name))
+    made = struct_of(one.reader[1], OPTIONS, Release.R4_0)
+    if made is None:
+        assert topic.schema == ""
+        return
+    assert said(topic.struct) == with_nulls(to_json(made), *IN_PARTS)
+    decoded = said(columns_in_spark(topic.codec.columns))
+    assert with_nulls(said(topic.struct), "nullable", *IN_PARTS) == with_nulls(decoded, "nullable", *IN_PARTS)
+
+
+def test_a_zip_decodes_encodes_and_lands_in_workers(
+    package: ModuleType, spark: SparkSession, tmp_path: Path
+) -> None:
+    orders = package.topic("persistent://shop/sales/orders")
+    old = orders.encode_one({"id": 1, "customer_id": 2}, 0)
+    columns = "payload binary, schema_version long"
+    messages = spark.createDataFrame([(bytearray(old), 0), (bytearray(b"\x80"), 0)], columns)
+    rows, rejected = orders.split(orders.decode(messages))
+    assert [(row["id"], row["customer"]) for row in rows.collect()] == [(1, 2)]
+    assert [row["__error"] for row in rejected.collect()] == ["id, byte 0: the message ends inside a number"]
+    [encoded] = orders.encode(rows.drop("__schemaVersion")).collect()
+    assert orders.decode_one(bytes(encoded["payload"]))["customer"] == 2
+    landed = orders.land(messages, tmp_path / "rows")
+    assert (landed.rows, landed.rejected) == (1, 1)
+    assert orders.view(spark, str(tmp_path / "rows")).columns[:3] == ["id", "customer", "tags"]
+    reading = spark.read.schema(orders.struct).parquet(str(tmp_path / "rows"))
+    assert [row["customer"] for row in reading.collect()] == [2]
+    modules = {type(orders).__module__, type(orders.codec).__module__}
+    assert modules == {f"{NAME}._runtime.generated", f"{NAME}._runtime.codec.topic"}
