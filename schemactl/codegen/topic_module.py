@@ -67,7 +67,9 @@ def topic_module(
     own = on_target.reader if on_target else number
     versions = {each.number: schemas.of(info_of(each), f"v{each.number}") for each in approved.read}
     known = next((each for each in approved.read if each.number == own), None)
-    as_known = known is not None and _SchemaFiles("").read(info_of(known)) == _SchemaFiles("").read(reader)
+    as_known = known is not None and (
+        known.info == reader or _SchemaFiles("").read(info_of(known)) == _SchemaFiles("").read(reader)
+    )
     arguments = {
         "versions": _table({str(each): call for each, call in versions.items()}),
         "reader": str(own) if as_known else schemas.of(reader, "reader"),
