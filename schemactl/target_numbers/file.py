@@ -302,15 +302,12 @@ def _are_properties(value: Any) -> bool:
 
 
 def _are_policies(value: Any) -> bool:
-    known = {policy: value.get(policy) for policy in Policies.__slots__} if isinstance(value, dict) else {}
-    if not isinstance(value, dict) or not value or not value.keys() <= known.keys():
+    if not isinstance(value, dict) or not value or not value.keys() <= {*Policies.__slots__}:
         return False
-    strategy = known.pop("schema_compatibility_strategy")
-    flags = [each for key, each in known.items() if key in value]
-    return all(isinstance(each, bool) for each in flags) and (
-        "schema_compatibility_strategy" not in value
-        or (isinstance(strategy, str) and strategy in CompatibilityStrategy.__members__)
-    )
+    others = dict(value)
+    strategy = others.pop("schema_compatibility_strategy", CompatibilityStrategy.FULL.name)
+    is_strategy = isinstance(strategy, str) and strategy in CompatibilityStrategy.__members__
+    return is_strategy and all(isinstance(each, bool) for each in others.values())
 
 
 _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
