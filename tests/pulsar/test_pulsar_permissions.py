@@ -155,7 +155,7 @@ COMMANDS = [
     (("plan",), "boss", ("prod", POLICIES)),
     (("drift",), "boss", ("prod", POLICIES)),
     (("drift", "--unmanaged"), "admin", ("boss", "GET tenants answers 401: Unauthorized to ")),
-    (("drift", "--unmanaged", "--namespace", SPACE), "boss", ("prod", POLICIES)),
+    (("drift", "--unmanaged", "--namespace", "shop/sales"), "boss", ("prod", POLICIES)),
     (("log", "orders", "--target", "local"), "boss", ("prod", TOPIC_POLICY)),
     (("apply", "--yes"), "boss", ("prod", POLICIES)),
     (("rebuild", "--auto-approve"), "boss", ("prod", POLICIES)),
