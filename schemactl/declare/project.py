@@ -7,6 +7,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -132,8 +133,11 @@ def _top(folder: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
 
 
+@lru_cache(8)
 def read_project(path: str, data: bytes) -> Project:
     """Return the project that the file `path`, relative to the repository's top, declares.
+
+    A command meets the same file more than once: here, in the index, as approved.
 
     Raises:
         DeclarationError: all problems of the file.

@@ -65,7 +65,8 @@ def _values(
 ) -> dict[str, dict[str, str]]:
     """Ask git: return for each of `paths` the attributes `names` and their values."""
     here = repository.directory.relative_to(repository.top).as_posix() if repository.top else "."
-    asked = "".join(f"{posixpath.relpath(path, here)}\0" for path in paths).encode("utf-8", "surrogateescape")
+    named = paths if here == "." else [posixpath.relpath(path, here) for path in paths]
+    asked = "".join(f"{path}\0" for path in named).encode("utf-8", "surrogateescape")
     ask = ("check-attr", "-z", "--stdin")
     if not isinstance(files, GitFiles):
         answer = repository.run(*ask, *names, standard_input=asked)

@@ -88,8 +88,9 @@ class CommitFiles(GitFiles):
         super().__init__(repository)
         self.folders = folders
         self._commit = commit
-        # What is in each folder that was listed.
-        self._listed: dict[str, dict[str, Entry]] = {}
+        # What is in the folders that were listed.
+        self._entries: dict[str, Entry] = {}
+        self._listed: set[str] = set()
 
     def paths(self) -> Iterable[str]:
         """Return every path in the folders, links and submodules among them."""
@@ -97,27 +98,30 @@ class CommitFiles(GitFiles):
         for folder in self.folders:
             below = self._list(folder, recursive=True)
             found |= dict.fromkeys(below)
-            for path, each in below.items():
-                # A folder that is a file lists itself, and nothing of what is beside it.
-                if path != folder:
-                    self._listed.setdefault(dirname(path), {})[path] = each
+            self._entries |= below
+            # A folder that is a file lists itself, and nothing of what is beside it.
+            self._listed.update(map(dirname, below.keys() - {folder}))
         return found
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`; the folder that it is in is listed once."""
-        folder = dirname(path)
-        if folder not in self._listed:
-            self._listed[folder] = self._list(folder)
-        return self._listed[folder].get(path)
+        found = self._entries.get(path)
+        if found is None and (folder := dirname(path)) not in self._listed:
+            self._listed.add(folder)
+            self._entries |= self._list(folder)
+            found = self._entries.get(path)
+        return found
 
     def _list(self, folder: str, *, recursive: bool = False) -> dict[str, Entry]:
         """Return what `git ls-tree` lists in a folder; a path that is no folder lists itself."""
         if self._commit is None:
             return {}
-        # A folder's name ends with a slash, or its own entry would be listed in place of what it holds.
-        below = [folder if recursive else f"{folder}/"] if folder else []
-        options = ("-z", "--full-tree", *(["-r"] if recursive else []))
-        listed = self.repository.run("ls-tree", *options, self._commit.id, "--", *below)
+        commit_id = self._commit.id
+        if recursive:
+            below = [folder] if folder else []
+            listed = self.repository.run("ls-tree", "-z", "--full-tree", "-r", commit_id, "--", *below)
+        else:
+            listed = self.repository.folder(commit_id, folder)
         records = listed.decode("utf-8", "surrogateescape").split("\0")[:-1]
         split = ((path, facts.split(" ")) for facts, _, path in (each.partition("\t") for each in records))
         return {path: found for path, (mode, _, blob) in split if (found := entry(mode, blob))}

@@ -24,10 +24,11 @@ from schemactl.declare.deferred import DeferredInfo
 from schemactl.declare.files import Kind, read_bytes
 from schemactl.errors import HistoryError, Problem, Source
 from schemactl.history.approved import Branch, approved, branch, fork, load_project
-from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
+from schemactl.history.cache import Cache
 from schemactl.history.files import GitFiles, HashedFiles, content
 from schemactl.history.git import FSCK
 from schemactl.history.repository import Repository
+from schemactl.history.rows import DeclarationRow, NoteRow, VersionRow
 from schemactl.history.versions import Derivation, Progress, StepFiles, is_read, named, no_progress
 from schemactl.model import (
     Catalog,
@@ -299,6 +300,7 @@ def _local_changes(
     repository: Repository, began: Cache, now: Cache, files: Files, declared: Declared
 ) -> LocalChanges:
     """Compare `files`, and what they declare, with the states of the approved history then and now."""
+    began.preload()
     merge = MergedFiles(repository, files, began=began, now=now)
     made_of = {
         name: {topic.source.path, *declared.dependencies.get(name, ())}

@@ -124,6 +124,7 @@ class Repository:
         self._objects: Process | None = None
         # A command judges one state: what a ref named when it was asked for first.
         self._commits: dict[str, Commit | None] = {}
+        self._folders: dict[tuple[str, str], bytes] = {}
         # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
         self._present: set[str] | None = None
         self._wanted: set[str] = set()
@@ -218,6 +219,15 @@ class Repository:
         facts, _, subject = found.removesuffix(b"\n").partition(b"\0")
         commit_id, _, time_s = facts.partition(b" ")
         return Commit(commit_id.decode(), time_of(time_s), subject.decode("utf-8", "replace"))
+
+    def folder(self, commit_id: str, folder: str) -> bytes:
+        """Return what `git ls-tree -z` lists in a folder of a commit, "" its top. Git is asked once for each."""
+        key = (commit_id, folder)
+        if key not in self._folders:
+            # The folder's name ends with a slash, or its own entry would be listed in place of what it holds.
+            inside = [f"{folder}/"] if folder else []
+            self._folders[key] = self.run("ls-tree", "-z", "--full-tree", commit_id, "--", *inside)
+        return self._folders[key]
 
     @cached_property
     def remotes(self) -> dict[str, dict[str, list[str]]]:
