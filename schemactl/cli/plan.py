@@ -47,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan                                      where the project has one target\n"
         "  schemactl plan --target prod --out plan.json        to be reviewed, then: schemactl apply plan.json\n"
         "  schemactl plan --target prod --detailed-exitcode    2: there are changes\n"
+        "  schemactl plan --target prod --summary --skip 'shop/legacy/*'    the sums, without these topics\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
         "  schemactl plan --allow-delete 'shop/sales/*'        of these, the topics that are no longer declared\n"
         "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -20,9 +22,10 @@ from scripted import Asked, Said, Server, said, serving
 from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry import Scope
-from schemactl.registry.pulsar import Credentials, PulsarRegistry
+from schemactl.registry.pulsar import Credentials, PulsarRegistry, request_watch
 from schemactl.registry.pulsar import connection as connections
 from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.registry.pulsar.replies import retry_after_s
 from schemactl.verdicts import Outcome
 
 TOKEN, OLD, NEW = "a-secret.that-nobody.may-see", "token-1", "token-2"
@@ -116,6 +119,39 @@ def test_retry_after_is_heeded() -> None:
     answers = iter([Said(429, headers={"Retry-After": "0"}), said([])])
     with serving(lambda _: next(answers)) as server:
         assert get(server.url) == []
+
+
+@pytest.mark.parametrize(
+    ("header", "least_s", "most_s"),
+    [("7", 7, 7), ("Wed, 21 Oct 2099 07:28:00 GMT", 1e9, 1e10), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)],
+)
+def test_retry_after_is_a_number_of_seconds_or_a_moment(header: str, least_s: float, most_s: float) -> None:
+    found = retry_after_s(header)
+    assert found is not None
+    assert least_s <= found <= most_s
+
+
+@pytest.mark.parametrize("header", ["", "soon", "-1", "21 Oct 2099"])
+def test_another_retry_after_asks_for_nothing(header: str) -> None:
+    assert retry_after_s(header) is None
+
+
+def test_a_request_without_an_answer_is_named_once_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_watch, "_WARN_AFTER_S", 0.2)
+    monkeypatch.setattr(request_watch, "_LOOK_EVERY_S", 0.05)
+    heard: list[str] = []
+
+    def late(_: Asked) -> Said:
+        time.sleep(1)
+        return said([])
+
+    with (
+        serving(late) as server,
+        closing(AdminConnection(server.url, Credentials(), heard.append)) as connection,
+    ):
+        assert connection.get("clusters", [str]) == []
+    (line,) = heard
+    assert re.fullmatch(rf"{server.url}: GET clusters: no answer for 0 s; waiting for up to (59|60) s", line)
 
 
 def test_an_address_where_nobody_is_is_one_clear_error() -> None:
