@@ -86,6 +86,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     maker = _Maker(args, context, project, top, generate)
     merged = maker.merged(by_commit=args.rebase)
     package = maker.package(merged)
+    context.note(package.read.approved.notes)
     # The registry may forbid the package, but nothing of it comes from there: the same files make the same package.
     package.read.verified((one.topic for one in package.topics), context)
     if args.zip or args.wheel:
@@ -144,7 +145,6 @@ class _Maker:
         args, project = self.args, (self.project, self.top)
         target = args.target or self.generate.target
         read = reading(self.context, target, project=project, merged=merged)
-        self.context.note(read.approved.notes)
         topics = _chosen(args, read)
         read.require_target(one.topic for one in topics)
         files = package_files(
@@ -179,10 +179,8 @@ def _check(package: _Package, maker: _Maker, merged: Merged | None) -> int:
         other = maker.package(maker.merged(by_commit=True))
         of_rebase = compare(other.files, out, below=maker.context.top, brought=maker.brought(merged))
         if not of_rebase:
-            maker.context.note(
-                [
-                    "the package is right if the branch is rebased; a merge commit or a squash puts other versions on record"
-                ]
+            maker.context.say(
+                "note: the package is right if the branch is rebased; a merge commit or a squash puts other versions on record"
             )
             difference = of_rebase
     stale = sorted([*difference.changed, *difference.extra, *difference.foreign])
@@ -213,7 +211,11 @@ def _renumbered(package: _Package, out: Path, changed: Sequence[str]) -> Iterato
     for name in changed:
         found = numbered(name)
         path = out / name
-        now = numbers.get((found.module, path.read_text("utf-8"))) if found and path.is_file() else None
+        now = (
+            numbers.get((found.module, path.read_text("utf-8", "replace")))
+            if found and path.is_file()
+            else None
+        )
         if found and now is not None and now != found.version:
             yield (
                 f"stale number: version {found.version} of {found.module} here becomes version {now}, "
@@ -233,10 +235,8 @@ def _write(package: _Package, maker: _Maker, merged: Merged | None) -> int:
     if merged and merged.has_commits and not maker.args.rebase:
         other = maker.package(maker.merged(by_commit=True))
         if other.files != package.files:
-            maker.context.note(
-                [
-                    "a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
-                ]
+            maker.context.say(
+                "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
             )
     return 0
 
@@ -246,11 +246,12 @@ def _pack(package: _Package, maker: _Maker, merged: Merged | None) -> int:
     from schemactl.codegen import packed
 
     args, context, name = maker.args, maker.context, maker.generate.package
-    files = packed.complete(package.files, name, package.topics)
     tip = package.read.approved.tip
     if merged and merged.history is not merged.approved:
         released = maker.package(merged._replace(history=merged.approved))
-        tip = merged.approved.tip if released.files == package.files else None
+        is_released = released.files == package.files
+        package, tip = (released, merged.approved.tip) if is_released else (package, None)
+    files = packed.complete(package.files, name, package.topics)
     if args.with_commits:
         if tip is None:
             raise UsageError(
