@@ -210,7 +210,7 @@ def test_a_missing_tenant_takes_a_superuser(
         assert step in made.run("plan").out
     monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
     refused = made.run("apply", "--yes", code=1).out
-    assert re.search(f"Stopped at tenant {tenant}: create\n.*PUT tenants/{tenant} answers 401: ", refused)
+    assert re.search(f"Failed: tenant {tenant}: create\n.*PUT tenants/{tenant} answers 401: ", refused)
     monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
     made.run("apply", "--yes")
     assert "No changes" in made.run("plan").out
