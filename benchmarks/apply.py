@@ -38,7 +38,6 @@ def main() -> None:
     parser.add_argument("--registry", help="the admin API of a broker")
     parser.add_argument("--topics", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3, help="of each apply of one changed topic")
-    parser.add_argument("--one-at-a-time", action="store_true", help="the command has no --parallel yet")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         if args.registry:
@@ -57,21 +56,17 @@ def main() -> None:
 def measure(path: Path, url: str, args: argparse.Namespace) -> None:
     """Print the rows of one repository, made at `path`."""
     topics = args.topics
-    targets = ["first"] if args.one_at_a_time else ["serial", "parallel"]
-    make(path, url, topics, targets)
+    make(path, url, topics, ["serial", "parallel"])
     run(path, "log", CHANGED)
-    one_s, many_s = 0.0, 0.0
-    if not args.one_at_a_time:
-        one_s = run(path, "apply", "--target", "serial", "--yes", "--parallel", "1")
-    many_s = run(path, "apply", "--target", targets[-1], "--yes")
+    one_s = run(path, "apply", "--target", "serial", "--yes", "--parallel", "1")
+    many_s = run(path, "apply", "--target", "parallel", "--yes")
     print(f"{topics:,} topics, {url}")
     print(
         f"first apply                  {many_s:7.2f} s   of it CPU {_cpu_s['apply']:.1f} s   {_peaks_mb['apply']:.0f} MB"
     )
-    if one_s:
-        print(f"  --parallel 1               {one_s:7.2f} s   ratio {one_s / many_s:5.2f}")
-    change = ["--target", targets[-1], "--topic", CHANGED]
-    everything = ["--target", targets[-1]]
+    print(f"  --parallel 1               {one_s:7.2f} s   ratio {one_s / many_s:5.2f}")
+    everything = ["--target", "parallel"]
+    change = [*everything, "--topic", CHANGED]
     found: dict[str, list[float]] = {}
     for number in range(args.rounds):
         edit(path, number)
