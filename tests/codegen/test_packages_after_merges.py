@@ -41,12 +41,13 @@ class Work:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def define(self, name: str, *added: int, doc: str = "") -> None:
+    def define(self, name: str, *added: int, doc: str = "", generation: int = 1) -> None:
         """The topic has the record with these fields, each with a default."""
         fields: list[dict[str, Any]] = [{"name": "id", "type": "string"}]
         fields += [{"name": f"f{number}", "type": "int", "default": number} for number in added]
         record: dict[str, Any] = {"type": "record", "name": "Order", "doc": doc, "fields": fields}
-        self.put(f"namespaces/{name}.yaml", declared(f"persistent://shop/sales/{name}", f"{name}.avsc"))
+        more = f"generation: {generation}\n"
+        self.put(f"namespaces/{name}.yaml", declared(f"persistent://shop/sales/{name}", f"{name}.avsc", more))
         self.put(f"namespaces/{name}.avsc", json.dumps(record, indent=self.random.choice((None, 1))))
 
     def change(self, *names: str, is_alone: bool = True) -> None:
@@ -60,7 +61,8 @@ class Work:
                         (self.path / f"namespaces/{name}.{ending}").unlink(missing_ok=True)
                 case number:
                     added = range(self.random.randrange(4))
-                    self.define(name, *added, doc="said later" if number == 1 else "")
+                    generation = self.random.choice((1, 1, 1, 2, 3))
+                    self.define(name, *added, doc="said later" if number == 1 else "", generation=generation)
 
     def commit(self) -> None:
         self.scratch.git("add", "-A")
