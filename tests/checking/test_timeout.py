@@ -93,10 +93,10 @@ def test_a_git_that_hangs_is_given_up_and_ended(
     scratch: Scratch, tmp_path: Path, command: str, arguments: tuple[str, ...], ignores: str
 ) -> None:
     folder = slow_git(tmp_path / "slow", command, ignores=ignores)
-    done, took_s = run(scratch, check(*arguments, "--timeout", "2"), path=folder)
+    done, took_s = run(scratch, check(*arguments, "--timeout", "4"), path=folder)
     assert done.returncode == ERROR
     assert done.stdout == ""
-    assert done.stderr.startswith("schemactl: gave up after 2 s while ")
+    assert done.stderr.startswith("schemactl: gave up after 4 s while ")
     assert "\n  Fix: give it more time with `--timeout SECONDS`" in done.stderr
     assert "Traceback" not in done.stderr
     assert took_s < LONG_S / 3
