@@ -80,7 +80,7 @@ def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: py
     monkeypatch.syspath_prepend(str(package))
     generated = importlib.import_module(package.stem)
     raw = tmp_path / "messages.parquet"
-    count = messages.write(raw, {topic: generated.topic(topic) for topic in messages.TOPICS}, count=700)
+    count = messages.write(raw, {topic: generated.topic(topic).codec for topic in messages.TOPICS}, count=700)
     job = Path(demo.__file__).with_name("pipeline.py")
     command = [sys.executable, str(job), str(raw), str(package), str(tmp_path / "tables")]
     ensure_java()
@@ -103,7 +103,7 @@ def test_messages_are_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: py
     shop.run(folder, "generate")
     monkeypatch.syspath_prepend(str(folder / "generated"))
     generated = importlib.import_module(name)
-    topics = {topic: generated.topic(topic) for topic in messages.TOPICS}
+    codecs = {topic: generated.topic(topic).codec for topic in messages.TOPICS}
     for file in ("one", "two"):
-        messages.write(tmp_path / file, topics, count=60)
+        messages.write(tmp_path / file, codecs, count=60)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

@@ -71,7 +71,7 @@ def main(folder: Path) -> None:
     sys.path.insert(0, str(package))
     generated = import_module(package.stem)
     began_s = time.monotonic()
-    count = messages.write(raw, {topic: generated.topic(topic) for topic in messages.TOPICS})
+    count = messages.write(raw, {topic: generated.topic(topic).codec for topic in messages.TOPICS})
     print(
         f"{count:,} messages in {raw.name}, every version among the writers, some damaged ({time.monotonic() - began_s:.0f} s)"
     )

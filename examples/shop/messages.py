@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from schemactl.codec import Codec
 
 COLUMNS = pa.schema(
     [
@@ -157,12 +160,12 @@ TOPICS: Mapping[str, Messages] = {
 """Every topic that has a codec. The invoices have none: PROTOBUF needs the `.proto` beside the Avro definition."""
 
 
-def write(path: Path, topics: Mapping[str, Any], *, seed: int = 7, count: int | None = None) -> int:
+def write(path: Path, codecs: Mapping[str, Codec], *, seed: int = 7, count: int | None = None) -> int:
     """How many messages are in the Parquet file `path` afterwards, one row group a topic.
 
     Args:
         path: of the file.
-        topics: by their names, those of the generated package, which encode with any version.
+        codecs: by their topics' names; they encode with any version.
         seed: the same seed makes the same file.
         count: at most so many of each topic; None: as TOPICS says.
     """
@@ -170,25 +173,25 @@ def write(path: Path, topics: Mapping[str, Any], *, seed: int = 7, count: int | 
     with pq.ParquetWriter(path, COLUMNS) as file:
         for topic, messages in TOPICS.items():
             wanted = messages.count if count is None else min(count, messages.count)
-            rows = list(_rows(topic, topics[topic], messages.value, wanted, random.Random(f"{seed}/{topic}")))  # noqa: S311
+            rows = list(_rows(topic, codecs[topic], messages.value, wanted, random.Random(f"{seed}/{topic}")))  # noqa: S311
             file.write_table(pa.Table.from_pylist(rows, COLUMNS))
             total += len(rows)
     return total
 
 
 def _rows(
-    name: str, topic: Any, value: Callable[[random.Random, int], Any], count: int, rng: random.Random
+    topic: str, codec: Codec, value: Callable[[random.Random, int], Any], count: int, rng: random.Random
 ) -> Iterator[dict[str, Any]]:
-    numbers = [version.number for version in topic.codec.versions]
+    numbers = [version.number for version in codec.versions]
     for position in range(count):
         number = numbers[position % len(numbers)]
         datum = value(rng, number)
-        key, payload = topic.encode_key(datum, number), topic.encode_one(datum, number)
+        key, payload = codec.encode_key(datum, number), codec.encode_one(datum, number)
         version = number.to_bytes(8, "big")
         if position % DAMAGED_EVERY == DAMAGED_EVERY // 2:
-            payload, version = _damage(rng, payload, version)
+            payload, version = _damage(rng, payload or b"", version)
         yield {
-            "__topic": name,
+            "__topic": topic,
             "key": key,
             "payload": payload,
             "schema_version": version,
