@@ -404,11 +404,20 @@ class Planner:
         if current and (why := self.base.retained.get(name)):
             self.refusals.append(refusals.not_to_be_hidden(name, why))
             return
-        first = held[-1].number + 1 if held else 0
-        for number in range(first, max(first, last) + 1):
-            hidden = tuple(version.number for version in current) if number == first else ()
+        hidden = tuple(version.number for version in current)
+        self.take_numbers(name, max(last + 1, self._following(name) + 1), hidden)
+
+    def take_numbers(self, name: TopicName, end: int, hidden: tuple[int, ...] = ()) -> None:
+        """Add tombstones for all numbers below `end` that are free; the first hides the versions `hidden`."""
+        for number in range(self._following(name), end):
             self.steps.append(TakeNumber(name, number, hidden))
             self.versions[name.schema_id] = (*self._held(name), SchemaVersion(number, None))
+            hidden = ()
+
+    def _following(self, name: TopicName) -> int:
+        """Return the number that the registry would give next."""
+        held = self._held(name)
+        return held[-1].number + 1 if held else 0
 
     def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         return self.versions.get(name.schema_id, ())

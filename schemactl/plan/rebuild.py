@@ -19,7 +19,7 @@ from schemactl.plan.left_out import settled
 from schemactl.plan.planner import RELAX, Planner, WaiversAt
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import applicable
-from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal, TakeNumber
+from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
 from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.target_numbers.pairs import NumberPair, topic_value
 
@@ -147,7 +147,7 @@ class _Rebuilder(Planner):
             elif why := self._obstacle(name, first, entries):
                 self._reject(name, *why)
             else:
-                self._take_numbers(name, first)
+                self.take_numbers(name, first)
                 self._upload_rest(name, entries)
 
     def _gets_back(self, name: TopicName, kept: Sequence[NumberPair]) -> bool:
@@ -157,20 +157,11 @@ class _Rebuilder(Planner):
             self._reject(name, *why)
             return False
         before = len(self.refusals)
-        self._take_numbers(name, first)
+        self.take_numbers(name, first)
         self._upload_rest(name, wanted)
         if len(self.refusals) == before and not _agree(live(self._held(name)), wanted, all_of_it=True):
             self._reject(name, *_INDISTINGUISHABLE)
         return len(self.refusals) == before
-
-    def _take_numbers(self, name: TopicName, first: int) -> None:
-        """Add tombstones up to the first number that can be read again."""
-        held = self._held(name)
-        tombstones = [
-            SchemaVersion(number, None) for number in range(held[-1].number + 1 if held else 0, first)
-        ]
-        self.steps += [TakeNumber(name, tombstone.number) for tombstone in tombstones]
-        self.versions[name.schema_id] = (*held, *tombstones)
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         self.register(name, tuple(map(_uploaded, wanted[len(live(self._held(name))) :])))
