@@ -1,7 +1,6 @@
 """The differences between two catalogs, as a flat list of values.
 
-One comparison serves every pair of sources: files (target) against history (base) for `check`, history against the registry for
-`plan`, the registry against history for `drift`.
+`plan` and `drift` ask what separates a registry (base) from the approved history (target).
 """
 
 from __future__ import annotations
@@ -179,14 +178,6 @@ def is_behind(registry: Sequence[SchemaVersion], git: Sequence[SchemaVersion]) -
     return last_tombstone(registry) < last_tombstone(git)
 
 
-def begun(before: Topic | None, after: Topic) -> tuple[SchemaVersion, ...]:
-    """Return the versions of a topic as approved, with a tombstone for each generation that `after` begins, as declared."""
-    versions, generation = (before.versions, before.generation) if before else ((), 1)
-    following = versions[-1].number + 1 if versions else 0
-    tombstones = range(following, following + after.generation - generation)
-    return (*versions, *(SchemaVersion(number, None) for number in tombstones))
-
-
 def find_changes(base: Catalog, target: Catalog) -> tuple[Change, ...]:
     """Return every difference of the target from the base: namespaces first, then topics, each sorted by name.
 
@@ -356,10 +347,7 @@ def _former(name: NamespaceName | TopicName, before: Policies, target: Catalog) 
 
 
 def _schemas(name: TopicName, before: Topic, after: Topic, schema: SchemaInfo) -> Iterator[Change]:
-    if not after.versions:
-        if after.generation > before.generation:
-            before = replace(before, schema=None, versions=begun(before, after))
-    elif is_behind(before.versions, after.versions):
+    if is_behind(before.versions, after.versions):
         yield GenerationBegins(name, last_tombstone(after.versions))
         known = Contents([version for version in after.versions if version.info])
         unknown = tuple(each for each in live(before.versions) if each.info and not known.find(each.info))

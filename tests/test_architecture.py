@@ -60,7 +60,6 @@ LAYERS: dict[str, set[str]] = {
     },
     "changes": {"errors", "model", "formats", "broker"},
     "checking": {
-        "changes",
         "errors",
         "printing",
         "model",

@@ -205,10 +205,10 @@ def _generation_left(
 ) -> Iterator[Finding]:
     """Yield that a commit begins a generation that the branch's end no longer declares."""
     former = run.former(topic.name)
-    generation = former.generation if former else 1
+    generation = approved = former.generation if former else 1
     for version in added:
         generation += version.info is None
-        if version.commit and generation > max(topic.generation, former.generation if former else 1):
+        if version.commit and generation > max(topic.generation, approved):
             yield from run.find(
                 "STEP_REFUSED",
                 topic,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from schemactl.changes import begun
 from schemactl.checking import clients, policies, schemas, tables
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.merging import is_same_schema
@@ -17,6 +16,7 @@ from schemactl.messages import versions as versions_said
 from schemactl.model import (
     CompatibilityStrategy,
     SchemaInfo,
+    SchemaVersion,
     Topic,
     TopicName,
     live,
@@ -49,7 +49,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
     if declared.schema is not None:
         former = run.former(name)
         begins = former is not None and declared.generation > former.generation
-        proposal = Proposal.of(declared, declared.schema, begun(former, declared), strategy, level)
+        proposal = Proposal.of(declared, declared.schema, _begun(former, declared), strategy, level)
         findings += policies.reader(run, proposal)
         findings += policies.left_draft(run, proposal, before)
         findings += _generation(run, proposal, former) if former else ()
@@ -120,6 +120,14 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
         yield from schemas.other_releases(run, proposal, verdict)
     yield from policies.relaxed(run, proposal, verdict, run.former(proposal.topic.name))
     yield from schemas.renamed(run, proposal)
+
+
+def _begun(former: Topic | None, declared: Topic) -> tuple[SchemaVersion, ...]:
+    """Return the approved versions of a topic, with a tombstone for each generation that `declared` begins."""
+    versions, generation = (former.versions, former.generation) if former else ((), 1)
+    following = versions[-1].number + 1 if versions else 0
+    tombstones = range(following, following + declared.generation - generation)
+    return (*versions, *(SchemaVersion(number, None) for number in tombstones))
 
 
 def _generation(run: Run, proposal: Proposal, former: Topic) -> Iterator[Finding]:

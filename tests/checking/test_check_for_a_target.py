@@ -199,8 +199,8 @@ def test_a_generation_begins_after_what_the_target_has(estate: Estate) -> None:
     estate.scratch.write({"namespaces/orders.yaml": second, "namespaces/orders.avsc": record(id=0)})
     report = check(estate, "--target", "local", code=100)
     assert (rules(report), report["topics"][0]["version"]) == (["NEW_GENERATION"], 4)
-    (told,) = report["findings"]
-    estate.run("waive", told["fingerprint"], *DAYS)
+    (finding,) = report["findings"]
+    estate.run("waive", finding["fingerprint"], *DAYS)
     estate.scratch.git("checkout", "-q", "main")
     estate.scratch.commit(
         {
