@@ -18,7 +18,7 @@ _SKEW_S = 60
 
 @dataclass(frozen=True, slots=True)
 class LastApply:
-    """The last apply that its result file tells of.
+    """The last apply, as its result file records it.
 
     Attributes:
         outcome: `applied`, `partly applied`, `failed` or `started`.
@@ -34,7 +34,7 @@ class LastApply:
 
     @classmethod
     def of(cls, result: Json, target: str) -> LastApply:
-        """Return what a result file tells. Raise ValueError if it is of another target."""
+        """Return what a result file records. Raise ValueError if it is of another target."""
         if result["target"] != target:
             raise ValueError(f"it was written for the target {result['target']}")
         commit, ci = result["approved"]["commit"], result["ci"]
@@ -65,7 +65,7 @@ class TargetStatus:
     Attributes:
         target: its name.
         drift: what differs, and what an `apply` would do.
-        result: what the result file of its last apply tells; None: there is none.
+        result: what the result file of its last apply records; None: there is none.
     """
 
     target: str
@@ -120,7 +120,7 @@ class TargetStatus:
 
     @property
     def last_upload(self) -> LastUpload | None:
-        """The newest upload of an `apply`, as the registry tells it."""
+        """The newest upload of an `apply` that the registry holds."""
         # Of several in one millisecond it is the one with the highest number.
         found = [
             (version.timestamp_ms, version.number, commit)
@@ -133,7 +133,7 @@ class TargetStatus:
 
     @property
     def last_apply(self) -> LastApply | None:
-        """The last apply; None: no file tells of it, or the registry tells of a later one."""
+        """The last apply; None: no file records it, or the registry holds a later upload."""
         upload = self.last_upload
         if self.result and upload and upload.time_ms / 1000 > self.result.time_s + _SKEW_S:
             return None

@@ -16,7 +16,7 @@ from schemactl.errors import UsageError
 from schemactl.topic_match import find_one, matching
 
 if TYPE_CHECKING:
-    from schemactl.history import History
+    from schemactl.history import ApprovedProject, History
     from schemactl.model import (
         Catalog,
         Commit,
@@ -251,11 +251,9 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
         UsageError: there is no such target, or more than one.
         SchemactlError: what was approved cannot be read.
     """
-    from schemactl import declare, history
+    from schemactl import declare
 
-    approved = None
-    if not context.trust_working_tree:
-        approved = history.approved_project(context.directory, context.config, project)
+    approved = reviewed_project(project, context)
     if approved is None:
         chosen = ChosenTarget(declare.choose_target(project, name, shown_target(name)), project, top)
     else:
@@ -278,6 +276,15 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
     where = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
     context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){where}")
     return chosen
+
+
+def reviewed_project(project: Project, context: Context) -> ApprovedProject | None:
+    """Return `project` as it was approved; None: nothing has been approved yet, or the user trusts the working tree."""
+    from schemactl import history
+
+    if context.trust_working_tree:
+        return None
+    return history.approved_project(context.directory, context.config, project)
 
 
 def _differ(chosen: ChosenTarget, project: Project) -> bool:

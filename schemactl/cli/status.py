@@ -67,12 +67,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _names(args: argparse.Namespace, context: Context) -> Iterator[str]:
     """Yield the targets that are asked for, each once. Raise UsageError where the approved project has one of them not."""
     from schemactl import declare, history
-    from schemactl.cli.selection import shown_target
+    from schemactl.cli.selection import reviewed_project, shown_target
 
     project, _ = history.load_project(context.directory, context.config)
-    if not context.trust_working_tree:
-        approved = history.approved_project(context.directory, context.config, project)
-        project = approved.project if approved else project
+    approved = reviewed_project(project, context)
+    project = approved.project if approved else project
     named = environment_target()
     for name in dict.fromkeys(args.target or ([named] if named else project.targets or [None])):
         yield declare.choose_target(project, name, shown_target(name)).name

@@ -104,12 +104,13 @@ def wheel(
         UsageError: `version` is no version in its normal form, or there is no commit to make one of.
         SchemactlError: the package's name cannot be a distribution's.
     """
-    if not version and tip is None:
-        raise UsageError(
-            "the wheel's version would be the time of the approved tip, and the files here bring what is not approved yet",
-            fix="merge it first, or give --wheel-version, such as 1.4.0.dev1",
-        )
-    version = version or version_at(tip) if tip else version
+    if not version:
+        if tip is None:
+            raise UsageError(
+                "the wheel's version would be the time of the approved tip, and the files here bring what is not approved yet",
+                fix="merge it first, or give --wheel-version, such as 1.4.0.dev1",
+            )
+        version = version_at(tip)
     if not _VERSION.fullmatch(version):
         raise UsageError(f"{version!r} is not a version of a Python package: write it as 1.4.0 or 2026.3.1")
     if not _NAME.fullmatch(package):

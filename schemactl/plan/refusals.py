@@ -110,16 +110,16 @@ def rejected_version(
     foreign = tuple(each for each in held if each.info and not known.find(each.info) and not stamp(each.info))
     release = commands.origin.release
     wedge = unreadable_version(held, upload(version), release) if answer.outcome is Outcome.ERROR else None
-    said = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
+    broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
     if wedge:
         git_version = known.find(wedge.info) if wedge.info else None
         message = (
-            f"the topic is wedged by {_described(wedge, git_version)}: brokers of Pulsar {release} cannot read it ({said}), and store no "
+            f"the topic is wedged by {_described(wedge, git_version)}: brokers of Pulsar {release} cannot read it ({broker_says}), and store no "
             f"schema after it. Git's {format_version(version)} waits"
         )
         fix = _WEDGED_BY_GIT if git_version else _after_deletion(name, wedge, commands, restart)
     else:
-        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_reason(rejected, known, said)}"
+        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_reason(rejected, known, broker_says)}"
         if answer.outcome is not Outcome.INCOMPATIBLE:
             fix = _NEVER_STORED
         else:
@@ -178,7 +178,7 @@ def _described(version: SchemaVersion, git: SchemaVersion | None) -> str:
     return f"the registry's v{version.number} ({kind}{when}), {whose}"
 
 
-def _reason(rejected: Rejected, known: Contents, said: str) -> str:
+def _reason(rejected: Rejected, known: Contents, broker_says: str) -> str:
     """Explain the nearest breakage; in the broker's own words where no data would break."""
     new = upload(rejected.version)
     for breakage in breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
@@ -186,7 +186,7 @@ def _reason(rejected: Rejected, known: Contents, said: str) -> str:
         if old.info is not None:
             reason = formats.explain(breakage, new=new, old=old.info).reason.rstrip(".")
             return f"Compared with {_described(old, known.find(old.info))}: {reason}"
-    return f"The registry says: {said}" if said else ""
+    return f"The registry says: {broker_says}" if broker_says else ""
 
 
 def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: Commands) -> PlanRefusal:

@@ -168,7 +168,6 @@ def state_changes(before: Json, now: Json) -> Iterator[str]:
         yield from (f"the registry's settings: {what}" for what in _value_changes(before[key], now[key]))
     for name in sorted(before["relaxed"].keys() ^ now["relaxed"].keys()):
         yield f"{name} was {'restored' if name in before['relaxed'] else 'relaxed'}"
-
     for tenant in sorted({*before["missing_tenants"]} ^ {*now["missing_tenants"]}):
         yield f"the tenant {tenant} {'exists now' if tenant in before['missing_tenants'] else 'is gone'}"
 

@@ -190,7 +190,7 @@ class Permissions:
     Attributes:
         delete: topics whose schema may be deleted softly, if Git no longer declares it.
         force_delete: likewise, leaving nothing.
-        relax: approved versions that today's strategy refuses may be registered under ALWAYS_COMPATIBLE.
+        relax: approved versions that today's strategy rejects may be registered under ALWAYS_COMPATIBLE.
         create_tenants: tenants that nobody declared may be created.
     """
 

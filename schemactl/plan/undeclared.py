@@ -29,7 +29,7 @@ def in_undeclared_tenant(
 ) -> Iterator[PlanRefusal]:
     """Yield a refusal for each of `topics` in the tenant of a namespace that does not exist, if nobody declared that tenant.
 
-    Where namespaces have to be declared, that is refused instead.
+    Where namespaces have to be declared, the missing declaration is rejected instead.
     """
     origin = commands.origin
     declared = origin.declared_tenants

@@ -1,4 +1,4 @@
-"""The status of targets as text for a terminal: a table with a row each, then what is to be said of some."""
+"""The status of targets as text for a terminal: a table with a row each, then details of some."""
 
 from __future__ import annotations
 
