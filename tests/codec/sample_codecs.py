@@ -46,13 +46,13 @@ def read_alike(codec: Codec, payloads: Any, versions: Any = None, keys: Any = No
     ]
     together = codec.decode_batch(*given)
     together.rows.validate(full=True)
-    alone: dict[str, tuple[str, str | None]] = {}
+    alone: dict[tuple[Any, ...], tuple[str, str | None]] = {}
     for row, (value, reason) in enumerate(zip(values_of(together), together.errors.to_pylist(), strict=True)):
-        message = [None if column is None else column.slice(row, 1) for column in given]
-        if str(message) not in alone:
-            one = codec.decode_batch(*message)
-            alone[str(message)] = repr(values_of(one)), one.errors[0].as_py()
-        assert alone[str(message)] == (repr([value]), reason)
+        message = tuple(None if column is None else column[row].as_py() for column in given)
+        if message not in alone:
+            one = codec.decode_batch(*(None if column is None else column.slice(row, 1) for column in given))
+            alone[message] = repr(values_of(one)), one.errors[0].as_py()
+        assert alone[message] == (repr([value]), reason)
     return together
 
 
