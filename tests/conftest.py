@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import brokers
 import java_avro
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from estate import Estate
@@ -46,6 +47,12 @@ NEEDED_BY_FIXTURE = {
     "store": "network",
 }
 """The marker of every test that uses the fixture, directly or through another one."""
+
+# The same examples in every run, so that a change is never held up by luck; `make soak` looks for new ones.
+settings.register_profile(
+    "same", derandomize="SCHEMACTL_EXAMPLES" not in os.environ, database=None, deadline=None
+)
+settings.load_profile("same")
 
 REQUIRED = "SCHEMACTL_REQUIRE"
 """The environment variable that names markers, separated by commas, of which no test may be skipped: CI sets it."""

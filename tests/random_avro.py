@@ -43,7 +43,7 @@ _WIDER: dict[str, tuple[JsonValue, ...]] = {
     "boolean": (["int", "boolean"],),
 }
 
-_ONE_NUMBER = (["int", "long"], ["float", "double"])
+_ONE_NUMBER = ({"int", "long"}, {"float", "double"})
 """Of a union of these, and of null, Spark makes one number."""
 
 _ADDED: tuple[dict[str, JsonValue], ...] = (
@@ -146,9 +146,12 @@ class Maker:
         if isinstance(kind, list):
             kept = [self._evolved_type(branch) if pick.random() < 0.3 else branch for branch in kind]
             # What became a union, or like another branch, or one number with the other, stays what it was.
-            whole = not any(isinstance(branch, list) for branch in kept) and distinct(kept)
-            numbers = [branch for branch in kept if branch != "null"]
-            whole = whole and not any(pair in (numbers, numbers[::-1]) for pair in _ONE_NUMBER)
+            whole = (
+                not any(isinstance(branch, list) for branch in kept)
+                and distinct(kept)
+                and {branch if isinstance(branch, str) else branch["type"] for branch in kept} - {"null"}
+                not in _ONE_NUMBER
+            )
             return pick.sample(kept if whole else kind, len(kind))
         if pick.random() < 0.2 and kind != "null":
             return pick.sample(["null", kind], 2)
