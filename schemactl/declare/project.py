@@ -189,12 +189,37 @@ def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
             yield Misfit.of(here, f"Pulsar {newest} has no {name}", fix)
     for name, target in targets.items():
         yield from _in_target(target, ("targets", name))
-    chosen = generate.get("target")
-    if chosen is not None and chosen not in targets:
-        near = nearest(chosen, targets)
-        has = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
-        what = f"`{shortened(chosen)}` is none of the project's targets"
-        yield Misfit.of(("generate", "target"), what, f"write {near}" if near else has)
+    named: list[tuple[Tokens, str]] = [
+        (("targets", name, "after", str(index)), other)
+        for name, target in targets.items()
+        for index, other in enumerate(target.get("after", ()))
+    ]
+    if "target" in generate:
+        named.append((("generate", "target"), generate["target"]))
+    for at, chosen in named:
+        if chosen not in targets:
+            near = nearest(chosen, targets)
+            has = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
+            what = f"`{shortened(chosen)}` is none of the project's targets"
+            yield Misfit.of(at, what, f"write {near}" if near else has)
+    yield from _in_order(targets)
+
+
+def _in_order(targets: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield each target whose `after` leads back to it: a version would wait there for itself."""
+    for name in targets:
+        ways = [[name]]
+        seen = set()
+        while ways:
+            way = ways.pop()
+            others = targets.get(way[-1], {}).get("after", ())
+            if name in others:
+                what = f"a version would wait for itself: {' after '.join([*way, name])}"
+                at = ("targets", name, "after", str(targets[name]["after"].index([*way, name][1])))
+                yield Misfit.of(at, what, "remove one of these entries")
+                break
+            ways += [[*way, other] for other in others if other not in seen]
+            seen.update(others)
 
 
 def _in_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -278,6 +303,7 @@ def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
     others = {**value}
     registry, pulsar = others.pop("registry"), others.pop("pulsar", None)
     namespaces, numbers = others.pop("namespaces", {}), others.pop("numbers", None)
+    promoted, after = others.pop("promoted", None), others.pop("after", ())
     return Target(
         name=name,
         registry=registry,
@@ -286,6 +312,8 @@ def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
         namespaces={NamespaceName.parse(one): NamespaceName.parse(to) for one, to in namespaces.items()},
         credentials=others,
         numbers=numbers and resolve(folder, numbers),
+        promoted=promoted,
+        after=tuple(dict.fromkeys(after)),
     )
 
 

@@ -331,6 +331,8 @@ class Target:
         credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
         numbers: the file that records where its version numbers are not Git's, relative to the repository's top level;
             None: `numbers/NAME.yaml` in the project's folder.
+        promoted: the ref that names its position, a commit of the approved first-parent line; None: the tip.
+        after: the targets that have to hold a version before it is planned here.
     """
 
     name: str
@@ -340,6 +342,8 @@ class Target:
     namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
     credentials: Mapping[str, object] = field(default_factory=dict)
     numbers: str | None = None
+    promoted: str | None = None
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def check_module(name: str) -> None:
 
 
 _MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
+_REF = r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$"
 _REGISTRY = r"^(?![^:]*://[^/]*@)[a-z][a-z0-9+.-]*:\S.*$"
 
 
@@ -131,6 +132,12 @@ class TargetShape(MappingShape):
     numbers: FilePath = optional(
         "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
     )
+    promoted: Annotated[Any, text("a branch or tag such as origin/promoted/prod", _REF)] = optional(
+        "The branch or tag that says how far it is, a commit of the approved history (default: its tip)."
+    )
+    after: Annotated[
+        list[Annotated[Any, text("the name of a target")]], Field(min_length=1, max_length=MAX_ITEMS)
+    ] = optional("The targets that have to hold a version before it is planned here.")
 
 
 class GenerateShape(MappingShape):
@@ -169,9 +176,9 @@ class ProjectShape(MappingShape):
     previous_roots: Annotated[list[FolderPath], Field(max_length=MAX_ITEMS)] = optional(
         "Where they were in older commits."
     )
-    approved: Annotated[
-        Any, text("a branch or tag such as origin/main", r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$")
-    ] = optional("The ref whose first-parent history is the record of approved schemas.")
+    approved: Annotated[Any, text("a branch or tag such as origin/main", _REF)] = optional(
+        "The ref whose first-parent history is the record of approved schemas."
+    )
     pulsar: PulsarRelease = optional('Whose answers to predict (default: "4.0").')
     defaults: DefaultsShape = optional("What the brokers are configured with.")
     protobuf: ProtobufRulesShape = optional("What is asked of protobuf definitions beyond the data verdict.")
