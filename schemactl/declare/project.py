@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from schemactl.declare.validation_errors import Misfit, located, validation_erro
 from schemactl.declare.yaml_text import YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError, did_you_mean
 from schemactl.model import (
+    EMPTY,
     OPTIONAL_CHECKERS,
     BrokerDefaults,
     CompatibilityStrategy,
@@ -35,6 +36,7 @@ from schemactl.model import (
     Release,
     Target,
 )
+from schemactl.model.names import parse_tenant
 from schemactl.output import reject_links
 from schemactl.rules import rules
 from schemactl.source import Tokens
@@ -171,6 +173,7 @@ def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
         for index, written in enumerate(value.get(key, ()))
     ]
     paths += [(("targets", name, "numbers"), each.get("numbers", ".")) for name, each in targets.items()]
+    paths += [(at, written) for name, each in targets.items() for at, written in _overlays(name, each)]
     paths += [(("waivers",), value.get("waivers", ".")), (("generate", "out"), generate.get("out", "."))]
     for at, written in paths:
         try:
@@ -187,8 +190,10 @@ def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
             fix = f'remove it, or write pulsar: "{first}" if that is what the brokers run'
             here = ("protobuf", "checkers", str(index))
             yield Misfit.of(here, f"Pulsar {newest} has no {name}", fix)
+    roots = [posixpath.normpath(root) for root in value.get("roots", ("namespaces",))]
     for name, target in targets.items():
         yield from _in_target(target, ("targets", name))
+        yield from _misplaced(_overlays(name, target), roots)
     named: list[tuple[Tokens, str]] = [
         (("targets", name, "after", str(index)), other)
         for name, target in targets.items()
@@ -249,16 +254,44 @@ def _in_target(target: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:
     for one, other in (("cert_file", "key_file"), ("key_file", "cert_file")):
         if one in target and other not in target:
             yield Misfit.of((*at, one), f"`{one}` needs `{other}`", f"add `{other}`", of_key=True)
-    for name in target.get("namespaces", {}):
-        try:
-            NamespaceName.parse(name)
-        except ValueError as error:
-            yield Misfit.of((*at, "namespaces", name), str(error), of_key=True)
-    mapped = Counter(target.get("namespaces", {}).values())
-    for name, to in target.get("namespaces", {}).items():
-        if mapped[to] > 1:
-            what = f"two namespaces would both be {to} on this target"
-            yield Misfit.of((*at, "namespaces", name), what, "give each a name of its own")
+    for key, parse in (("tenants", parse_tenant), ("namespaces", NamespaceName.parse)):
+        mapped = Counter(target.get(key, {}).values())
+        for name, to in target.get(key, {}).items():
+            try:
+                parse(name)
+            except ValueError as error:
+                yield Misfit.of((*at, key, name), str(error), of_key=True)
+            if mapped[to] > 1:
+                what = f"two {key} would both be {to} on this target"
+                yield Misfit.of((*at, key, name), what, "give each a name of its own")
+
+
+def _overlays(name: str, target: Mapping[str, Any]) -> Iterator[tuple[Tokens, str]]:
+    """Yield the places and paths of the overlay files of the target `name`."""
+    written = target.get("overlays", [])
+    if isinstance(written, str):
+        yield ("targets", name, "overlays"), written
+    else:
+        yield from ((("targets", name, "overlays", str(index)), each) for index, each in enumerate(written))
+
+
+def _misplaced(overlays: Iterable[tuple[Tokens, str]], roots: Iterable[str]) -> Iterator[Misfit]:
+    """Yield the overlay files that a root holds, which would be read as declarations, and those that are named twice."""
+    seen: set[str] = set()
+    for at, written in overlays:
+        path = posixpath.normpath(written)
+        if root := next((each for each in roots if _holds(each, path)), None):
+            what = f"`{shortened(written)}` lies in the root `{root}`, and would be read as a declaration"
+            yield Misfit.of(at, what, "name a file elsewhere, such as environments/prod.yaml")
+        elif path in seen:
+            yield Misfit.of(at, f"`{shortened(written)}` is named twice", "keep one of the two")
+        seen.add(path)
+
+
+def _holds(root: str, path: str) -> bool:
+    """Whether `path` lies below `root`, and no part of it there is hidden."""
+    below = path if root == "." else path.removeprefix(f"{root}/")
+    return (root == "." or below != path) and not any(part.startswith(".") for part in below.split("/"))
 
 
 def _project(path: str, value: Mapping[str, Any]) -> Project:
@@ -304,12 +337,20 @@ def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
     registry, pulsar = others.pop("registry"), others.pop("pulsar", None)
     namespaces, numbers = others.pop("namespaces", {}), others.pop("numbers", None)
     promoted, after = others.pop("promoted", None), others.pop("after", ())
+    tenants, labels = others.pop("tenants", EMPTY), others.pop("labels", EMPTY)
+    include, exclude = others.pop("include", ()), others.pop("exclude", ())
+    overlays = [written for _, written in _overlays(name, {"overlays": others.pop("overlays", [])})]
     return Target(
         name=name,
         registry=registry,
         release=pulsar and _nearest_release(pulsar),
         pulsar=pulsar,
         namespaces={NamespaceName.parse(one): NamespaceName.parse(to) for one, to in namespaces.items()},
+        tenants=tenants,
+        overlays=tuple(resolve(folder, path) for path in overlays),
+        include=tuple(include),
+        exclude=tuple(exclude),
+        labels=labels,
         credentials=others,
         numbers=numbers and resolve(folder, numbers),
         promoted=promoted,

@@ -327,7 +327,11 @@ class Target:
         registry: its URL as written: `sqlite:PATH` (relative to the project's folder) or `http(s)://HOST:PORT`.
         release: None: the project's.
         pulsar: the release as written.
-        namespaces: maps declared names to this target's.
+        tenants: maps declared tenants to this target's; `namespaces` does so with single namespaces, and goes before it. Once one
+            of the two says anything, what neither names has no name on this target.
+        overlays: files with policies and partitions that differ on this target, relative to the repository's top level.
+        include: globs of the topics that this target has; none: all. `exclude`: of those that it does not have.
+        labels: shown, and compared with nothing.
         credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
         numbers: the file that records where its version numbers are not Git's, relative to the repository's top level;
             None: `numbers/NAME.yaml` in the project's folder.
@@ -339,7 +343,12 @@ class Target:
     registry: str
     release: Release | None = None
     pulsar: str | None = None
+    tenants: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
+    overlays: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     credentials: Mapping[str, object] = field(default_factory=dict)
     numbers: str | None = None
     promoted: str | None = None

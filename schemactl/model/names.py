@@ -10,6 +10,13 @@ from typing import Literal
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)
 
 
+def parse_tenant(text: str) -> str:
+    """Return `text`; ValueError says why Pulsar rejects it as the name of a tenant, or of a namespace in one (NamedEntity)."""
+    if not _PART.fullmatch(text):
+        raise ValueError(f"{text!r} is not a name Pulsar accepts: letters, digits and -=:._ only")
+    return text
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class NamespaceName:
     """`tenant/namespace`."""
@@ -23,10 +30,7 @@ class NamespaceName:
         parts = text.split("/")
         if len(parts) != 2:
             raise ValueError(f"{text!r} is not a namespace: expected tenant/namespace")
-        for part in parts:
-            if not _PART.fullmatch(part):
-                raise ValueError(f"{part!r} is not a name Pulsar accepts: letters, digits and -=:._ only")
-        return cls(*parts)
+        return cls(*map(parse_tenant, parts))
 
     def __str__(self) -> str:
         return f"{self.tenant}/{self.name}"

@@ -213,7 +213,12 @@ targets:
     pulsar: "4.2"
     token_env: PULSAR_TOKEN
     ca_file: ca.pem
+    tenants: {shop: shop-prod}
     namespaces: {shop/sales: shop-prod/sales}
+    overlays: [environments/live.yaml, environments/prod.yaml]
+    include: ["shop/**"]
+    exclude: ["*-draft"]
+    labels: {region: eu}
 generate: {package: shop_schemas, out: generated, spark: "4.1", target: prod}
 """
 
@@ -238,7 +243,12 @@ def test_a_project_file_is_read_with_paths_from_the_top() -> None:
                 "https://pulsar.example.com:8443",
                 release=Release.R4_2,
                 pulsar="4.2",
+                tenants={"shop": "shop-prod"},
                 namespaces={NamespaceName("shop", "sales"): NamespaceName("shop-prod", "sales")},
+                overlays=("services/shop/environments/live.yaml", "services/shop/environments/prod.yaml"),
+                include=("shop/**",),
+                exclude=("*-draft",),
+                labels={"region": "eu"},
                 credentials={"token_env": "PULSAR_TOKEN", "ca_file": "ca.pem"},
             ),
         },

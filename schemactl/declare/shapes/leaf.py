@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from schemactl.declare.describe import found, nearest
 from schemactl.model import CompatibilityStrategy, NamespaceName, TopicName
+from schemactl.model.names import parse_tenant
 
 MAX_ITEMS: Final = 1_000
 """Lists, and mappings with free keys, have at most this many entries."""
@@ -150,6 +151,7 @@ TopicText = Annotated[
 NamespaceText = Annotated[
     Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$")
 ]
+TenantText = Annotated[Any, named(parse_tenant, "a tenant's name", f"^{_PART}$")]
 Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
 BrokerStrategy = Annotated[
     Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))

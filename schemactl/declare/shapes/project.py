@@ -12,6 +12,7 @@ from schemactl.declare.describe import found, shortened
 from schemactl.declare.package_names import advised, owner
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
+    NOT_BLANK,
     BrokerStrategy,
     FilePath,
     Flag,
@@ -21,6 +22,7 @@ from schemactl.declare.shapes.leaf import (
     PulsarRelease,
     SeverityText,
     SparkRelease,
+    TenantText,
     ValueShape,
     Variable,
     choice,
@@ -113,8 +115,32 @@ class OAuth2Shape(MappingShape):
     client_secret_env: Variable = Field(description="The environment variable that holds the secret.")
 
 
+def check_files(value: object) -> None:
+    """Raise ValueError unless `value` is a file's path, or a list of them."""
+    paths = value if isinstance(value, list) else [value]
+    for each in paths or [None]:
+        if not isinstance(each, str) or not each.strip():
+            what = found(each) if paths else "an empty list"
+            raise ValueError(f"expected a file's path, or a list of them, found {what}")
+
+
+def check_glob(value: object) -> None:
+    """Raise ValueError unless `value` is a glob of topics to be taken, not to be left out."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected topics such as 'shop/sales/*', found {found(value)}")
+    if value.startswith("!"):
+        raise ValueError(f"`{shortened(value)}` leaves topics out", "write it under `exclude`, without the !")
+
+
+_FILES = {"oneOf": [{"type": "string", "pattern": NOT_BLANK}, {"type": "array", "items": {"type": "string"}}]}
+_GLOB = {"type": "string", "pattern": r"^[^!]"}
+Globs = Annotated[
+    list[Annotated[Any, ValueShape(check_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)
+]
+
+
 class TargetShape(MappingShape):
-    """A registry to plan against."""
+    """A registry to plan against, and what differs there."""
 
     registry: Annotated[Any, named(registry_url.parse, "a registry's URL", _REGISTRY)] = Field(
         description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API."
@@ -126,9 +152,22 @@ class TargetShape(MappingShape):
     key_file: FilePath = optional("The private key for mutual TLS.")
     oauth2: OAuth2Shape = optional("OAuth 2.0 client credentials.")
     ca_file: FilePath = optional("The certificate authority to trust.")
-    namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
-        "Declared namespace to its name on this target."
+    tenants: Annotated[dict[str, TenantText], Field(max_length=MAX_ITEMS)] = optional(
+        "Declared tenant to its name on this target. With it or `namespaces`, what neither names is an error."
     )
+    namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
+        "Declared namespace to its name on this target; it goes before `tenants`."
+    )
+    overlays: Annotated[Any, ValueShape(check_files, _FILES)] = optional(
+        "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target."
+    )
+    include: Globs = optional(
+        "Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all)."
+    )
+    exclude: Globs = optional("These topics are not on this target.")
+    labels: Annotated[
+        dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)
+    ] = optional("Name to text, shown by `targets`.")
     numbers: FilePath = optional(
         "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
     )
