@@ -140,12 +140,10 @@ class GeneratedTopic(Generic[Row]):
 
     @property
     def struct(self) -> StructType:
-        """`schema` as a StructType; an active Spark session reads it."""
-        from pyspark.sql.types import DataType, StructType
+        """`schema` as a StructType."""
+        from .spark.ddl import struct_of_ddl
 
-        found = DataType.fromDDL(self.schema)
-        assert isinstance(found, StructType)  # noqa: S101  the columns of a table
-        return found
+        return struct_of_ddl(self.schema)
 
     def commit(self, version: int) -> str:
         """Return the id of the commit that brought `version`.

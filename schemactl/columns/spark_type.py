@@ -119,7 +119,7 @@ _DDL: Final = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long":
 
 
 def columns_ddl(columns: Struct) -> str:
-    """Return the columns as Spark's DDL has them, one a line. Whether an array or a map may hold nulls, DDL does not say."""
+    """Return the columns as Spark's DDL has them, one a line; that an array or a map holds no nulls, a comment says."""
     return ",\n".join(f"{_ddl_name(each.name)} {_ddl(each.type)}{_not_null(each)}" for each in columns.fields)
 
 
@@ -129,10 +129,10 @@ def _ddl(spark_type: SparkType) -> str:
             return _DDL.get(name, name.upper())
         case Decimal(precision, scale):
             return f"DECIMAL({precision},{scale})"
-        case SparkArray(element):
-            return f"ARRAY<{_ddl(element)}>"
-        case SparkMap(value, _, key):
-            return f"MAP<{_ddl(key)}, {_ddl(value)}>"
+        case SparkArray(element, contains_null):
+            return f"ARRAY<{_ddl(element)}{_without_nulls(contains_null)}>"
+        case SparkMap(value, contains_null, key):
+            return f"MAP<{_ddl(key)}, {_ddl(value)}{_without_nulls(contains_null)}>"
         case Struct(fields):
             parts = (f"{_ddl_name(each.name)}: {_ddl(each.type)}{_not_null(each)}" for each in fields)
             return f"STRUCT<{', '.join(parts)}>"
@@ -144,6 +144,11 @@ def _ddl_name(name: str) -> str:
 
 def _not_null(part: SparkField) -> str:
     return "" if part.nullable else " NOT NULL"
+
+
+def _without_nulls(contains_null: bool) -> str:  # noqa: FBT001  the one thing that is asked
+    """Say it in a comment: Spark's grammar has no NOT NULL here."""
+    return "" if contains_null else " /* NOT NULL */"
 
 
 # What Spark notes in an Avro schema that a number was, as CatalystSqlParser reads it.

@@ -25,6 +25,7 @@ from schemactl.errors import SchemactlError
 from schemactl.formats.avro.parse import parse, parse_for_spark
 from schemactl.formats.avro.text import InvalidAvro
 from schemactl.model import Release
+from schemactl.spark.ddl import struct_of_ddl
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_types_public.jsonl.gz"
 
@@ -62,6 +63,16 @@ def test_types_are_those_of_schema_converters(spark: str) -> None:
         else:
             expected = case["struct_430"] if spark == "4.3" and "struct_430" in case else case["struct"]
             assert (case["id"], *found) == (case["id"], expected, case["nullable"])
+
+
+def test_columns_are_read_back_from_their_ddl_without_a_session() -> None:
+    recorded = [case for case in CASES if case["struct"]]
+    assert len(recorded) > 200
+    for case in recorded:
+        made = convert(parse_for_spark(json.dumps(case["avro"]), (4, 1)), options_of(case, "4.1"))
+        columns = spark_type.Struct((spark_type.SparkField("an `odd` name", made.type, made.nullable),))
+        read = struct_of_ddl(spark_type.columns_ddl(columns))
+        assert json.loads(read.json()) == spark_type.to_json(columns)
 
 
 JAVA_CLASSES = ("avro.java.string", "java-class", "java-key-class", "java-element-class")

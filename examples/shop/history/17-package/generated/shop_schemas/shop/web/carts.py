@@ -23,7 +23,7 @@ class Carts(TypedDict):
 
 SCHEMA = """
 key STRING,
-value STRUCT<visitor: STRING NOT NULL, skus: ARRAY<STRING> NOT NULL, coupon: STRING>
+value STRUCT<visitor: STRING NOT NULL, skus: ARRAY<STRING /* NOT NULL */> NOT NULL, coupon: STRING>
 """
 
 CARTS: Topic[Carts] = Topic(

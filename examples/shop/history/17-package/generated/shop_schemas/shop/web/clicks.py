@@ -21,7 +21,7 @@ SCHEMA = """
 visitor STRING,
 target STRING,
 clicked_at_ms BIGINT,
-path ARRAY<STRING>
+path ARRAY<STRING /* NOT NULL */>
 """
 
 CLICKS: Topic[Click] = Topic(
