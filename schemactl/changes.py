@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import StrEnum
 
 from schemactl import formats
 from schemactl.errors import InvalidSchema
@@ -87,31 +86,20 @@ class PartitionsChanged:
     after: int
 
 
-class SchemaChange(StrEnum):
-    """The effect of the target's definition on a registry that holds the base's versions."""
-
-    NEW_VERSION = "new version"
-    TEXT_ONLY = "text only"
-    """Equal to the latest version by Pulsar's equality: nothing is stored."""
-    OLD_VERSION = "old version"
-    """Equal to an older version: nothing is stored, and the latest version stays the latest."""
-
-
 @dataclass(frozen=True, slots=True)
-class SchemaChanged:
-    """A definition in force that differs, if only in doc or properties.
+class TextDiffers:
+    """A definition in force whose content the base has, in another text: an upload of it stores nothing.
 
     Attributes:
-        before: the base's latest live version; None: this is the first.
-        after: the target's definition.
-        number: of the base's version with this content, or the next free one for a new version.
+        text: the target's definition.
+        number: of the base's version with that content.
+        latest: of the base's latest live version.
     """
 
     name: TopicName
-    kind: SchemaChange
-    before: SchemaVersion | None
-    after: SchemaInfo
+    text: SchemaInfo
     number: int
+    latest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +147,7 @@ Change = (
     | PoliciesChanged
     | PoliciesFormer
     | PartitionsChanged
-    | SchemaChanged
+    | TextDiffers
     | SchemaRemoved
     | GenerationBegins
     | VersionsMissing
@@ -360,13 +348,10 @@ def _schemas(name: TopicName, before: Topic, after: Topic, schema: SchemaInfo) -
     if before.schema is not None and same_text(before.schema, schema):
         return
     found = held.find(schema)
-    if found is not None:
-        kind = SchemaChange.TEXT_ONLY if found is held.latest else SchemaChange.OLD_VERSION
-        if kind is SchemaChange.OLD_VERSION or not (found.info and same_text(found.info, schema)):
-            yield SchemaChanged(name, kind, held.latest, schema, found.number)
-    elif not after.versions:
-        number = before.versions[-1].number + 1 if before.versions else 0
-        yield SchemaChanged(name, SchemaChange.NEW_VERSION, held.latest, schema, number)
+    if found and held.latest:
+        is_old = found is not held.latest
+        if is_old or not (found.info and same_text(found.info, schema)):
+            yield TextDiffers(name, schema, found.number, held.latest.number)
 
 
 def _versions(name: TopicName, held: Contents, wanted: Contents) -> Iterator[Change]:

@@ -16,9 +16,8 @@ from schemactl.changes import (
     PartitionsChanged,
     PoliciesChanged,
     PoliciesFormer,
-    SchemaChange,
-    SchemaChanged,
     SchemaRemoved,
+    TextDiffers,
     TopicAdded,
     VersionsMissing,
     VersionsUnknown,
@@ -206,7 +205,7 @@ class Planner:
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
         for change in find_changes(self._catalog(), self.target) if self.steps else self.changes:
             match change:
-                case SchemaChanged() if change.name not in rejected:
+                case TextDiffers() if change.name not in rejected:
                     yield _unstored(change)
                 case VersionsMissing(name, versions) if name not in rejected:
                     yield self._indistinguishable(name, versions)
@@ -482,12 +481,11 @@ class Planner:
         return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(texts))
 
 
-def _unstored(change: SchemaChanged) -> PlanNote:
-    latest = change.before.number if change.before else change.number
-    if change.kind is SchemaChange.OLD_VERSION:
-        message = f"declares an old text: an upload returns v{change.number}, latest stays v{latest}"
+def _unstored(change: TextDiffers) -> PlanNote:
+    if change.number != change.latest:
+        message = f"declares an old text: an upload returns v{change.number}, latest stays v{change.latest}"
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
-    described = formats.spec(change.after).language in ("avro", "pair")
+    described = formats.spec(change.text).language in ("avro", "pair")
     what = "doc, aliases, enum default or properties differ" if described else "properties differ"
     return PlanNote(
         change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {what} from v{change.number}"

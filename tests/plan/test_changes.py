@@ -14,20 +14,14 @@ from schemactl.changes import (
     NumbersDiffer,
     PartitionsChanged,
     PoliciesChanged,
-    SchemaChange,
-    SchemaChanged,
     SchemaRemoved,
+    TextDiffers,
     TopicAdded,
     VersionsMissing,
     VersionsUnknown,
     find_changes,
 )
-from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, SchemaVersion, Topic
-
-
-def declared(schema: SchemaInfo | None) -> Topic:
-    """A topic as files declare it: no versions."""
-    return Topic(ORDERS, schema)
+from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Topic
 
 
 def test_a_catalog_does_not_differ_from_itself() -> None:
@@ -71,49 +65,26 @@ def test_partitions_differ_only_where_they_are_declared() -> None:
     assert find_changes(base, catalog(topic(ORDERS, A, partitions=6))) == (PartitionsChanged(ORDERS, 4, 6),)
 
 
-def test_new_content_in_a_file_is_the_next_version() -> None:
-    base = catalog(topic(ORDERS, A))
-    latest = SchemaVersion(0, A, versions(A)[0].commit)
-    assert find_changes(base, catalog(declared(B))) == (
-        SchemaChanged(ORDERS, SchemaChange.NEW_VERSION, latest, B, 1),
-    )
-
-
-def test_the_first_schema_of_a_file_is_version_zero() -> None:
-    changes = find_changes(catalog(), catalog(declared(A)))
-    assert changes[1] == SchemaChanged(ORDERS, SchemaChange.NEW_VERSION, None, A, 0)
-
-
-def test_a_doc_in_a_file_is_text_only() -> None:
-    base = catalog(topic(ORDERS, A))
-    (change,) = find_changes(base, catalog(declared(A_WITH_DOC)))
-    assert isinstance(change, SchemaChanged)
-    assert (change.kind, change.number) == (SchemaChange.TEXT_ONLY, 0)
+def test_a_doc_is_another_text_of_the_version() -> None:
+    target = catalog(topic(ORDERS, A, schema=A_WITH_DOC))
+    assert find_changes(catalog(topic(ORDERS, A)), target) == (TextDiffers(ORDERS, A_WITH_DOC, 0, 0),)
 
 
 def test_another_layout_is_no_change() -> None:
     spaced = replace(A, schema=A.schema.replace(b", ", b" ,\n  "))
-    assert find_changes(catalog(topic(ORDERS, A)), catalog(declared(spaced))) == ()
+    assert find_changes(catalog(topic(ORDERS, A)), catalog(topic(ORDERS, A, schema=spaced))) == ()
 
 
-def test_old_content_in_a_file_is_its_old_version() -> None:
-    base = catalog(topic(ORDERS, A, B))
-    (change,) = find_changes(base, catalog(declared(A)))
-    assert isinstance(change, SchemaChanged)
-    assert (change.kind, change.number) == (SchemaChange.OLD_VERSION, 0)
-
-
-def test_what_equals_the_tip_is_no_change_even_if_the_tip_is_old_content() -> None:
-    reverted = catalog(topic(ORDERS, A, B, schema=A))
-    assert find_changes(reverted, catalog(declared(A))) == ()
+def test_old_content_that_is_in_force_again_differs_from_the_latest() -> None:
+    target = catalog(topic(ORDERS, A, B, schema=A))
+    assert find_changes(catalog(topic(ORDERS, A, B)), target) == (TextDiffers(ORDERS, A, 0, 1),)
+    assert find_changes(target, target) == ()
 
 
 def test_content_that_comes_back_after_a_deletion_keeps_its_number() -> None:
     base = catalog(topic(ORDERS, A, B, schema=None, deleted=True))
-    added, changed = find_changes(base, catalog(declared(A)))
-    assert isinstance(added, TopicAdded)
-    assert isinstance(changed, SchemaChanged)
-    assert (changed.kind, changed.number) == (SchemaChange.OLD_VERSION, 0)
+    orders = topic(ORDERS, A, B, schema=A)
+    assert find_changes(base, catalog(orders)) == (TopicAdded(ORDERS, orders), TextDiffers(ORDERS, A, 0, 1))
 
 
 def test_a_topic_deleted_long_ago_is_no_change() -> None:
@@ -122,8 +93,10 @@ def test_a_topic_deleted_long_ago_is_no_change() -> None:
     assert find_changes(base, base) == ()
 
 
-def test_a_schema_left_out_of_a_file_is_removed() -> None:
-    assert find_changes(catalog(topic(ORDERS, A)), catalog(declared(None))) == (SchemaRemoved(ORDERS),)
+def test_a_schema_that_is_no_longer_declared_is_removed() -> None:
+    assert find_changes(catalog(topic(ORDERS, A)), catalog(topic(ORDERS, A, schema=None))) == (
+        SchemaRemoved(ORDERS),
+    )
 
 
 def test_schemas_without_topic_are_removed_where_the_target_deleted_theirs() -> None:
