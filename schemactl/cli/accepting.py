@@ -18,7 +18,7 @@ from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.errors import UsageError
 from schemactl.messages import counted, versions
 from schemactl.model import Catalog, NamespaceName, Target, TopicName
-from schemactl.plan import applicable, renamed_name, renamed_topic, select
+from schemactl.plan import applicable, select
 from schemactl.printing import on_one_line
 from schemactl.target_numbers import (
     Decision,
@@ -57,9 +57,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         before = _before(place, recorded)
         waivers = approved_waivers(place, context)
         report = report_on(place, registry, approved, before, args, repository.commit, waivers)
-        known = {*report.held.topics} - {
-            renamed_topic(name, target.namespaces) for name in approved.catalog.topics
-        }
+        known = {*report.held.topics} - {target.names.there(name) for name in approved.catalog.topics}
         chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=known)
         found = _acceptable(chosen, report.held, before, target, decision)
         _accept_states(found, report, decision, chosen, target)
@@ -120,7 +118,7 @@ def _acceptable(
     topics: dict[TopicName, TopicNumbers] = dict(before.topics)
     found = _Found(before, before)
     for name, topic in sorted(applicable(git).topics.items()):
-        there = registry.topics.get(renamed_topic(name, target.namespaces))
+        there = registry.topics.get(target.names.there(name))
         entries = there.versions if there else ()
         old = before.topics.get(name)
         # What need not be recorded may be: a generated package knows of other spellings only from here.
@@ -144,13 +142,11 @@ def _accept_states(
     found: _Found, report: DriftReport, decision: Decision, git: Catalog, target: Target
 ) -> None:
     """Add what is to be recorded besides numbers: of each name with something new all that is acceptable of it."""
-    declared = {theirs: ours for ours, theirs in target.namespaces.items()}
     accepted = dict(found.numbers.accepted)
-    written = {renamed_name(name, target.namespaces): name for name in accepted}
+    written = {target.names.there(name): name for name in accepted}
     for name in report.unused:
-        own = written[name]
-        del accepted[own]
-        found.removed.append(own)
+        del accepted[written[name]]
+        found.removed.append(written[name])
     states: dict[NamespaceName | TopicName, list[DriftItem]] = {}
     for item in report.found:
         if item.state:
@@ -159,8 +155,8 @@ def _accept_states(
             found.repairable.append(item)
     for name, items in states.items():
         new = [each for each in items if each.accepted is None]
-        own = renamed_name(name, declared)
-        if renamed_name(own, target.namespaces) != name:
+        own: NamespaceName | TopicName | None = target.names.declared(name)
+        if own is None:
             found.repairable += new
         elif new or own in found.removed:
             topic = git.topics.get(own) if isinstance(own, TopicName) else None

@@ -133,7 +133,6 @@ def _state(
     from schemactl import history
     from schemactl.broker import policies_in_force
     from schemactl.model import Topic
-    from schemactl.plan import renamed_topic
     from schemactl.registry import Scope
 
     if args.target is None:
@@ -143,7 +142,7 @@ def _state(
     else:
         chosen = target_of(args.target, context)
         project = chosen.project
-        name = renamed_topic(topic.name, chosen.target.namespaces)
+        name = chosen.target.names.there(topic.name)
         with closing(chosen.open(context)) as registry:
             found = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
             strategy, release = registry.strategy(name), registry.release

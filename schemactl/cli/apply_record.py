@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,7 @@ from schemactl.report.plan_json import result_document, started_document
 if TYPE_CHECKING:
     from schemactl.apply import Result
     from schemactl.cli import Context
-    from schemactl.model import NamespaceName, Project
+    from schemactl.model import Project, TargetNames
     from schemactl.plan import Plan
     from schemactl.registry import Registry
 
@@ -59,7 +59,7 @@ class ApplyRecord:
         place = target_of(plan.origin.target, replace(context, quiet=True))
         if result:
             self._path = output_file(result, context, name="result.json")
-            self._numbers = _numbers(plan, place.project, place.target.namespaces, context)
+            self._numbers = _numbers(plan, place.project, place.target.names, context)
         else:
             self._path = relative_path(
                 str(result_path(Path(place.top, place.project.folder), plan.origin.target)), context
@@ -104,7 +104,7 @@ class ApplyRecord:
 
 
 def _numbers(
-    plan: Plan, project: Project, namespaces: Mapping[NamespaceName, NamespaceName], context: Context
+    plan: Plan, project: Project, names: TargetNames, context: Context
 ) -> Callable[[Registry], list[Json] | None]:
     """Return what asks a registry which numbers it gave to Git's versions; None where it cannot be read."""
     from schemactl import history
@@ -118,7 +118,7 @@ def _numbers(
             approved = history.read(
                 repository, project, plan.origin.tip.id, progress=context.reading_history()
             )
-        named = renamed(approved.catalog, namespaces)
+        named = renamed(approved.catalog, names)
         git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
 
     def values(registry: Registry) -> list[Json] | None:

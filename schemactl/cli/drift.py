@@ -118,11 +118,11 @@ def report_on(
     from schemactl.plan import observe, renamed, renamed_numbers, scope_of, select
     from schemactl.registry import Scope
 
-    namespaces = place.target.namespaces
-    everything = renamed(approved.catalog, namespaces)
+    names = place.target.names
+    everything = renamed(approved.catalog, names)
     others = _others(registry, everything, args) if args.unmanaged else Scope(frozenset(), frozenset())
     chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
-    git = renamed(chosen, namespaces)
+    git = renamed(chosen, names)
     return find(
         git,
         observe(registry, _joined(scope_of(git), others, args), git=git),
@@ -130,7 +130,7 @@ def report_on(
         commit=commit,
         today=datetime.now(UTC).date(),
         waivers=waivers,
-        numbers=renamed_numbers(numbers, namespaces),
+        numbers=renamed_numbers(numbers, names),
         is_whole=args.unmanaged and not (args.topic or args.namespace),
     )
 

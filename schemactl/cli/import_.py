@@ -21,7 +21,7 @@ from schemactl.topic_match import require_matches, select
 if TYPE_CHECKING:
     from schemactl.history.repository import NewCommit, Repository
     from schemactl.importing import ImportResult
-    from schemactl.model import Catalog, Commit, Project, Target, TopicName
+    from schemactl.model import Catalog, Commit, NamespaceName, Project, Target, TopicName
     from schemactl.registry import Registry
 
 
@@ -155,6 +155,7 @@ def _inside(folder: str, context: Context, top: Path) -> str:
 
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return what was asked for of the registry, by the names it is to be declared under."""
+    from schemactl.model import TargetNames
     from schemactl.plan import renamed
     from schemactl.registry import Scope
 
@@ -167,8 +168,19 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
     spaces = frozenset(name for name in there.namespaces if not args.namespace or str(name) in args.namespace)
     if args.topic:
         spaces = frozenset(name.namespace_name for name in topics)
-    declared = {theirs: ours for ours, theirs in target.namespaces.items()}
-    return renamed(registry.read(Scope(spaces, topics)), declared)
+    declared = {name: _declared(name, target) for name in spaces | {topic.namespace_name for topic in topics}}
+    names = TargetNames(target.name, namespaces=declared if target.names else {})
+    return renamed(registry.read(Scope(spaces, topics)), names)
+
+
+def _declared(name: NamespaceName, target: Target) -> NamespaceName:
+    found = target.names.declared(name)
+    if found is None:
+        raise SchemactlError(
+            f"target {target.name}: its `tenants` and `namespaces` do not say as what {name} is declared",
+            fix=f"add `{name}: {name}` to its `namespaces`, the name to declare first; or leave it out with --namespace",
+        )
+    return found
 
 
 def _write(

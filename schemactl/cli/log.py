@@ -128,14 +128,14 @@ def _print_on_target(
 ) -> int:
     """Print the topics' numbers in Git and in the target's registry; of one message's, or one of Git's versions, only that."""
     from schemactl.model import Catalog
-    from schemactl.plan import applicable, renamed, renamed_topic
+    from schemactl.plan import applicable, renamed
     from schemactl.registry import Scope
     from schemactl.report import numbers_text
     from schemactl.target_numbers import apart_values, find_apart
     from schemactl.target_numbers.pairs import pair_up, topic_value
 
     target = chosen.target
-    names = {topic.name: renamed_topic(topic.name, target.namespaces) for topic in topics}
+    names = {topic.name: target.names.there(topic.name) for topic in topics}
     with closing(chosen.open(context)) as registry:
         held = registry.read(Scope(frozenset(), frozenset(names.values()))).topics
     pairs = {
@@ -144,7 +144,7 @@ def _print_on_target(
         )
         for topic in topics
     }
-    declared = applicable(renamed(Catalog(topics={topic.name: topic for topic in topics}), target.namespaces))
+    declared = applicable(renamed(Catalog(topics={topic.name: topic for topic in topics}), target.names))
     recorded = recorded_numbers(chosen, history, context)
     apart = find_apart(declared, Catalog(topics=held), recorded)
     if args.version_bytes is not None:

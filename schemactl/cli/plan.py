@@ -145,7 +145,7 @@ def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
 @contextmanager
 def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, None]]:
     """Yield the plan from approved history to the target's registry, and that registry, open; a new plan needs no review."""
-    from schemactl.plan import Permissions, make_plan, observe, renamed, renamed_topic, scope_of, select
+    from schemactl.plan import Permissions, make_plan, observe, renamed, scope_of, select
 
     chosen = target_of(args.target, context)
     target = chosen.target
@@ -169,7 +169,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
                     f"{name} cannot be deleted: it is still declared",
                     fix="remove its declaration and have that approved first",
                 )
-        return frozenset(renamed_topic(name, target.namespaces) for name in names)
+        return frozenset(target.names.there(name) for name in names)
 
     permissions = Permissions(
         addressed(args.allow_delete, globs=True),
@@ -177,7 +177,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         relax=args.relax_while_replaying,
         create_tenants=args.create_tenants,
     )
-    catalog = renamed(selected, target.namespaces)
+    catalog = renamed(selected, target.names)
     numbers = recorded_numbers(chosen, approved, context)
     with closing(chosen.open(context)) as registry:
         state = observe(registry, scope_of(catalog), deletions=permissions.delete, git=catalog)

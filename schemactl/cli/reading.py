@@ -117,17 +117,12 @@ class ReadingSetup:
         Raises:
             NumbersContradicted: it holds something else of some of them: what was not recorded took a number.
         """
-        from schemactl.plan import renamed_topic
         from schemactl.registry import Scope
         from schemactl.report.numbers_text import render
         from schemactl.target_numbers import other_spellings, topic_apart, twin_of
 
         target = self.target
-        there = (
-            {topic.name: (topic, renamed_topic(topic.name, target.namespaces)) for topic in topics}
-            if target
-            else {}
-        )
+        there = {topic.name: (topic, target.names.there(topic.name)) for topic in topics} if target else {}
         if self.place is None or target is None or not there:
             return self
         try:

@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
 def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, list[str]]]:
     """Yield the plan, the registry it is for, and where its numbers come from."""
     from schemactl import plan as planning
-    from schemactl.plan import Permissions, applicable, observe, renamed, renamed_topic, scope_of
+    from schemactl.plan import Permissions, applicable, observe, renamed, scope_of
     from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
     from schemactl.target_numbers.pairs import read_lists
 
@@ -106,11 +106,11 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     target = found.target
     approved = context.approved(found.project)
     context.note(approved.notes)
-    everything = renamed(approved.catalog, target.namespaces)
+    everything = renamed(approved.catalog, target.names)
     path = relative_path(args.numbers, context) if args.numbers else None
     lists = read_lists(path, target=target.name, git=everything) if path else {}
     chosen = planning.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
-    git = renamed(chosen, target.namespaces)
+    git = renamed(chosen, target.names)
     asked = select(lists, args.topic, args.namespace)
     # Git's topics are asked for by their declared names, others by the registry's.
     listed = {
@@ -123,7 +123,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     # What is only in the file goes by its name there.
     named = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
     named |= {
-        renamed_topic(find(text, approved.catalog, globs=False).name, target.namespaces)
+        target.names.there(find(text, approved.catalog, globs=False).name)
         for text in args.force_delete
         if text not in {name.schema_id for name in named}
     }
@@ -138,9 +138,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     with closing(found.open(context)) as registry:
         state = observe(registry, scope_of(without_versions(applicable(git), lists)))
         origin = origin_of(found, registry, approved)
-        interrupted = {
-            renamed_topic(name, target.namespaces) for name in chosen.topics if approved.was_interrupted(name)
-        }
+        interrupted = {target.names.there(name) for name in chosen.topics if approved.was_interrupted(name)}
         plan = make_rebuild(
             state,
             git,

@@ -28,7 +28,6 @@ from schemactl.model import (
     TopicName,
     live,
 )
-from schemactl.plan import renamed_topic
 from schemactl.registry import Registry
 from schemactl.verdicts import Answer, Breakage, Outcome
 
@@ -220,7 +219,7 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
     chosen = target_of(args.target, context)
     target = chosen.target
     declared = _name(args, chosen.project, context)
-    name = renamed_topic(declared, target.namespaces)
+    name = target.names.there(declared)
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
         checkers = known_to(registry.release, chosen.project.defaults.checkers)

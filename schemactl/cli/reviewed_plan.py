@@ -24,7 +24,7 @@ from schemactl.cli.selection import (
 )
 from schemactl.errors import SchemactlError, StalePlan, UsageError
 from schemactl.model import Catalog, NamespaceName, Policies, Project, TopicName
-from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, make_plan, renamed, renamed_topic
+from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, make_plan, renamed
 from schemactl.plan.file import read, step_document
 from schemactl.plan.rebuild import make_rebuild
 from schemactl.report.plan_text import describe
@@ -245,7 +245,7 @@ class Review:
         """Raise StalePlan where a topic that the plan deletes for good was declared again; a rebuild puts back what it deletes."""
         if self.plan.lists is not None:
             return
-        now = renamed(self.approved.catalog, self.chosen.target.namespaces)
+        now = renamed(self.approved.catalog, self.chosen.target.names)
         needed = _needed(self.plan)
         for name in sorted(needed.delete | needed.force_delete):
             topic = now.topics.get(name)
@@ -257,8 +257,8 @@ class Review:
 
     def _derived(self, state: RegistryState) -> Plan | None:
         """Return the plan that Git gives for what the plan speaks of; None: Git does not have that."""
-        plan, then, namespaces = self.plan, self.then, self.chosen.target.namespaces
-        everything = renamed(then.catalog, namespaces) if then else Catalog()
+        plan, then, names = self.plan, self.then, self.chosen.target.names
+        everything = renamed(then.catalog, names) if then else Catalog()
         # What is left out has no steps, whatever the reason was.
         left_out = self._left_out
         covered = (plan.scope.namespaces | plan.scope.topics) - left_out
@@ -282,9 +282,7 @@ class Review:
                 state, git, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers
             )
         topics = then.catalog.topics if then else {}
-        interrupted = {
-            renamed_topic(name, namespaces) for name in topics if then and then.was_interrupted(name)
-        }
+        interrupted = {names.there(name) for name in topics if then and then.was_interrupted(name)}
         lists = lists_of(plan.lists, path=relative_path(self.args.plan, self.context), git=everything)
         return make_rebuild(
             state,

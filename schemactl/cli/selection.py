@@ -306,13 +306,14 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
     """Return what is compared: the approved history as it is now, and the registry of the target."""
     from schemactl.broker.checkers import known_to
     from schemactl.model import NamespaceName
-    from schemactl.plan import Origin
+    from schemactl.plan import Origin, scope_of
 
     target, release = chosen.target, registry.release
     checkers = known_to(release, chosen.project.defaults.checkers)
-    declared = {theirs: ours for ours, theirs in target.namespaces.items()}
+    declared = {target.names.there(name): name for name in scope_of(approved.catalog).namespaces}
     once = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
-    spaces = {target.namespaces.get(name, name) for name in approved.catalog.namespaces.keys() | once}
+    spaces = {target.names.there(name) for name in approved.catalog.namespaces.keys() | once}
+    named = {*target.tenants.values(), *(name.tenant for name in target.namespaces.values())}
     return Origin(
         target.name,
         target.registry,
@@ -323,7 +324,7 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
         checkers,
         declared,
         chosen.project.require_declared_namespaces,
-        frozenset({_TENANT_OF_EVERY_CLUSTER, *(name.tenant for name in spaces | declared.keys())}),
+        frozenset({_TENANT_OF_EVERY_CLUSTER, *named, *(name.tenant for name in spaces)}),
     )
 
 
@@ -351,4 +352,4 @@ def recorded_numbers(chosen: ChosenTarget, approved: History, context: Context) 
 
     with Repository.open(context.directory) as repository:
         recorded = numbers_of(chosen.target, chosen.project, repository, approved)
-    return renamed_numbers(recorded, chosen.target.namespaces)
+    return renamed_numbers(recorded, chosen.target.names)

@@ -197,7 +197,6 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
         ) from None
     check_recursion_depth(args)
     from schemactl.codegen.approved import Approved
-    from schemactl.plan import renamed_topic
 
     read = reading(context, args.target)
     approved = read.approved
@@ -215,7 +214,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
     else:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
     read = read.verified([topic], context)
-    there = renamed_topic(topic.name, read.target.namespaces) if read.target else topic.name
+    there = read.target.names.there(topic.name) if read.target else topic.name
     return Subject(read.project, read.top, topic, reader, number, there, read.on_target(topic, number))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from schemactl.errors import Source
 from schemactl.model.names import NamespaceName as NamespaceName
+from schemactl.model.names import TargetNames as TargetNames
 from schemactl.model.names import TopicName as TopicName
 
 
@@ -353,6 +354,11 @@ class Target:
     numbers: str | None = None
     promoted: str | None = None
     after: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> TargetNames:
+        """The names that what is declared has there."""
+        return TargetNames(self.name, self.tenants, self.namespaces)
 
 
 @dataclass(frozen=True, slots=True)

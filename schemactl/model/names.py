@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeVar, cast
+
+from schemactl.errors import SchemactlError
 
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)
 
@@ -78,3 +81,67 @@ class TopicName:
 
     def __str__(self) -> str:
         return f"{self.domain}://{self.schema_id}"
+
+
+Named = TypeVar("Named", bound=NamespaceName | TopicName)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNames:
+    """The names that what is declared has on a target.
+
+    Attributes:
+        target: the target's name.
+        tenants: declared to the target's, as `namespaces`, which go before them. Without either a name is the declared one; else what
+            is in neither has no name there.
+    """
+
+    target: str = ""
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether names may differ from the declared ones."""
+        return bool(self.tenants or self.namespaces)
+
+    def there(self, name: Named) -> Named:
+        """Return the target's name of the namespace or topic declared as `name`. Raise SchemactlError where it has none."""
+        if not self:
+            return name
+        space = name.namespace_name if isinstance(name, TopicName) else name
+        self.require([space])
+        return _moved(name, self._known(space) or space)
+
+    def declared(self, name: Named) -> Named | None:
+        """Return the declared name of the namespace or topic that is `name` on the target; None: nothing declared is called so."""
+        if not self:
+            return name
+        space = name.namespace_name if isinstance(name, TopicName) else name
+        ours = [own for own, theirs in self.namespaces.items() if theirs == space]
+        ours += [
+            NamespaceName(own, space.name) for own, theirs in self.tenants.items() if theirs == space.tenant
+        ]
+        return next((_moved(name, own) for own in ours if self._known(own) == space), None)
+
+    def require(self, names: Iterable[NamespaceName]) -> None:
+        """Raise SchemactlError where one of these namespaces has no name on the target."""
+        missing = sorted(name for name in names if self._known(name) is None) if self else []
+        if missing:
+            listed = ", ".join(map(str, missing[:3])) + (
+                f" and {len(missing) - 3} more" if missing[3:] else ""
+            )
+            tenants = {**self.tenants, **{name.tenant: name.tenant for name in missing}}
+            entries = ", ".join(f"{own}: {theirs}" for own, theirs in tenants.items())
+            raise SchemactlError(
+                f"target {self.target}: neither its `tenants` nor its `namespaces` say what is {listed} there",
+                fix=f"write `tenants: {{{entries}}}` in the target, with the names that are used there",
+            )
+
+    def _known(self, space: NamespaceName) -> NamespaceName | None:
+        tenant = self.tenants.get(space.tenant)
+        return self.namespaces.get(space) or (replace(space, tenant=tenant) if tenant else None)
+
+
+def _moved(name: Named, space: NamespaceName) -> Named:
+    moved = replace(name, tenant=space.tenant, namespace=space.name) if isinstance(name, TopicName) else space
+    return cast("Named", moved)

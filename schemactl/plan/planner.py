@@ -48,7 +48,7 @@ from schemactl.plan.inheritance import inherit
 from schemactl.plan.left_out import leave_out, settled, touched
 from schemactl.plan.refusals import Rejected
 from schemactl.plan.registry_state import RegistryState, state_values
-from schemactl.plan.selection import applicable, is_draft, renamed_topic, without_namespaces
+from schemactl.plan.selection import applicable, is_draft, without_namespaces
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
@@ -382,7 +382,7 @@ class Planner:
         # A waiver is of Git's definitions: what is stored has a stamp, and no `.proto`.
         git = Contents(self.target.topics[name].versions)
         before = [git.find(each.info) or each for each in live(stored)[-1:] if each.info]
-        declared = renamed_topic(name, self.origin.declared)
+        declared = self.origin.declared_topic(name)
         return broker_waiver(self.waivers(version.commit), declared, before, version.info)
 
     def _under_always_compatible(self, stored: tuple[SchemaVersion, ...], info: SchemaInfo) -> Answer:
@@ -457,7 +457,7 @@ class Planner:
         if self._deletable(name):
             message = (
                 f"{gone}, but the registry keeps its schema ({_listed(current)}); to delete it: --allow-delete "
-                f"{renamed_topic(name, self.origin.declared)}"
+                f"{self.origin.declared_topic(name)}"
             )
             yield PlanNote(name, PlanNoteKind.DELETION_SKIPPED, message)
         elif current and not declared.versions:

@@ -15,7 +15,6 @@ from schemactl.changes import Contents, stamp, upload
 from schemactl.compat import breakages
 from schemactl.messages import format_version, moment, partitioned, versions
 from schemactl.model import CompatibilityStrategy, NamespaceName, SchemaVersion, TopicName, live
-from schemactl.plan.selection import renamed_topic
 from schemactl.plan.steps import Origin, PlanRefusal
 from schemactl.verdicts import Answer, Outcome
 
@@ -36,7 +35,7 @@ class Commands:
 
     def topic(self, name: TopicName) -> str:
         """Return a topic as commands take it: by the name that Git declares, quoted for a shell."""
-        return quote(renamed_topic(name, self.origin.declared).schema_id)
+        return quote(self.origin.declared_topic(name).schema_id)
 
     def apply(self, name: NamespaceName | TopicName, *options: str) -> str:
         """Return the `apply` of one namespace or topic."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from schemactl.model import (
     Catalog,
     Namespace,
     NamespaceName,
+    TargetNames,
     Topic,
     TopicName,
 )
@@ -93,44 +94,29 @@ def select(
     )
 
 
-def renamed(catalog: Catalog, namespaces: Mapping[NamespaceName, NamespaceName]) -> Catalog:
-    """Return `catalog` under a target's names for its namespaces; raise UsageError if two would become one."""
-    if not namespaces:
+def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
+    """Return `catalog` under a target's names; raise SchemactlError if one has none there, or two would become one."""
+    if not names:
         return catalog
+    names.require(_namespaces(catalog))
     taken: dict[NamespaceName, NamespaceName] = {}
     for name in sorted(_namespaces(catalog)):
-        new = namespaces.get(name, name)
-        if new in taken:
+        first = taken.setdefault(names.there(name), name)
+        if first != name:
             raise UsageError(
-                f"{taken[new]} and {name} are both called {new} on this target",
+                f"{first} and {name} are both called {names.there(name)} on this target",
                 fix="give each its own name under `namespaces` of the target",
             )
-        taken[new] = name
-    spaces = [replace(space, name=namespaces.get(name, name)) for name, space in catalog.namespaces.items()]
-    topics = [replace(topic, name=renamed_topic(name, namespaces)) for name, topic in catalog.topics.items()]
-    former = {renamed_name(name, namespaces): policies for name, policies in catalog.former.items()}
+    spaces = [replace(space, name=names.there(name)) for name, space in catalog.namespaces.items()]
+    topics = [replace(topic, name=names.there(name)) for name, topic in catalog.topics.items()]
+    former = {names.there(name): policies for name, policies in catalog.former.items()}
     return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
 
 
-def renamed_topic(name: TopicName, namespaces: Mapping[NamespaceName, NamespaceName]) -> TopicName:
-    """Return the target's name of the topic declared as `name`."""
-    space = namespaces.get(name.namespace_name, name.namespace_name)
-    return replace(name, tenant=space.tenant, namespace=space.name)
-
-
-def renamed_name(
-    name: NamespaceName | TopicName, namespaces: Mapping[NamespaceName, NamespaceName]
-) -> NamespaceName | TopicName:
-    """Return the target's name of what is declared as `name`."""
-    return renamed_topic(name, namespaces) if isinstance(name, TopicName) else namespaces.get(name, name)
-
-
-def renamed_numbers(
-    numbers: TargetNumbers | None, namespaces: Mapping[NamespaceName, NamespaceName]
-) -> TargetNumbers | None:
+def renamed_numbers(numbers: TargetNumbers | None, names: TargetNames) -> TargetNumbers | None:
     """Return a target's record of version numbers by the target's own names instead of the declared ones."""
-    if numbers is None or not namespaces:
+    if numbers is None or not names:
         return numbers
-    topics = {renamed_topic(name, namespaces): recorded for name, recorded in numbers.topics.items()}
-    accepted = {renamed_name(name, namespaces): each for name, each in numbers.accepted.items()}
+    topics = {names.there(name): recorded for name, recorded in numbers.topics.items()}
+    accepted = {names.there(name): each for name, each in numbers.accepted.items()}
     return replace(numbers, topics=topics, accepted=accepted)

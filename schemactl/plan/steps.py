@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from schemactl.json_values import Json
@@ -225,6 +225,11 @@ class Origin:
     declared: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict, compare=False)
     require_declared_namespaces: bool = field(default=False, compare=False)
     declared_tenants: frozenset[str] | None = field(default=None, compare=False)
+
+    def declared_topic(self, name: TopicName) -> TopicName:
+        """Return Git's name of the topic that is `name` on the target."""
+        space = self.declared.get(name.namespace_name, name.namespace_name)
+        return replace(name, tenant=space.tenant, namespace=space.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def test_plan_rejects_an_approved_topic_in_an_undeclared_namespace(tmp_path: Pat
 
 
 def test_plan_names_the_namespace_as_it_has_to_be_declared(tmp_path: Path) -> None:
-    renamed = 'namespaces: {shop/ops: shop-prod/ops}, registry: "sqlite:prod.db"'
+    renamed = 'tenants: {shop: shop}, namespaces: {shop/ops: shop-prod/ops}, registry: "sqlite:prod.db"'
     estate = Estate(tmp_path / "shop")
     project = REQUIRED.replace("targets:\n", f"targets:\n  prod: {{{renamed}}}\n")
     estate.scratch.commit(

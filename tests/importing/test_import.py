@@ -350,11 +350,14 @@ def test_a_targets_names_become_the_declared_ones(shop: Shop) -> None:
     shop.put(ORDERS, STRING)
     project = PROJECT.replace('.db"', '.db", namespaces: {made/up: shop/sales}')
     shop.scratch.commit({"schemactl.yaml": project})
-    shop.settled("--commit-each-version")
+    error = shop.run("import", "--commit-each-version", code=1).err
+    assert "target local: its `tenants` and `namespaces` do not say as what shop/lab is declared" in error
+    shop.settled("--commit-each-version", "--namespace", "shop/sales")
     assert (shop.scratch.path / "namespaces/made/up/orders.yaml").exists()
-    project = PROJECT.replace('.db"', '.db", namespaces: {shop/lab: shop/sales}')
+    # The more general entry does not name what another one names.
+    project = PROJECT.replace('.db"', '.db", namespaces: {shop/lab: shop/sales}, tenants: {shop: shop}')
     shop.scratch.commit({"schemactl.yaml": project})
-    shop.run("import", code=64)
+    assert "shop/lab is declared" in shop.run("import", code=1).err
 
 
 def test_without_a_project_file_one_is_written(shop: Shop) -> None:

@@ -39,6 +39,7 @@ from schemactl.model import (
     Policies,
     SchemaInfo,
     SchemaType,
+    TargetNames,
     Topic,
     TopicName,
 )
@@ -54,7 +55,6 @@ from schemactl.plan import (
     RestoreStrategy,
     SetPolicies,
     renamed,
-    renamed_topic,
     scope_of,
     select,
 )
@@ -357,16 +357,17 @@ def test_both_domains_are_planned_as_one_list(registry: EmbeddedRegistry) -> Non
 
 
 def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> None:
-    prod = NamespaceName("shop-prod", "sales")
-    target = renamed(orders(A, sales=Policies(S.FULL)), {SALES: prod})
+    prod, other = NamespaceName("shop-prod", "sales"), NamespaceName("web", "sales")
+    names = TargetNames("prod", namespaces={SALES: prod, other: prod})
+    target = renamed(orders(A, sales=Policies(S.FULL)), names)
     there = TopicName("shop-prod", "sales", "orders")
-    assert renamed_topic(ORDERS, {SALES: prod}) == there
+    assert names.there(ORDERS) == there
     assert target == Catalog({prod: Namespace(prod, Policies(S.FULL))}, {there: topic(there, A)})
     carry_out(registry, target)
     assert held(registry, there) == [A]
-    other = Topic(TopicName("shop-prod", "sales", "more"))
-    with pytest.raises(UsageError, match="shop/sales and shop-prod/sales are both called shop-prod/sales"):
-        renamed(catalog(topic(ORDERS, A), other), {SALES: prod})
+    more = Topic(TopicName("web", "sales", "more"))
+    with pytest.raises(UsageError, match="shop/sales and web/sales are both called shop-prod/sales"):
+        renamed(catalog(topic(ORDERS, A), more), names)
 
 
 def test_a_selection_keeps_the_namespaces_of_its_topics() -> None:
