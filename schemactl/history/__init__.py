@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.history import Forked, History, read, read_forked, read_here
     from schemactl.history.merged import Merged, read_merged
+    from schemactl.history.positions import Position, position, promoted, read_for, until
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
 
@@ -30,14 +31,19 @@ __all__ = [
     "History",
     "IndexFiles",
     "Merged",
+    "Position",
     "Repository",
     "Store",
     "approved_project",
     "load_project",
+    "position",
+    "promoted",
     "read",
+    "read_for",
     "read_forked",
     "read_here",
     "read_merged",
+    "until",
     "waivers_at",
 ]
 
@@ -47,6 +53,7 @@ _MODULES = {
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("Forked", "History", "read", "read_forked", "read_here"),
     "merged": ("Merged", "read_merged"),
+    "positions": ("Position", "position", "promoted", "read_for", "until"),
     "repository": ("Repository",),
     "store": ("Store",),
 }

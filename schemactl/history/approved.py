@@ -88,6 +88,11 @@ def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
     return None
 
 
+def resolve_shared(repository: Repository, name: str) -> tuple[str, Commit] | None:
+    """Return what `resolve` does; in the bare repository that clones are made of, `origin/main` is its own main."""
+    return next((found for each in _in_bare(repository, name) if (found := resolve(repository, each))), None)
+
+
 def approved(repository: Repository, project: Project, ref: str | None = None) -> tuple[str, Commit | None]:
     """Return the ref whose first-parent history is the record, as people write it, and its tip.
 
@@ -99,8 +104,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         HistoryError: the history behind it is incomplete.
     """
     name = ref or project.approved
-    candidates = [name, *_own_branch(repository, name)] if name else _candidates(repository)
-    for candidate in candidates:
+    for candidate in _in_bare(repository, name) if name else _candidates(repository):
         if found := resolve(repository, candidate):
             repository.require_trees()
             return _short(candidate), found[1]
@@ -113,7 +117,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
     if name:
         raise UnknownRef(
             f"there is no ref {name!r} in this repository, and the approved history is read from it",
-            fix=_advice(
+            fix=advice(
                 repository, name, refs, "with --base" if ref else "as `approved:` in the project file"
             ),
         )
@@ -208,11 +212,16 @@ def waivers_at(repository: Repository, project: Project, commit: Commit) -> tupl
     cannot be read are none.
     """
     files = CommitFiles(repository, commit)
+    return read_waivers(files, project_at(repository, project, commit).waivers)[0]
+
+
+def project_at(repository: Repository, project: Project, commit: Commit) -> Project:
+    """Return `project` as a commit has it; where that cannot be read, itself with all the roots that it knows."""
     try:
-        there = _bare_project(repository, commit, project.path) or project
+        found = _bare_project(repository, commit, project.path)
     except DeclarationError:
-        there = project
-    return read_waivers(files, there.waivers)[0]
+        found = None
+    return found or replace(project, roots=(*project.roots, *project.previous_roots))
 
 
 def by_default(
@@ -350,10 +359,10 @@ def _project_at(
         return None
 
 
-def _own_branch(repository: Repository, name: str) -> list[str]:
-    """Return `main` for `origin/main` in the bare repository that clones are made of."""
+def _in_bare(repository: Repository, name: str) -> list[str]:
+    """Return `name`, and after `origin/main` also `main` in the bare repository that clones are made of."""
     _, _, branch = name.removeprefix("refs/remotes/").partition("/")
-    return [f"refs/heads/{branch}"] if branch and repository.top is None else []
+    return [name, f"refs/heads/{branch}"] if branch and repository.top is None else [name]
 
 
 def _candidates(repository: Repository) -> list[str]:
@@ -379,7 +388,8 @@ def _with_url(repository: Repository) -> list[str]:
     return sorted(name for name, settings in repository.remotes.items() if "url" in settings)
 
 
-def _advice(repository: Repository, name: str, refs: Sequence[str], where: str) -> str:
+def advice(repository: Repository, name: str, refs: Sequence[str], where: str) -> str:
+    """Return how the ref `name` comes to be there, or how another of `refs` is named: `where`."""
     remote, _, branch = name.removeprefix("refs/remotes/").partition("/")
     if branch and remote in repository.remotes:
         # A clone of a single branch does not keep others, even when it fetches them.

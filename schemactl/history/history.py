@@ -69,8 +69,9 @@ class History:
     Attributes:
         catalog: every topic that was ever declared, with all its versions; the rest of it as declared at the tip. Topics
             that are no longer declared are `deleted` and keep their versions. It can be read after `repository` was closed.
-        ref: whose first-parent history it is, as people write it.
+        ref: whose first-parent history it is, as people write it; or the name of the position that it goes up to.
         tip: its newest commit; None in a repository without commits.
+        later: how many commits follow in the whole history.
         notes: what cannot be read at the tip; there the last readable state counts.
         repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
     """
@@ -78,6 +79,9 @@ class History:
     def __init__(self, repository: Repository, project: Project, ref: str, cache: Cache) -> None:
         self.ref = ref
         self._cache = cache
+        self._whole: History | None = None
+        self.later = 0
+        self._repository = repository
         self._in_roots = functools.partial(in_roots, project=project)
         self._definitions = _DefinitionLoader(repository, cache)
         self._commit = functools.cache(cache.commit)
@@ -92,6 +96,24 @@ class History:
         shown = copy(self)
         shown.catalog = catalog
         return shown
+
+    @property
+    def whole(self) -> History:
+        """The history up to the tip of the approved ref: itself, unless it goes up to a position."""
+        return self._whole or self
+
+    def has(self, commit: Commit) -> bool:
+        """Return whether a commit is one of this first-parent history."""
+        return self._cache.step_of(commit.id) is not None
+
+    def until(self, commit: Commit, project: Project, ref: str) -> History:
+        """Return this history up to a commit that it has, with the roots that `project` had then, under the name `ref`."""
+        step = self._cache.step_of(commit.id)
+        if step is None:
+            raise ValueError(f"{commit.id} is not on the line of {self.ref}")
+        found = History(self._repository, project, ref, self._cache.at(step))
+        found._whole, found.later = self.whole, self._cache.step - step
+        return found
 
     def current(self, topic: TopicName) -> int | None:
         """Return the number of the version in force: not the highest one after a return to older content; None: none is."""
