@@ -20,7 +20,7 @@ from schemactl.report.style import fit, is_welcome, terminal_width
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import Project
+    from schemactl.model import Project, Target
 
 __all__ = ["COMMANDS", "Context", "Progress", "build_parser", "main"]
 
@@ -95,11 +95,15 @@ class Context:
 
         return top_of(self.directory)
 
-    def approved(self, project: Project | None = None) -> History:
+    def approved(
+        self, project: Project | None = None, target: Target | None = None, *, at: str | None = None
+    ) -> History:
         """Return the approved history of `project`, or of the project that the folder belongs to.
 
+        With `target`, which is one of the project's, up to where that is, or up to `at`.
+
         Raises:
-            SchemactlError: there is no project, or Git cannot say which schemas were approved.
+            SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
         """
         from schemactl import history
 
@@ -107,7 +111,11 @@ class Context:
             found = history.read_here(self.directory, self.config, progress=self.reading_history())
         else:
             with history.Repository.open(self.directory) as repository:
-                found = history.read(repository, project, progress=self.reading_history())
+                progress = self.reading_history()
+                if target is None:
+                    found = history.read(repository, project, progress=progress)
+                else:
+                    found = history.read_for(repository, project, target, at=at, progress=progress)
         tip = found.tip.short if found.tip else "without commits"
         self.detail(f"approved history: {found.ref} ({tip}), {len(found.catalog.topics)} topics")
         return found

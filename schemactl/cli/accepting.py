@@ -57,8 +57,8 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         before = _before(place, recorded)
         waivers = approved_waivers(place, context)
         report = report_on(place, registry, approved, before, args, repository.commit, waivers)
-        known = {*report.held.topics} - {target.names.there(name) for name in approved.catalog.topics}
-        chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=known)
+        known = {*report.held.topics} - {target.names.there(name) for name in approved.whole.catalog.topics}
+        chosen = select(approved.whole.catalog, topics=args.topic, namespaces=args.namespace, known=known)
         found = _acceptable(chosen, report.held, before, target, decision)
         _accept_states(found, report, decision, chosen, target)
         written = write_numbers(found.numbers, Path(place.top)) if found.numbers != before else []

@@ -41,6 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a file that `schemactl plan --out` wrote")
     add_arguments(parser)
+    # A plan file carries its position; without one, the target is where the project file says.
+    parser.set_defaults(at=None)
     add_options(
         parser,
         "--auto-approve, --yes: do not ask before applying a new plan",

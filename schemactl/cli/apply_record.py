@@ -115,9 +115,7 @@ def _numbers(
     git = Catalog()
     if plan.origin.tip is not None:
         with history.Repository.open(context.directory) as repository:
-            approved = history.read(
-                repository, project, plan.origin.tip.id, progress=context.reading_history()
-            )
+            approved = history.read(repository, project, progress=context.reading_history())
         named = renamed(approved.catalog, names)
         git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
 

@@ -18,6 +18,7 @@ from schemactl.cli.selection import (
     asked_namespaces,
     origin_of,
     target_of,
+    with_held,
 )
 from schemactl.errors import UsageError
 
@@ -95,7 +96,8 @@ def opened(
 
     place = target_of(args.target, context)
     with history.Repository.open(context.directory) as repository, closing(place.open(context)) as registry:
-        approved = history.read(repository, place.project, progress=context.reading_history())
+        progress = context.reading_history()
+        approved = history.read_for(repository, place.project, place.target, progress=progress)
         context.note(approved.notes)
         recorded = numbers_of(place.target, place.project, repository, approved)
         yield place, repository, registry, approved, recorded
@@ -119,13 +121,14 @@ def report_on(
     from schemactl.registry import Scope
 
     names = place.target.names
-    everything = renamed(approved.catalog, names)
+    everything = renamed(approved.whole.catalog, names)
     others = _others(registry, everything, args) if args.unmanaged else Scope(frozenset(), frozenset())
     chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
     git = renamed(chosen, names)
+    state = observe(registry, _joined(scope_of(git), others, args), git=git)
     return find(
-        git,
-        observe(registry, _joined(scope_of(git), others, args), git=git),
+        with_held(git, state.catalog, approved, place.target),
+        state,
         origin=origin_of(place, registry, approved),
         commit=commit,
         today=datetime.now(UTC).date(),

@@ -19,6 +19,7 @@ from schemactl.cli.selection import (
     recorded_numbers,
     relative_path,
     target_of,
+    with_held,
 )
 from schemactl.cli.time_limit import add_timeout, limited
 from schemactl.errors import UsageError
@@ -48,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --target prod --out plan.json        to be reviewed, then: schemactl apply plan.json\n"
         "  schemactl plan --target prod --detailed-exitcode    2: there are changes\n"
         "  schemactl plan --target prod --summary --skip 'shop/legacy/*'    the sums, without these topics\n"
+        "  schemactl plan --target prod --at origin/main~3     not further than that commit\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
         "  schemactl plan --allow-delete 'shop/sales/*'        of these, the topics that are no longer declared\n"
         "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
@@ -55,6 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("show",), metavar="show", help="show a plan file")
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="the file to show")
     add_arguments(parser)
+    add_options(
+        parser,
+        "--at REF: plan for this commit of the approved first-parent line, not for the one that the target is at",
+    )
     add_options(
         parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`"
     )
@@ -113,6 +119,7 @@ def _show(args: argparse.Namespace, context: Context) -> int:
         "force_delete",
         "relax_while_replaying",
         "create_tenants",
+        "at",
         "out",
     ):
         if getattr(args, option) or explicit:
@@ -149,7 +156,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
 
     chosen = target_of(args.target, context)
     target = chosen.target
-    approved = context.approved(chosen.project)
+    approved = context.approved(chosen.project, target, at=args.at)
     context.note(approved.notes)
 
     selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
@@ -181,6 +188,7 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
     numbers = recorded_numbers(chosen, approved, context)
     with closing(chosen.open(context)) as registry:
         state = observe(registry, scope_of(catalog), deletions=permissions.delete, git=catalog)
+        catalog = with_held(catalog, state.catalog, approved, target)
         origin = origin_of(chosen, registry, approved)
         waivers = approved_waivers(chosen, context)
         plan = make_plan(

@@ -104,9 +104,9 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
 
     found = target_of(args.target, context)
     target = found.target
-    approved = context.approved(found.project)
+    approved = context.approved(found.project, target)
     context.note(approved.notes)
-    everything = renamed(approved.catalog, target.names)
+    everything = renamed(approved.whole.catalog, target.names)
     path = relative_path(args.numbers, context) if args.numbers else None
     lists = read_lists(path, target=target.name, git=everything) if path else {}
     chosen = planning.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)

@@ -21,6 +21,7 @@ from schemactl.cli.selection import (
     relative_path,
     shown_target,
     target_of,
+    with_held,
 )
 from schemactl.errors import SchemactlError, StalePlan, UsageError
 from schemactl.model import Catalog, NamespaceName, Policies, Project, TopicName
@@ -87,9 +88,9 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             f"{args.plan} was made for {plan.origin.registry}, but target {target.name} is now {target.registry}",
             fix=_again(plan, args),
         )
-    approved = context.approved(chosen.project)
+    approved = context.approved(chosen.project, target)
     with Repository.open(context.directory) as repository:
-        then = _at(plan, args, repository, chosen.project, approved, context)
+        then = _at(plan, args, repository, chosen.project, approved.whole)
     with closing(chosen.open(context)) as registry:
         yield plan, registry, Review(plan, args, context, chosen, approved, then, registry)
 
@@ -155,30 +156,23 @@ def _at(
     repository: Repository,
     project: Project,
     approved: History,
-    context: Context,
 ) -> History | None:
-    """Return the approved history as it was when the plan was made; None: there was none yet."""
-    from schemactl import history
+    """Return the approved history up to the commit that the plan was made at; None: nothing was approved yet."""
+    from schemactl.history import Position, until
 
     made_at = plan.origin.tip
     if made_at is None:
         return None
-    found, tip = repository.commit(made_at.id), approved.tip
-    is_on_line = (
-        tip is not None
-        and found is not None
-        and found.id == made_at.id
-        and made_at.id.encode() in repository.run("rev-list", "--first-parent", tip.id, "--").split()
-    )
-    if not is_on_line:
+    found = repository.commit(made_at.id)
+    if found is None or found.id != made_at.id or not approved.has(found):
         raise SchemactlError(
             f"{args.plan} was made at commit {made_at.short}, which is not in the approved history of this repository ({approved.ref}): "
             "the plan is from another repository, this clone is behind, or history was rewritten",
             fix=f"git fetch; or {_again(plan, args)}",
         )
-    if tip and tip.id == made_at.id:
+    if approved.tip and approved.tip.id == made_at.id:
         return approved
-    return history.read(repository, project, made_at.id, progress=context.reading_history())
+    return until(repository, project, approved, Position(plan.origin.ref, plan.origin.ref, made_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +180,8 @@ class Review:
     """The judgement of a plan from a file, once its registry has been read.
 
     Attributes:
-        approved: the approved history as it is now.
-        then: the same as it was when the plan was made; None: there was none yet.
+        approved: the approved history up to where the target is now.
+        then: the same up to the commit that the plan was made at; None: nothing was approved yet.
     """
 
     plan: Plan
@@ -245,7 +239,10 @@ class Review:
         """Raise StalePlan where a topic that the plan deletes for good was declared again; a rebuild puts back what it deletes."""
         if self.plan.lists is not None:
             return
-        now = renamed(self.approved.catalog, self.chosen.target.names)
+        then, approved = self.then, self.approved
+        # A plan for a later position may delete what is declared where the target is.
+        latest = then if then and then.later < approved.later else approved
+        now = renamed(latest.catalog, self.chosen.target.names)
         needed = _needed(self.plan)
         for name in sorted(needed.delete | needed.force_delete):
             topic = now.topics.get(name)
@@ -259,6 +256,8 @@ class Review:
         """Return the plan that Git gives for what the plan speaks of; None: Git does not have that."""
         plan, then, names = self.plan, self.then, self.chosen.target.names
         everything = renamed(then.catalog, names) if then else Catalog()
+        if then:
+            everything = with_held(everything, state.catalog, then, self.chosen.target)
         # What is left out has no steps, whatever the reason was.
         left_out = self._left_out
         covered = (plan.scope.namespaces | plan.scope.topics) - left_out

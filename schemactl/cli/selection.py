@@ -325,7 +325,21 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
         declared,
         chosen.project.require_declared_namespaces,
         frozenset({_TENANT_OF_EVERY_CLUSTER, *named, *(name.tenant for name in spaces)}),
+        approved.later,
     )
+
+
+def with_held(git: Catalog, held: Catalog, approved: History, target: Target) -> Catalog:
+    """Return `git`, what is approved up to where the target is, with the later versions that its registry holds already.
+
+    Both catalogs go by the target's names.
+    """
+    from schemactl.history import later_versions
+    from schemactl.plan import with_later
+
+    later = later_versions(approved)
+    declared = {name: target.names.declared(name) for name in git.topics} if later else {}
+    return with_later(git, {name: later[own] for name, own in declared.items() if own in later}, held)
 
 
 def approved_waivers(chosen: ChosenTarget, context: Context) -> WaiversAt:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.history import Forked, History, read, read_forked, read_here
     from schemactl.history.merged import Merged, read_merged
-    from schemactl.history.positions import Position, position, promoted, read_for, until
+    from schemactl.history.positions import Position, later_versions, position, promoted, read_for, until
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
 
@@ -35,6 +35,7 @@ __all__ = [
     "Repository",
     "Store",
     "approved_project",
+    "later_versions",
     "load_project",
     "position",
     "promoted",
@@ -53,7 +54,7 @@ _MODULES = {
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("Forked", "History", "read", "read_forked", "read_here"),
     "merged": ("Merged", "read_merged"),
-    "positions": ("Position", "position", "promoted", "read_for", "until"),
+    "positions": ("Position", "later_versions", "position", "promoted", "read_for", "until"),
     "repository": ("Repository",),
     "store": ("Store",),
 }

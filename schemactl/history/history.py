@@ -71,7 +71,7 @@ class History:
             that are no longer declared are `deleted` and keep their versions. It can be read after `repository` was closed.
         ref: whose first-parent history it is, as people write it; or the name of the position that it goes up to.
         tip: its newest commit; None in a repository without commits.
-        later: how many commits follow in the whole history.
+        later: how many commits follow in the whole history, and `grown`, tenant/namespace/topic of those that get versions there.
         notes: what cannot be read at the tip; there the last readable state counts.
         repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
     """
@@ -81,6 +81,7 @@ class History:
         self._cache = cache
         self._whole: History | None = None
         self.later = 0
+        self.grown: frozenset[str] = frozenset()
         self._repository = repository
         self._in_roots = functools.partial(in_roots, project=project)
         self._definitions = _DefinitionLoader(repository, cache)
@@ -112,7 +113,7 @@ class History:
         if step is None:
             raise ValueError(f"{commit.id} is not on the line of {self.ref}")
         found = History(self._repository, project, ref, self._cache.at(step))
-        found._whole, found.later = self.whole, self._cache.step - step
+        found._whole, found.later, found.grown = self, self._cache.step - step, self._cache.recorded(step)
         return found
 
     def current(self, topic: TopicName) -> int | None:

@@ -13,7 +13,7 @@ from schemactl.history.approved import UnknownRef, advice, project_at, resolve_s
 from schemactl.history.history import History, read
 from schemactl.history.repository import Repository
 from schemactl.history.versions import Progress, no_progress
-from schemactl.model import Commit, Project, Target
+from schemactl.model import Commit, Project, SchemaVersion, Target, TopicName
 
 
 class Position(NamedTuple):
@@ -54,6 +54,13 @@ def read_for(
 def until(repository: Repository, project: Project, whole: History, found: Position) -> History:
     """Return the history `whole` as it was at a position."""
     return whole.until(found.commit, project_at(repository, project, found.commit), found.name)
+
+
+def later_versions(approved: History) -> dict[TopicName, tuple[SchemaVersion, ...]]:
+    """Return the versions that follow in the whole history, of each topic that has some."""
+    before, after = approved.catalog, approved.whole.catalog
+    names = [name for name in after.topics if name.schema_id in approved.grown]
+    return {name: after.versions(name)[len(before.versions(name)) :] for name in names}
 
 
 def promoted(repository: Repository, whole: History, target: Target) -> Position:

@@ -12,6 +12,7 @@ from schemactl.plan.selection import (
     renamed_numbers,
     scope_of,
     select,
+    with_later,
     without_namespaces,
 )
 from schemactl.plan.steps import (
@@ -63,5 +64,6 @@ __all__ = [
     "renamed_numbers",
     "scope_of",
     "select",
+    "with_later",
     "without_namespaces",
 ]

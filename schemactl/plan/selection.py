@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from schemactl import topic_match
+from schemactl.changes import Contents
 from schemactl.errors import UsageError
 from schemactl.model import (
     Catalog,
     Namespace,
     NamespaceName,
+    SchemaVersion,
     TargetNames,
     Topic,
     TopicName,
@@ -92,6 +94,27 @@ def select(
         wanted,
         {name: former for name, former in catalog.former.items() if name in kept or name in wanted},
     )
+
+
+def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]], held: Catalog) -> Catalog:
+    """Return `git`, the approved history up to a position, with those `later` versions that a registry holds already.
+
+    They are Git's, by their numbers, and nothing foreign; what the registry does not hold of them is not planned.
+    """
+    topics = dict(git.topics)
+    for name, versions in later.items():
+        contents = Contents(held.versions(name))
+        there = [
+            version.number for version in versions if version.info and contents.find(version.info.load())
+        ]
+        if there:
+            known = [
+                each
+                for each in versions
+                if each.number in there or not (each.info or each.number > there[-1])
+            ]
+            topics[name] = replace(topics[name], versions=(*topics[name].versions, *known))
+    return replace(git, topics=topics)
 
 
 def renamed(catalog: Catalog, names: TargetNames) -> Catalog:

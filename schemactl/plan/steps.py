@@ -207,7 +207,8 @@ class Origin:
     Attributes:
         target: the name of the registry in the project file, and `registry`, its URL.
         release: the Pulsar release whose answers are predicted.
-        ref: the approved ref; `tip` is its commit, None in a repository without commits.
+        ref: the approved ref, or what names the target's position; `tip` is its commit, None in a repository without commits.
+        later: how many approved commits follow on that one, which are not planned.
         version: the release that the registry reports, "" where it does not tell.
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
@@ -225,6 +226,7 @@ class Origin:
     declared: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict, compare=False)
     require_declared_namespaces: bool = field(default=False, compare=False)
     declared_tenants: frozenset[str] | None = field(default=None, compare=False)
+    later: int = field(default=0, compare=False)
 
     def declared_topic(self, name: TopicName) -> TopicName:
         """Return Git's name of the topic that is `name` on the target."""

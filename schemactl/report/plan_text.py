@@ -71,7 +71,8 @@ def summary(plan: Plan) -> str:
     if not plan.steps and plan.misread:
         return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{aside}."
     if not plan.steps:
-        return f"No changes. The registry has everything that Git approved{aside}."
+        until = f" until {plan.origin.tip.short}" if plan.origin.later and plan.origin.tip else ""
+        return f"No changes. The registry has everything that Git approved{until}{aside}."
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
 
 
@@ -148,7 +149,8 @@ def _head(plan: Plan) -> str:
     # A release in between answers as the nearest lower one that is known.
     known = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
     but = "" if known else f" (it is {origin.version})"
-    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}, answers as of Pulsar {origin.release}{but}"
+    later = f" ({counted(origin.later, 'later commit')} not planned)" if origin.later else ""
+    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{but}"
 
 
 def _by_name(steps: tuple[PlanStep, ...]) -> dict[NamespaceName | TopicName, list[PlanStep]]:

@@ -344,13 +344,12 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 def numbers_of(
     target: Target, project: Project, repository: Repository, approved: History
 ) -> TargetNumbers | None:
-    """Return the record of `target` at the tip of the approved history; None if there is none.
+    """Return the record of `target` at the tip of the whole approved history; None if there is none.
 
     Raise DeclarationError with all problems of the numbers file.
     """
-    if approved.tip is None:
-        return None
-    return read_numbers(CommitFiles(repository, approved.tip), project, target)
+    tip = approved.whole.tip
+    return None if tip is None else read_numbers(CommitFiles(repository, tip), project, target)
 
 
 def recorded_elsewhere(

@@ -1,0 +1,140 @@
+"""Where a target is on the approved line: what comes later is not planned, and its numbers are Git's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from estate import ORDERS, Estate
+from scratch import declared, record
+
+PROMOTED = """\
+version: 1
+targets:
+  local: {registry: "sqlite:.schemactl/registry.db", promoted: promoted/local}
+"""
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    """Four commits after the first: two versions, a topic, and a policy; `promoted/local` is the second version."""
+    made = Estate(tmp_path / "shop", project=PROMOTED)
+    for name in ("note", "tax"):
+        made.orders("id", **{name: 0})
+    made.scratch.git("branch", "promoted/local")
+    made.scratch.commit({"namespaces/refunds.yaml": declared("shop/sales/refunds")}, "Declare refunds")
+    made.scratch.commit(
+        {"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"}
+    )
+    made.orders("id", note=0, tax=0)
+    return made
+
+
+def test_later_commits_are_not_planned(estate: Estate) -> None:
+    planned = estate.run("plan").out
+    assert "Plan for local (sqlite:.schemactl/registry.db) from promoted/local at " in planned
+    assert "(3 later commits not planned)" in planned
+    assert "BACKWARD\n" in planned
+    assert "refunds" not in planned
+    assert "v2" in planned
+    assert "v3" not in planned
+    estate.run("apply", "--auto-approve")
+    assert len(estate.held()) == 3
+    assert "No changes. The registry has everything that Git approved until " in estate.run("plan").out
+    estate.run("drift", "--detailed-exitcode")
+    estate.run("status", "--detailed-exitcode")
+
+
+def test_at_names_another_position(estate: Estate) -> None:
+    planned = estate.run("plan", "--at", "main").out
+    assert "refunds" in planned
+    assert "from main at" in planned
+    first = estate.run("plan", "--at", "main~5", "--out", "plan.json").out
+    assert "v1" not in first
+    estate.run("apply", "plan.json")
+    assert len(estate.held()) == 1
+    document = estate.json("plan.json")
+    assert document["approved"]["ref"] == "main~5"
+    assert document["approved"]["commit"]["id"] == estate.scratch.git("rev-parse", "main~5")
+    estate.run("plan", "--at", "main", "--out", "plan.json")
+    estate.run("apply", "plan.json")
+    assert len(estate.held()) == 4
+
+
+def test_a_registry_ahead_of_its_position_holds_nothing_foreign(estate: Estate) -> None:
+    estate.run("plan", "--at", "main", "--out", "plan.json")
+    estate.run("apply", "plan.json")
+    planned = estate.run("plan", "--format", "json")
+    found = json.loads(planned.out)
+    assert [step["action"] for step in found["steps"]] == ["set_namespace_policies"]
+    assert (found["left_out"], found["numbers_apart"]) == ([], [])
+    assert [(note["kind"], note["topic"]) for note in found["notes"]] == [("old version", str(ORDERS))]
+    drifted = estate.run("drift", "--unmanaged", "--format", "json").out
+    assert {each["kind"] for each in json.loads(drifted)["differences"]} == {"policy"}
+    assert "Nothing to record" in estate.run("drift", "--accept", "--reason", "x", "--topic", "orders").out
+    estate.run("apply", "--auto-approve")
+    assert "No changes." in estate.run("plan").out
+
+
+def test_numbers_and_commits_are_the_same_however_far_each_promotion_goes(estate: Estate) -> None:
+    for position in ("main~5", "main~3", "main"):
+        estate.scratch.git("branch", "-f", "promoted/local", position)
+        estate.run("apply", "--auto-approve")
+    stepwise = [(version.number, version.info) for version in estate.versions()]
+    (estate.scratch.path / ".schemactl/registry.db").unlink()
+    estate.run("apply", "--auto-approve")
+    assert [(version.number, version.info) for version in estate.versions()] == stepwise
+    assert [number for number, _ in stepwise] == [0, 1, 2, 3]
+
+
+def test_a_topic_is_declared_where_the_roots_were_then(tmp_path: Path) -> None:
+    estate = Estate(tmp_path / "shop", project=PROMOTED)
+    estate.scratch.git("branch", "promoted/local")
+    estate.scratch.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [schemas]\nprevious_roots: [namespaces]\n"
+            + PROMOTED.partition("\n")[2],
+            "namespaces/sales.yaml": None,
+            "namespaces/orders.yaml": None,
+            "namespaces/orders.avsc": None,
+            "schemas/sales.yaml": "namespace: shop/sales\n",
+            "schemas/orders.yaml": declared(),
+            "schemas/orders.avsc": record("id", "moved"),
+        }
+    )
+    estate.run("apply", "--auto-approve")
+    assert len(estate.held()) == 1
+    assert "No changes." in estate.run("plan").out
+
+
+def test_a_position_off_the_line_is_one_error(estate: Estate) -> None:
+    scratch = estate.scratch
+    start = scratch.commit({"a.txt": "a"})
+    scratch.commit({"b.txt": "b"}, "Beside the line", branch="side", start=start)
+    side = scratch.git("rev-parse", "side")
+    scratch.git("branch", "-f", "promoted/local", side)
+    said = estate.run("plan", code=1).err
+    assert said == (
+        f"schemactl: local is `promoted: promoted/local`. promoted/local is {side[:9]}, which is not on the first-parent line of main: "
+        "it was never approved, or this clone is behind\n"
+        "  Fix: `git fetch`; or have it merged, and name the commit of main that brings it: `schemactl promote local --to COMMIT`, and push that\n"
+    )
+    scratch.git("merge", "--no-ff", "-m", "Merge the side", "side")
+    merge = scratch.git("rev-parse", "--short=9", "HEAD")
+    for command in ("plan", "drift", "apply"):
+        said = estate.run(command, code=1).err
+        assert f"it is a commit of a branch, which {merge} (Merge the side) merged\n" in said
+        assert f"Fix: name {merge}: `schemactl promote local --to COMMIT`, and push that" in said
+    assert f"side is {side[:9]}, which is not on" in estate.run("plan", "--at", "side", code=1).err
+
+
+def test_a_position_that_is_not_here_is_one_error(tmp_path: Path) -> None:
+    estate = Estate(tmp_path / "shop", project=PROMOTED)
+    said = estate.run("plan", code=1).err
+    assert (
+        "there is no ref or commit 'promoted/local' in this repository, and the target local is where that leads"
+        in said
+    )
+    assert "when nothing was promoted yet, `schemactl promote local --to main`" in said
+    assert "--at" in estate.run("plan", "--at", "nowhere", code=1).err
