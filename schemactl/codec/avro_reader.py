@@ -16,7 +16,7 @@ from . import resolver
 from .columns import TIME, Choice, Group, Leaf, Options, Repeated, Shape
 from .defaults import encode_default
 from .errors import LONG_NAME, InvalidDefinition, Unreadable, shortened
-from .lanes import FEW_EMPTY
+from .lanes import FEW_EMPTY, MAX_EMPTY_ITEMS
 from .schema import (
     ArrayType,
     DecimalType,
@@ -31,9 +31,6 @@ from .values import EXACT, scale_of, text, to_python
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """From the payload and a position to the value and the position behind it; raises Unreadable."""
-
-MAX_EMPTY_ITEMS: Final = 10_000
-"""Of one message: nothing in it bounds the number of items that take no bytes."""
 
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")

@@ -26,6 +26,9 @@ _BACK: Final = 64
 MAX_ARRAY_BYTES: Final = 2**31 - 1
 """Of a binary array: its offsets have 32 bits."""
 
+MAX_EMPTY_ITEMS: Final = 10_000
+"""Of one message: nothing in it bounds the number of items that take no bytes."""
+
 FEW_EMPTY: Final = 16
 """Items that take no bytes are bounded by nothing: a block of more is left to the scalar path."""
 

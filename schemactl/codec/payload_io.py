@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from .avro_reader import MAX_EMPTY_ITEMS
 from .casting import adapted, to_numbers
 from .errors import Unreadable, Unwritable
-from .lane_reader import Program, decode_lanes
-from .lanes import MAX_ARRAY_BYTES, Ints, Mask, joined, replaced
+from .lanes import MAX_ARRAY_BYTES, MAX_EMPTY_ITEMS, Ints, Mask, joined, replaced
+
+if TYPE_CHECKING:
+    from .lane_reader import Program
 
 _FEW_ROWS: Final = 32
 _FEW_BYTES: Final = 2**16
@@ -90,6 +91,8 @@ def read_together(
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
         return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings, inside)
+    from .lane_reader import decode_lanes
+
     programs = [(reading.program, rows) for reading, rows in readings if reading.program is not None]
     try:
         array, bad = decode_lanes(programs, payloads, strict=readings[0][0].strict)

@@ -19,7 +19,6 @@ from .casting import to_numbers
 from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options
 from .definition import Definition
 from .errors import InvalidDefinition, Unreadable, Unwritable
-from .fitting import raw
 from .lanes import Lanes, Mask, sized
 from .payload_io import PayloadReader, PayloadWriter
 from .values import MAX_MILLIS, text, to_python, to_storage
@@ -101,17 +100,44 @@ _TIMES: Final = {
 }
 """With `Options.time_type`."""
 
-NUMBERS: Final = frozenset(_WIRES)
-"""The primitive types whose payloads are numbers: all but STRING, BYTES and NONE."""
+TYPES: Final = frozenset({*_WIRES, "STRING", "BYTES", "NONE"})
+"""The schema types whose payloads are read here."""
 
 
 def _wire(name: str, options: Options) -> _Wire:
     return _TIMES[name] if options.time_type and name in _TIMES else _WIRES[name]
 
 
-def column_type(name: str, options: Options) -> pa.DataType:
-    """Return the type of the column for values of the type `name`, one of NUMBERS."""
-    return _wire(name, options).type
+def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+    """Return the type of the column, and that the values are no records."""
+    match definition.type:
+        case "STRING":
+            return pa.string(), False
+        case "BYTES" | "NONE":
+            return pa.binary(), False
+    return _wire(definition.type, options).type, False
+
+
+def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
+    """Read numbers by their type, and text by the writer's charset."""
+    match reader.type:
+        case "STRING":
+            return _reading_text(writer, options)
+        case "BYTES" | "NONE":
+            return _BYTES_READING
+    return _reading_numbers(reader.type, options)
+
+
+def writing(writer: Definition, options: Options) -> PayloadWriter:
+    """Return how values are written. What could not be read back is an error."""
+    match writer.type:
+        case "STRING":
+            return _writing_text(writer)
+        case "BYTES" | "NONE":
+            from .fitting import raw
+
+            return PayloadWriter(pa.binary(), raw, _bytes_lanes)
+    return _writing_numbers(writer.type, options)
 
 
 def _beyond(numbers: tuple[Any, ...], wire: _Wire) -> list[Any]:
@@ -120,8 +146,7 @@ def _beyond(numbers: tuple[Any, ...], wire: _Wire) -> list[Any]:
     return [number for number, limits in pairs if limits and not limits[0] <= number <= limits[1]]
 
 
-def reading(name: str, options: Options) -> PayloadReader:
-    """Return how payloads of the type `name`, one of NUMBERS, are read."""
+def _reading_numbers(name: str, options: Options) -> PayloadReader:
     wire = _wire(name, options)
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
     convert = to_python(wire.type)
@@ -140,8 +165,7 @@ def reading(name: str, options: Options) -> PayloadReader:
     return PayloadReader(wire.type, value, storage, _lanes(wire, exact=exact))
 
 
-def writing(name: str, options: Options) -> PayloadWriter:
-    """Return how values of the type `name`, one of NUMBERS, are written. What could not be read back is an error."""
+def _writing_numbers(name: str, options: Options) -> PayloadWriter:
     wire = _wire(name, options)
     packed = struct.Struct(wire.format)
     convert = to_storage(wire.type)
@@ -216,10 +240,9 @@ def _bytes_lanes(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
     return values.cast(pa.binary()), np.asarray(values.is_null())
 
 
-BYTES_READING: Final = PayloadReader(
+_BYTES_READING: Final = PayloadReader(
     pa.binary(), bytes, bytes, lambda payloads: (payloads, np.zeros(len(payloads), bool))
 )
-BYTES_WRITING: Final = PayloadWriter(pa.binary(), raw, _bytes_lanes)
 
 
 def _column(values: Any, arrow_type: pa.DataType) -> pa.Array:
@@ -254,8 +277,8 @@ def _charset(writer: Definition) -> str:
     return found
 
 
-def reading_text(writer: Definition, options: Options) -> PayloadReader:
-    """Return how payloads of a STRING are read; raises InvalidDefinition where Python does not know its charset."""
+def _reading_text(writer: Definition, options: Options) -> PayloadReader:
+    """Raise InvalidDefinition where Python does not know the charset."""
     charset = _charset(writer)
 
     def read(payload: bytes) -> str:
@@ -278,8 +301,8 @@ def reading_text(writer: Definition, options: Options) -> PayloadReader:
     return PayloadReader(pa.string(), read, read, lanes if charset == "utf-8" else None)
 
 
-def writing_text(writer: Definition) -> PayloadWriter:
-    """Return how values of a STRING are written; raises InvalidDefinition where Python does not know its charset."""
+def _writing_text(writer: Definition) -> PayloadWriter:
+    """Raise InvalidDefinition where Python does not know the charset."""
     charset = _charset(writer)
 
     def write(value: Any) -> bytes:

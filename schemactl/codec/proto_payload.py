@@ -1,4 +1,4 @@
-"""The row of protobuf payloads, which is imported on use (see `payload.TYPES`)."""
+"""Protobuf payloads (see `payload.PayloadModule`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .proto_schema import descriptor_of, root_of
 
 
 def column(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
-    """See `payload.PayloadType`."""
+    """Return the columns of the message."""
     return root_of(definition, options).shape.type, True
 
 
@@ -35,7 +35,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
 
 
 def writing(writer: Definition, options: Options) -> PayloadWriter:
-    """See `payload.PayloadType`."""
+    """Return how values are written."""
     root = root_of(writer, options)
     plan = plan_of(root)
     return PayloadWriter(
