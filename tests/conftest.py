@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import brokers
 import java_avro
 import pytest
+import scratch
 from hypothesis import settings
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What is kept for the user who runs the tests is not theirs to touch."""
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_STATE_HOME"] = scratch.ENVIRONMENT["XDG_STATE_HOME"] = str(
+        tmp_path_factory.mktemp("state")
+    )
 
 
 SLOWEST = ("spark", "pulsar")

@@ -1,21 +1,33 @@
-"""A process in which commands run one after another, each as if alone, so that only the first one waits for Java to start."""
+"""A process in which commands run, so that only the first one waits for an interpreter, or for Java, to start."""
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import IO
-
-import shop
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """What a command does with more arguments."""
+
+LIMIT_S = 120
+"""After so many seconds a command in a process of its own has hung: it ends, and says where it was."""
+
+
+PACKAGES = tuple(
+    f"schemactl.{name}"
+    for name in ["checking", "cli", "declare", "history", "plan", "report", "rules", "target_numbers"]
+)
+"""What a command in a process of its own has imported before it starts."""
 
 
 class Console:
@@ -24,14 +36,16 @@ class Console:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def schemactl(self, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What the command line prints in `folder`, and its exit code."""
+    def schemactl(
+        self, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """What the command line prints in `folder`, and its exit code; with another environment than the console's, if given."""
         asked, answers = self._process.stdin, self._process.stdout
         assert asked is not None
         assert answers is not None
         with tempfile.TemporaryDirectory() as place:
             out, error = Path(place, "out"), Path(place, "error")
-            asked.write(json.dumps([str(folder), arguments, str(out), str(error)]) + "\n")
+            asked.write(json.dumps([str(folder), arguments, environment, str(out), str(error)]) + "\n")
             asked.flush()
             code = int(answers.readline())
             return subprocess.CompletedProcess(
@@ -39,55 +53,64 @@ class Console:
             )
 
 
-SETTINGS = """\
-spark.sql.adaptive.enabled false
-spark.sql.codegen.factoryMode NO_CODEGEN
-spark.sql.codegen.wholeStage false
-spark.sql.shuffle.partitions 1
-"""
-"""Of small queries, which take longer to compile than to run."""
-
-
 @contextmanager
-def opened() -> Iterator[Console]:
-    """A console, ended afterwards."""
-    with tempfile.TemporaryDirectory() as settings:
-        Path(settings, "spark-defaults.conf").write_text(SETTINGS)
-        environment = {
-            **shop.environment(),
-            "PYTHONPATH": str(Path(__file__).parent),
-            "SPARK_CONF_DIR": settings,
-            # Workers of this machine are this Python, whatever others are for clusters.
-            "PYSPARK_PYTHON": "/nowhere/python",
-        }
-        with subprocess.Popen(
-            [sys.executable, __file__],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            yield Console(process)
+def opened(environment: Mapping[str, str], *options: str) -> Iterator[Console]:
+    """A console, ended afterwards. With "--fork" each command has a process of its own, made of one that has imported all it needs."""
+    with subprocess.Popen(
+        [sys.executable, __file__, *options],
+        env={**environment, "PYTHONPATH": str(Path(__file__).parent)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Console(process)
 
 
-def _serve(questions: IO[str], answers: IO[str]) -> None:
-    from schemactl.cli import main
-
+def _serve(questions: IO[str], answers: IO[str], *, forks: bool) -> None:
+    if forks:
+        import_module("git")
+        for name in PACKAGES:
+            for module in walk_packages(import_module(name).__path__, f"{name}."):
+                import_module(module.name)
     for line in questions:
-        folder, arguments, *places = json.loads(line)
-        for stream, place in zip((1, 2), places, strict=True):
-            file = os.open(place, os.O_WRONLY | os.O_CREAT)
-            os.dup2(file, stream)
-            os.close(file)
-        os.chdir(folder)
-        try:
-            code: object = main(arguments)
-        except SystemExit as ended:
-            code = ended.code
-        sys.stdout.flush()
-        sys.stderr.flush()
+        child = os.fork() if forks else 0
+        if child:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        else:
+            if forks:
+                faulthandler.dump_traceback_later(LIMIT_S, exit=True)
+            code = _run(*json.loads(line))
+            if forks:
+                os._exit(code)
         print(code, file=answers, flush=True)
 
 
+def _run(
+    folder: str, arguments: Sequence[str], environment: Mapping[str, str] | None, out: str, error: str
+) -> int:
+    from schemactl.__main__ import main
+
+    for stream, place in ((0, os.devnull), (1, out), (2, error)):
+        file = os.open(place, os.O_RDWR | os.O_CREAT)
+        os.dup2(file, stream)
+        os.close(file)
+    if environment is not None:
+        os.environ.clear()
+        os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv[1:] = arguments
+    try:
+        code = main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    except BaseException:  # noqa: BLE001  as an interpreter does
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
 if __name__ == "__main__":
-    _serve(sys.stdin, os.fdopen(os.dup(1), "w"))
+    with os.fdopen(os.dup(0)) as told, os.fdopen(os.dup(1), "w") as answering:
+        _serve(told, answering, forks="--fork" in sys.argv)

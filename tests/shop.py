@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Collection
 from contextlib import chdir
 from functools import cache
@@ -58,12 +57,6 @@ def git(folder: Path, *arguments: str) -> str:
     command = ["git", *identity, *arguments]
     done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
     return done.stdout
-
-
-def schemactl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """What the command line prints, and its exit code."""
-    command = [sys.executable, "-m", "schemactl", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
 
 
 def run(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str = "") -> Printed:

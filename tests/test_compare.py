@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Printed, schemactl
 from corpora import rows
 
 from schemactl.cli.compare import _fingerprint, _identity, _verdicts
@@ -241,32 +243,25 @@ def test_the_optional_checker_of_5_0_looks_at_fields() -> None:
     old, new = proto("message Click { int64 at = 1; }"), proto("message Click { int32 at = 1; }")
     lines = json.dumps({**GOOD, "existing": [old], "new": new})
     told = [
-        json.loads(run([*arguments, "--pulsar", "5.0"], lines).stdout)
-        for arguments in ([], ["--checker", name])
+        json.loads(run([*arguments, "--pulsar", "5.0"], lines).out) for arguments in ([], ["--checker", name])
     ]
     assert [each["broker"] for each in told] == ["ok", "incompatible"]
-    assert run(["--checker", name], lines).returncode == 64
-    assert run(["--checker", "x"], lines).returncode == 64
+    assert run(["--checker", name], lines).code == 64
+    assert run(["--checker", "x"], lines).code == 64
 
 
-def run(arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "schemactl", "compare", *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(arguments: Sequence[str], text: str) -> Printed:
+    return schemactl(Path(), "compare", *arguments, stdin=text, code=range(128))
 
 
 def test_the_command_exits_with_1_when_a_line_was_not_read() -> None:
     fine = run([], json.dumps(GOOD) + "\n\n")
-    assert (fine.returncode, fine.stderr) == (0, "")
-    assert json.loads(fine.stdout)["id"] == 1
+    assert (fine.code, fine.err) == (0, "")
+    assert json.loads(fine.out)["id"] == 1
     broken = run(["--pulsar", "5.0"], "{\n" + json.dumps(GOOD))
-    assert (broken.returncode, len(broken.stdout.splitlines())) == (1, 2)
-    assert run(["--pulsar", "3.0"], "").returncode == 64
-    assert run(["--identity", "--fingerprint"], "").returncode == 64
+    assert (broken.code, len(broken.out.splitlines())) == (1, 2)
+    assert run(["--pulsar", "3.0"], "").code == 64
+    assert run(["--identity", "--fingerprint"], "").code == 64
 
 
 def test_each_line_is_answered_as_it_comes() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import schemactl
-from scratch import ENVIRONMENT, Scratch, declared, record
+from command import process, schemactl
+from scratch import Scratch, declared, record
 
 pytestmark = pytest.mark.slow
 
@@ -53,10 +51,7 @@ class Work:
 
     def hook(self) -> int:
         """The exit code of the hook, in a process of its own."""
-        command = [sys.executable, "-m", "schemactl", "check", "--staged"]
-        return subprocess.run(
-            command, cwd=self.path, env=ENVIRONMENT, capture_output=True, check=False
-        ).returncode
+        return process(self.path, "check", "--staged").code
 
 
 def rules(report: Any) -> set[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import shop
+from command import process
 
 from schemactl.cli.completion import candidates
 from schemactl.cli.parser import COMMANDS
@@ -59,7 +60,7 @@ def test_what_may_stand_there_is_offered(folder: Path, words: tuple[str, ...], e
 
 
 def test_outside_of_a_project_nothing_is_offered_and_nothing_fails(tmp_path: Path) -> None:
-    assert shop.schemactl(tmp_path, "completion", "--words", "plan", "--target", "").stdout == ""
+    assert process(tmp_path, "completion", "--words", "plan", "--target", "").out == ""
 
 
 def test_names_that_a_shell_would_execute_are_not_offered(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import command
 import pytest
 import shop
+from command import process
 
 from schemactl import cli
 from schemactl.cli.parser import COMMANDS, GROUPS
@@ -183,11 +184,11 @@ def test_the_target_may_stand_in_the_environment(
 
 
 def test_debug_shows_git_commands_and_where_a_problem_comes_from(folder: Path) -> None:
-    done = shop.schemactl(folder, "--debug", "log", "ordrs")
-    assert done.returncode == 64
-    assert "debug: " in done.stderr
-    assert " s: git " in done.stderr.replace("/usr/bin/", "")
-    assert "Traceback" in done.stderr
+    done = process(folder, "--debug", "log", "ordrs")
+    assert done.code == 64
+    assert "debug: " in done.err
+    assert " s: git " in done.err.replace("/usr/bin/", "")
+    assert "Traceback" in done.err
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import Printed, process
+from command import Printed, interpreter, process
 from scratch import Scratch, declared, record
 
 import schemactl
@@ -47,8 +47,9 @@ def check(scratch: Scratch, tmp_path: Path) -> Check:
     """Checks in the repository, as users whose state folders are named."""
 
     def run(*arguments: str, state: str = "own", package: Path | None = None) -> Printed:
-        folder = package or Path(schemactl.__path__[0]).parent
-        environment = {"XDG_STATE_HOME": str(tmp_path / state), "PYTHONPATH": str(folder)}
+        environment = {"XDG_STATE_HOME": str(tmp_path / state)}
+        if package:
+            return interpreter(scratch.path, "check", *arguments, **environment, PYTHONPATH=str(package))
         return process(scratch.path, "check", *arguments, **environment)
 
     return run

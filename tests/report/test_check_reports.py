@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import shop
+from command import process
 
 FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab")
 
@@ -20,9 +21,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
     (folder / "namespaces/web/sessions.yaml").unlink()
     wanted = [f"--format={name}=reports/{name}" for name in FORMATS]
-    done = shop.schemactl(folder, "check", "--format=text", *wanted)
-    assert done.returncode == 100, done.stderr
-    return {"text": done.stdout} | {
+    done = process(folder, "check", "--format=text", *wanted)
+    assert done.code == 100, done.err
+    return {"text": done.out} | {
         name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS
     }
 
@@ -94,13 +95,13 @@ def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
         '{"name": "street", "type": ["string", "long"]}, {"name": "by", "type": ["null", "string"], "default": null}',
     )
     wanted = [f"--format={name}=reports/{name}" for name in FORMATS]
-    done = shop.schemactl(folder, "check", "--format=text", *wanted)
-    assert done.returncode == 0, done.stdout
+    done = process(folder, "check", "--format=text", *wanted)
+    assert done.code == 0, done.out
     said = {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
-    for text in (done.stdout, *said.values()):
+    for text in (done.out, *said.values()):
         assert "delivery.street goes from string to struct" in text
         assert "delivery.by string: added column" in text
-    assert re.search(r"^topic .* tables\n.*orders .* rewrite, added column$", done.stdout, re.MULTILINE)
+    assert re.search(r"^topic .* tables\n.*orders .* rewrite, added column$", done.out, re.MULTILINE)
     assert "| rewrite, added column |" in said["markdown"]
     (topic,) = json.loads(said["json"])["topics"]
     assert [(each["effect"], each["column"], each["after"]) for each in topic["tables"]] == [

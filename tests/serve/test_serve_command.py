@@ -15,6 +15,7 @@ from pathlib import Path
 import admin_rest
 import pytest
 import shop
+from command import process
 
 from schemactl.serve import server
 
@@ -80,10 +81,10 @@ def taken_port() -> Iterator[str]:
 
 
 def test_a_port_that_is_taken_is_one_error(tmp_path: Path, taken_port: str) -> None:
-    done = shop.schemactl(tmp_path, "serve", "--port", taken_port)
-    assert done.returncode == 1
-    assert "cannot listen on" in done.stderr
-    assert "--port" in done.stderr
+    done = process(tmp_path, "serve", "--port", taken_port)
+    assert done.code == 1
+    assert "cannot listen on" in done.err
+    assert "--port" in done.err
 
 
 @pytest.mark.parametrize(
@@ -97,9 +98,9 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path, taken_port: str) -> N
     ],
 )
 def test_wrong_usage_says_what_to_write(tmp_path: Path, arguments: tuple[str, ...], what: str) -> None:
-    done = shop.schemactl(tmp_path, "serve", *arguments)
-    assert (done.returncode, done.stdout) == (64, "")
-    assert what in done.stderr
+    done = process(tmp_path, "serve", *arguments)
+    assert (done.code, done.out) == (64, "")
+    assert what in done.err
 
 
 def test_a_project_file_of_another_repository_is_rejected(tmp_path: Path, taken_port: str) -> None:
@@ -108,16 +109,16 @@ def test_a_project_file_of_another_repository_is_rejected(tmp_path: Path, taken_
     (tmp_path / "other" / "schemactl.yaml").write_text("version: 1\n")
     # Nobody waits for a server that starts all the same: its port is taken.
     options = ("--config", "../other/schemactl.yaml", "serve", "--port", taken_port)
-    done = shop.schemactl(tmp_path / "here", *options)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "--config ../other/schemactl.yaml is in the repository" in done.stderr
+    done = process(tmp_path / "here", *options)
+    assert (done.code, done.out) == (1, "")
+    assert "--config ../other/schemactl.yaml is in the repository" in done.err
 
 
 def test_a_file_that_is_no_registry_is_said_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "registry.db").write_text("no database, but long enough to be looked at")
-    done = shop.schemactl(tmp_path, "serve", "--port", "0", "--registry", "sqlite:registry.db")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "is not a readable SQLite file" in done.stderr
+    done = process(tmp_path, "serve", "--port", "0", "--registry", "sqlite:registry.db")
+    assert (done.code, done.out) == (1, "")
+    assert "is not a readable SQLite file" in done.err
 
 
 def test_the_largest_definition_is_taken_and_one_byte_more_is_not(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import admin_rest
 import pytest
-import shop
+from command import process
 from waiting import assert_soon
 
 pytestmark = pytest.mark.network
@@ -123,16 +123,16 @@ def test_names_that_the_user_gave_are_answered() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "registry.example"])  # noqa: S104  what is tested
 def test_other_machines_are_let_in_only_by_a_name(tmp_path: Path, host: str) -> None:
-    done = shop.schemactl(tmp_path, "serve", "--port", "0", "--host", host)
-    assert (done.returncode, done.stdout) == (64, "")
-    assert "there is no authentication" in done.stderr
-    assert "--allow-host" in done.stderr
+    done = process(tmp_path, "serve", "--port", "0", "--host", host)
+    assert (done.code, done.out) == (64, "")
+    assert "there is no authentication" in done.err
+    assert "--allow-host" in done.err
 
 
 @pytest.mark.parametrize("name", ["a:b", "http://a", "a/b", "", "a@b"])
 def test_a_name_that_is_none_is_wrong_usage(tmp_path: Path, name: str) -> None:
-    done = shop.schemactl(tmp_path, "serve", "--port", "0", "--allow-host", name)
-    assert (done.returncode, done.stdout) == (64, "")
+    done = process(tmp_path, "serve", "--port", "0", "--allow-host", name)
+    assert (done.code, done.out) == (64, "")
 
 
 def test_who_lets_other_machines_in_is_warned() -> None:
@@ -179,16 +179,16 @@ sys.exit(main(["serve", "--port", "0"]))
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[str]:
     """The URL of a server that judges what is called slow for as long as there is no file `go`."""
-    process = subprocess.Popen(
+    server = subprocess.Popen(
         [sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
-    assert process.stdout is not None
+    assert server.stdout is not None
     try:
-        yield process.stdout.readline().strip()
+        yield server.stdout.readline().strip()
     finally:
         (tmp_path / "go").touch()
-        process.terminate()
-        process.communicate(timeout=30)
+        server.terminate()
+        server.communicate(timeout=30)
 
 
 def avro(definition: object) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import brokers
 import pytest
+import shop
 from console import Console, opened
 from pulsar_cluster import Namespace, namespace
 from pyspark.sql import SparkSession
@@ -94,9 +95,19 @@ def forgetful(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
 
 
 @pytest.fixture(scope="session")
-def console() -> Iterator[Console]:
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """Where commands run, in one process, which starts Java once."""
-    with opened() as made:
+    settings = tmp_path_factory.mktemp("settings")
+    # Of small queries, which take longer to compile than to run.
+    (settings / "spark-defaults.conf").write_text(
+        "spark.sql.adaptive.enabled false\n"
+        "spark.sql.codegen.factoryMode NO_CODEGEN\n"
+        "spark.sql.codegen.wholeStage false\n"
+        "spark.sql.shuffle.partitions 1\n"
+    )
+    # Workers of this machine are this Python, whatever others are for clusters.
+    more = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": "/nowhere/python"}
+    with opened(shop.environment() | more) as made:
         yield made
 
 
