@@ -116,6 +116,7 @@ LAYERS: dict[str, set[str]] = {
         "waivers",
     },
     "status": {"changes", "drift", "json_values", "model", "plan"},
+    "promotion": {"changes", "model", "plan"},
     "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "messages"},
     "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry"},
     "report": {
@@ -134,6 +135,8 @@ LAYERS: dict[str, set[str]] = {
         "printing",
         "waivers",
         "status",
+        "changes",
+        "promotion",
     },
     "codec": set(),
     "spark": {"codec"},

@@ -45,6 +45,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "explain": CommandEntry("author", "explain", "explain a rule: what, why, example, fix"),
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),
+    "promote": CommandEntry("deploy", "promote", "move a target along the approved history, showing what comes with it"),
     "drift": CommandEntry("deploy", "drift", "show where a registry differs from what Git approved"),
     "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
     "import": CommandEntry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),

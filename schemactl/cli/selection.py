@@ -69,6 +69,11 @@ def add_target(
         add_options(parser, f"--target NAME...: {help_text}")
     else:
         add_options(parser, f"--target NAME: {help_text}", default=default)
+    add_trust(parser)
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that takes the target from the files at hand."""
     add_options(
         parser,
         "--trust-working-tree: use the target of the project file here, not of the approved one: it can name any "

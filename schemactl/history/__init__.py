@@ -15,7 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from schemactl.history.approved import ApprovedProject, approved_project, load_project, waivers_at
+    from schemactl.history.approved import (
+        ApprovedProject,
+        approved_project,
+        load_project,
+        resolve_shared,
+        waivers_at,
+    )
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.history import Forked, History, read, read_forked, read_here
     from schemactl.history.merged import Merged, read_merged
@@ -44,13 +50,14 @@ __all__ = [
     "read_forked",
     "read_here",
     "read_merged",
+    "resolve_shared",
     "until",
     "waivers_at",
 ]
 
 
 _MODULES = {
-    "approved": ("ApprovedProject", "approved_project", "load_project", "waivers_at"),
+    "approved": ("ApprovedProject", "approved_project", "load_project", "resolve_shared", "waivers_at"),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("Forked", "History", "read", "read_forked", "read_here"),
     "merged": ("Merged", "read_merged"),

@@ -71,7 +71,8 @@ class History:
             that are no longer declared are `deleted` and keep their versions. It can be read after `repository` was closed.
         ref: whose first-parent history it is, as people write it; or the name of the position that it goes up to.
         tip: its newest commit; None in a repository without commits.
-        later: how many commits follow in the whole history, and `grown`, tenant/namespace/topic of those that get versions there.
+        commits: how many commits it has.
+        grown: tenant/namespace/topic of those that get further versions in the whole history.
         notes: what cannot be read at the tip; there the last readable state counts.
         repaired: what could not be read at older commits, made no version there, and was repaired or removed since.
     """
@@ -80,7 +81,7 @@ class History:
         self.ref = ref
         self._cache = cache
         self._whole: History | None = None
-        self.later = 0
+        self.commits = cache.step + 1
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
         self._in_roots = functools.partial(in_roots, project=project)
@@ -103,6 +104,11 @@ class History:
         """The history up to the tip of the approved ref: itself, unless it goes up to a position."""
         return self._whole or self
 
+    @property
+    def later(self) -> int:
+        """How many commits follow in the whole history."""
+        return self.whole.commits - self.commits
+
     def has(self, commit: Commit) -> bool:
         """Return whether a commit is one of this first-parent history."""
         return self._cache.step_of(commit.id) is not None
@@ -113,7 +119,7 @@ class History:
         if step is None:
             raise ValueError(f"{commit.id} is not on the line of {self.ref}")
         found = History(self._repository, project, ref, self._cache.at(step))
-        found._whole, found.later, found.grown = self, self._cache.step - step, self._cache.recorded(step)
+        found._whole, found.grown = self, self._cache.recorded(step)
         return found
 
     def current(self, topic: TopicName) -> int | None:

@@ -1,0 +1,234 @@
+"""`schemactl promote`: moves a target along the approved history."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple
+
+from schemactl.cli import Context
+from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.selection import add_trust, target_of
+from schemactl.errors import HistoryError, SchemactlError, UsageError
+
+if TYPE_CHECKING:
+    from schemactl.changes import Change
+    from schemactl.history import History, Position, Repository
+    from schemactl.model import Commit, Project, Target, Waiver
+    from schemactl.promotion import Promotion
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `promote`."""
+    parser.description = (
+        "Move a target to another commit of the approved first-parent line: show what comes with it (versions, policies, "
+        "waivers, deletions), move the local branch or tag that the target's `promoted` names, and print the push that "
+        "publishes it. Pushes nothing, and asks no registry. The next plan for the target goes up to there."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl promote prod --to origin/main --dry-run    what would come with it?\n"
+        "  schemactl promote prod --to 3fa1c20de                not further than that commit\n"
+        "  schemactl promote prod --to origin/promoted/stage    as far as stage is\n"
+        "  schemactl promote prod --to 81c0ffee1 --back         to an older commit: what a registry has, it keeps\n"
+    )
+    parser.add_argument(
+        "target", metavar="TARGET", help="one of the approved project file's targets, with `promoted`"
+    )
+    add_options(parser, "--to REF: a commit of the approved first-parent line, by any name", required=True)
+    add_options(
+        parser,
+        "--dry-run: move nothing",
+        "--back: move to an older commit, although no registry goes back",
+    )
+    add_trust(parser)
+    add_format(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: moved, or there already; 1: not a commit of the approved line, or older and --back is not given."""
+    from schemactl import history
+    from schemactl.report import promotion_json, promotion_text
+
+    chosen = target_of(args.target, context)
+    target = chosen.target
+    if target.promoted is None:
+        raise UsageError(
+            f"{target.name} has no `promoted`: it is at the tip of the approved history",
+            fix=f"name a branch in {chosen.project.path}: targets: {{{target.name}: {{promoted: origin/promoted/{target.name}}}}}",
+        )
+    with history.Repository.open(context.directory) as repository:
+        whole = history.read(repository, chosen.project, progress=context.reading_history())
+        there = history.position(repository, whole, args.to, "with --to")
+        found = _promotion(repository, chosen.project, target, whole, there)
+        pointer = _pointer(repository, target.promoted)
+        push = pointer.push(repository, found)
+        is_refused = found.is_back and not args.back
+        is_moved = not (args.dry_run or is_refused) and pointer.move(repository, found)
+        if args.format == "json":
+            print(promotion_json.render(found, moved=is_moved, push=push))
+        else:
+            context.report(promotion_text.render(found, color=context.color))
+            if not is_refused:
+                context.report(
+                    "\n" + "\n".join(_ending(pointer, push, is_moved=is_moved, dry_run=args.dry_run))
+                )
+    if is_refused and not args.dry_run:
+        raise SchemactlError(
+            f"{args.to} is older than where {target.name} is; nothing was moved",
+            fix="approve a commit that reverts what is wrong, and promote that; or --back moves it all the same",
+        )
+    return 0
+
+
+def _promotion(
+    repository: Repository, project: Project, target: Target, whole: History, there: Position
+) -> Promotion:
+    """Return the move of `target` from where it is."""
+    from schemactl import history
+    from schemactl.model import Catalog
+    from schemactl.promotion import Promotion, changes_between
+
+    try:
+        here = history.promoted(repository, whole, target).commit
+    except HistoryError:
+        # Nothing was promoted yet; or to a place beside the line, which is to be left.
+        here = None
+    after = history.until(repository, project, whole, there)
+    before = history.until(repository, project, whole, there._replace(commit=here)) if here else None
+    is_back = before is not None and before.commits > after.commits
+    older, newer = (after, before) if before and is_back else (before, after)
+    changes = changes_between(older.catalog if older else Catalog(), newer.catalog)
+    commits = abs(after.commits - before.commits) if before else after.commits
+    return Promotion(
+        target.name,
+        target.promoted or "",
+        here,
+        there.commit,
+        commits,
+        is_back,
+        changes,
+        tuple(_waivers(repository, project, older, newer, changes)),
+        tuple(_behind(repository, project, whole, target, after)),
+    )
+
+
+def _waivers(
+    repository: Repository,
+    project: Project,
+    older: History | None,
+    newer: History,
+    changes: Iterable[Change],
+) -> Iterator[Waiver]:
+    """Yield the waivers that came between two positions, those that were removed again among them."""
+    from schemactl.changes import VersionsMissing
+    from schemactl.history import waivers_at
+
+    known = {*waivers_at(repository, project, older.tip)} if older and older.tip else set()
+    commits: dict[Commit, None] = {}
+    for change in changes:
+        if isinstance(change, VersionsMissing):
+            commits |= dict.fromkeys(each.commit for each in change.versions if each.commit)
+    for commit in (*commits, newer.tip):
+        for waiver in waivers_at(repository, project, commit) if commit else ():
+            if waiver not in known:
+                known.add(waiver)
+                yield waiver
+
+
+def _behind(
+    repository: Repository, project: Project, whole: History, target: Target, after: History
+) -> Iterator[str]:
+    """Yield the targets of `after` that are not as far; one that is at no position is."""
+    from schemactl import history
+
+    for name in target.after:
+        try:
+            other = history.promoted(repository, whole, project.targets[name])
+        except HistoryError:
+            yield name
+        else:
+            if history.until(repository, project, whole, other).commits < after.commits:
+                yield name
+
+
+class _Pointer(NamedTuple):
+    """The local ref that a `promoted` stands for: a branch, whatever remote it is published on, or a tag."""
+
+    ref: str
+    remote: str | None
+
+    @property
+    def is_tag(self) -> bool:
+        return self.ref.startswith("refs/tags/")
+
+    @property
+    def name(self) -> str:
+        return self.ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
+
+    def push(self, repository: Repository, promotion: Promotion) -> str | None:
+        """Return the command that publishes the move; None: there is no remote."""
+        if self.remote is None:
+            return None
+        where = quote(self.remote)
+        if self.is_tag:
+            return f"git push --force {where} {quote(self.ref)}"
+        published = repository.commit(f"refs/remotes/{self.remote}/{self.name}")
+        lease = ""
+        if published and promotion.is_back:
+            # Whoever has promoted meanwhile is not overruled.
+            lease = f"--force-with-lease={quote(self.name)}:{published.id} "
+        return f"git push {lease}{where} {quote(self.name)}"
+
+    def move(self, repository: Repository, promotion: Promotion) -> bool:
+        """Move the ref to the new position; return whether it was elsewhere."""
+        before, after = repository.commit(self.ref), promotion.after
+        if before and before.id == after.id:
+            return False
+        folder = (
+            repository.run("for-each-ref", "--format=%(worktreepath)", self.ref)
+            .decode("utf-8", "replace")
+            .strip()
+        )
+        if folder:
+            raise SchemactlError(
+                f"the branch {self.name} is checked out in {folder}, whose files would stay behind",
+                fix=f"git -C {quote(folder)} switch --detach",
+            )
+        message = f"schemactl promote {promotion.target}"
+        repository.run(
+            "update-ref", "-m", message, self.ref, after.id, before.id if before else "0" * len(after.id)
+        )
+        return True
+
+
+def _pointer(repository: Repository, promoted: str) -> _Pointer:
+    """Return the local ref for the `promoted` of a target: for a remote's branch the branch of that name here."""
+    from schemactl.history import resolve_shared
+
+    found = resolve_shared(repository, promoted)
+    ref = found[0] if found else promoted
+    name = ref.removeprefix("refs/remotes/")
+    remotes = sorted(repository.remotes, key=lambda remote: (remote != "origin", remote))
+    default = remotes[0] if remotes else None
+    if ref.startswith(("refs/heads/", "refs/tags/")):
+        return _Pointer(ref, default)
+    for remote in remotes if repository.top else ():
+        if name.startswith(f"{remote}/"):
+            return _Pointer(f"refs/heads/{name.removeprefix(f'{remote}/')}", remote)
+    return _Pointer(f"refs/heads/{ref}", default)
+
+
+def _ending(pointer: _Pointer, push: str | None, *, is_moved: bool, dry_run: bool) -> Iterator[str]:
+    what = f"The {'tag' if pointer.is_tag else 'branch'} {pointer.name}"
+    if dry_run:
+        yield f"{what} was not moved (--dry-run)."
+        return
+    yield (
+        f"{what} {'was moved, here' if is_moved else 'is there already, here'}. Publish it: {push}"
+        if push
+        else f"{what} {'was moved' if is_moved else 'is there already'}."
+    )
+    if pointer.is_tag:
+        yield f"Fetching does not move tags: elsewhere, `git fetch --force {pointer.remote or 'origin'} tag {quote(pointer.name)}`."

@@ -1,0 +1,75 @@
+"""What comes with a promotion as one JSON object; keys are not renamed within a format version."""
+
+from __future__ import annotations
+
+from schemactl.changes import (
+    Change,
+    GenerationBegins,
+    NamespaceAdded,
+    PartitionsChanged,
+    PoliciesChanged,
+    PoliciesFormer,
+    TextDiffers,
+    TopicAdded,
+    VersionsMissing,
+)
+from schemactl.json_values import Json, commit_value, json_text, waiver_value
+from schemactl.model import NamespaceName
+from schemactl.promotion import Promotion
+
+FORMAT_VERSION = 1
+
+
+def render(promotion: Promotion, *, moved: bool, push: str | None) -> str:
+    """Return the promotion: whether it was `moved`, and the command that publishes it."""
+    values = {
+        "format_version": FORMAT_VERSION,
+        "target": promotion.target,
+        "promoted": promotion.ref,
+        "before": commit_value(promotion.before),
+        "after": commit_value(promotion.after),
+        "commits": promotion.commits,
+        "back": promotion.is_back,
+        "changes": [_change(each) for each in promotion.changes],
+        "waivers": [waiver_value(each) for each in promotion.waivers],
+        "waits_for": [*promotion.waits_for],
+        "moved": moved,
+        "push": push,
+    }
+    return json_text(values)
+
+
+def _change(change: Change) -> Json:
+    kind = "namespace" if isinstance(change.name, NamespaceName) else "topic"
+    about: Json = {kind: str(change.name)}
+    match change:
+        case NamespaceAdded():
+            return {"change": "namespace added", **about}
+        case TopicAdded(_, topic):
+            return {"change": "topic added", **about, "partitions": topic.partitions}
+        case PoliciesChanged(_, before, after):
+            sides = {
+                "before": {policy: getattr(before, policy) for policy in after.managed()},
+                "after": after.managed(),
+            }
+            return {"change": "policies", **about, **sides}
+        case PoliciesFormer(_, before, _):
+            return {"change": "policies reset", **about, "before": before.managed()}
+        case PartitionsChanged(_, before, after):
+            return {"change": "partitions", **about, "before": before, "after": after}
+        case GenerationBegins(_, number):
+            return {"change": "generation begins", **about, "tombstone": number}
+        case VersionsMissing(_, versions):
+            listed = [
+                {
+                    "version": each.number,
+                    "type": each.info.type.name if each.info else None,
+                    "commit": commit_value(each.commit),
+                }
+                for each in versions
+            ]
+            return {"change": "versions", **about, "versions": listed}
+        case TextDiffers(_, _, number, latest):
+            return {"change": "text", **about, "version": number, "latest": latest}
+        case _:
+            return {"change": "schema removed", **about}
