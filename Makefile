@@ -1,7 +1,7 @@
 # make demo     a real example end to end: Git, checks, registry, Spark
 # make test     the tests, without those of make live
 # make test-fast  the tests that start no JVM, no broker and no server: at most a minute on two cores
-# make live     the tests that need several releases of the broker, a cluster or an object store
+# make live     the tests that need several releases of the broker, a cluster or an object store; then, alone, those that compare times
 # make soak     long runs of random tests, in full
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
@@ -28,7 +28,8 @@ test-fast: $(STAMP)
 	$(PYTEST) -m "not (spark or broker or java or network or live or slow)"
 
 live: $(STAMP)
-	$(PYTEST) -m live
+	$(PYTEST) -m "live and not timed"
+	$(BIN)/python -m pytest -q -m timed
 
 soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=600 SCHEMACTL_KILL_STEP=1 SCHEMACTL_HOSTILE_SEEDS=600 SCHEMACTL_FORGED_EVERY=1 \

@@ -76,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in getattr(item, "fixturenames", ()):
             if marker := NEEDED_BY_FIXTURE.get(name):
                 item.add_marker(marker)
+        if item.get_closest_marker("timed"):
+            item.add_marker("live")
     items.sort(key=lambda item: item.path.relative_to(folder).parts[0] not in SLOWEST)
 
 

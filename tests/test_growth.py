@@ -47,7 +47,7 @@ from schemactl.serve import jackson
 from schemactl.serve.answers import BadRequest, ErrorPage
 from schemactl.source import JsonText, place
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.timed
 
 Parser = Callable[[str], object]
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 import pytest
 from scratch import ENVIRONMENT, Scratch
 
-pytestmark = pytest.mark.slow
-
 Files = Mapping[str, str]
 
 GENERATE: Final = "generate: {package: shop_schemas}\n"
@@ -117,6 +115,7 @@ def missing_files(folder: Path, many: int) -> Path:
     return repository(folder, {}, {"namespaces/orders.yaml": repeated(topic, many), **there})
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("attack", "many", "code", "said"),
     [
@@ -140,6 +139,7 @@ def test_eight_times_as_much_takes_about_eight_times_as_long(
     assert (done.returncode, said in words) == (code, True), f"{much_s:.1f} s, {words[-2000:]}"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("levels", [20, 60])
 def test_columns_that_double_beyond_all_tables_are_told_so_once(tmp_path: Path, levels: int) -> None:
     _, little_s = check(columns_that_double(tmp_path / "little", 2**10))
@@ -149,6 +149,7 @@ def test_columns_that_double_beyond_all_tables_are_told_so_once(tmp_path: Path, 
     assert words.count("it has more than 100,000 columns and parts") == 1, f"{much_s:.1f} s, {words[-2000:]}"
 
 
+@pytest.mark.slow
 def test_a_file_has_so_many_documents_and_no_more(tmp_path: Path) -> None:
     done, _ = check(documents(tmp_path / "much", 60_000))
     assert done.returncode == 1

@@ -376,7 +376,7 @@ def _cpu_s(form: str, report: CheckReport) -> float:
     return min(times)
 
 
-@pytest.mark.slow
+@pytest.mark.timed
 @pytest.mark.parametrize("form", CHECK_FORMATS)
 def test_a_report_of_four_times_as_many_topics_takes_about_four_times_as_long(form: str) -> None:
     assert _cpu_s(form, _of_topics(2_000)) < 10 * _cpu_s(form, _of_topics(500)) + 0.05
