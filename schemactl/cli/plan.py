@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import CHANGES, NEGATIVE, Context
+from schemactl.cli.awaiting import awaited
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import (
     EnvironmentTarget,
@@ -191,10 +194,19 @@ def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, 
         catalog = with_held(catalog, state.catalog, approved, target)
         origin = origin_of(chosen, registry, approved)
         waivers = approved_waivers(chosen, context)
-        plan = make_plan(
-            state, catalog, origin=origin, permissions=permissions, waivers=waivers, numbers=numbers
+        made = partial(
+            make_plan,
+            state,
+            catalog,
+            origin=origin,
+            permissions=permissions,
+            waivers=waivers,
+            numbers=numbers,
         )
-        yield plan, registry, None
+        plan = made()
+        if elsewhere := awaited(chosen, plan, approved, context):
+            plan = made(awaited=elsewhere)
+        yield replace(plan, whole=not (args.topic or args.namespace)), registry, None
 
 
 def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[TopicName]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
@@ -153,6 +154,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}"
             for name in lists
         }
+        plan = replace(plan, whole=not (args.topic or args.namespace))
         yield plan, registry, list(_sources(git, lists, files, plan))
 
 

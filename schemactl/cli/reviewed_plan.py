@@ -12,6 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
+from schemactl.cli.awaiting import expect_nothing_awaited
 from schemactl.cli.selection import (
     ChosenTarget,
     EnvironmentTarget,
@@ -214,6 +215,8 @@ class Review:
             )
             apart = tuple(each for each in plan.apart if each.name in plan.scope.topics - self._left_out)
             if differs is None and not derived.refusals and derived.apart == apart:
+                if plan.lists is None:
+                    expect_nothing_awaited(self.chosen, plan, self.approved, self.context)
                 return
             number, ours, theirs = differs or (len(plan.steps), None, None)
             missing = f"it leaves out ({describe(theirs)})" if theirs else "it"

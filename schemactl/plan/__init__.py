@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemactl.plan.inheritance import inherit
 from schemactl.plan.planner import WaiversAt, make_plan
-from schemactl.plan.refusals import Commands
+from schemactl.plan.refusals import Awaited, Commands
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import (
     applicable,
@@ -36,6 +36,7 @@ from schemactl.plan.steps import (
 )
 
 __all__ = [
+    "Awaited",
     "Commands",
     "CreateNamespace",
     "CreateTenant",

@@ -106,6 +106,7 @@ _PLAN: Final = {
     "left_out": [_REFUSAL],
     "numbers_apart": [_APART],
     "numbers_apart_now": bool,
+    "whole": bool,
     "lists": ([{"topic": str, "versions": [_LISTED]}], NoneType),
 }
 """The shape of a plan (see `shape_error`). Other keys may follow in later formats."""
@@ -156,6 +157,7 @@ def document(plan: Plan) -> Json:
         "left_out": [_refusal(refusal) for refusal in plan.refusals],
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
+        "whole": plan.whole,
     }
     if plan.lists is not None:
         values["lists"] = [*plan.lists]
@@ -323,6 +325,7 @@ def _plan(value: Json) -> Plan:
         lists=tuple(value["lists"]) if "lists" in value else None,
         apart=read_apart(value["numbers_apart"]),
         apart_now=value["numbers_apart_now"],
+        whole=value["whole"],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from schemactl import formats
@@ -90,13 +90,14 @@ def make_plan(
     permissions: Permissions,
     waivers: WaiversAt = lambda _: (),
     numbers: TargetNumbers | None = None,
+    awaited: Mapping[TopicName, refusals.Awaited] | None = None,
 ) -> Plan:
     """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
     Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
     carried out, planning again gives no steps and the same notes. A topic of which anything would be rejected is left out. `waivers`
-    approve what a broker rejects. `numbers` records the registry's version numbers, by its own names. Raise UsageError if a permission
-    names a topic that Git never declared.
+    approve what a broker rejects. `numbers` records the registry's version numbers, by its own names. The topics `awaited` are left out.
+    Raise UsageError if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
@@ -109,6 +110,7 @@ def make_plan(
         planner.compute()
         topics = planner.target.topics.values()
         planner.refusals += in_undeclared_namespaces(topics, target.namespaces, origin)
+        planner.refusals += refusals.waiting(awaited or {}, planner.commands)
         return planner
 
     planner = settled(applicable(target), computed)

@@ -5,7 +5,7 @@ A fix has one way out in each line. The commands in it, in backticks, are comple
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
@@ -71,6 +71,14 @@ class Commands:
         if isinstance(name, TopicName):
             return f"--topic {self.topic(name)}"
         return f"--namespace {quote(str(self.origin.declared.get(name, name)))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What a topic waits for: the target that is to hold its versions first, and what is known of that, in a sentence."""
+
+    target: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +208,13 @@ def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: C
         fix = f"approve `partitions: {held}` for the topic, which is what it has"
     message = f"the topic {partitioned(held)}, and Git asks for {wanted}: Pulsar can only add partitions to a partitioned topic"
     return PlanRefusal(name, None, None, message, fix)
+
+
+def waiting(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
+    """Yield why each of these topics waits for another target."""
+    for name, what in awaited.items():
+        fix = f"apply it to {what.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
+        yield PlanRefusal(name, None, None, what.message, fix)
 
 
 def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:

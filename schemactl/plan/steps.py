@@ -247,6 +247,7 @@ class Plan:
         lists: of a rebuild, the lists to restore, as `target_numbers.pairs` writes them; None for other plans.
         apart: the topics with numbers that will not be Git's after all steps.
         apart_now: whether a topic has such a number already that is not recorded.
+        whole: it was made for all topics, so that what it does not speak of is there.
     """
 
     origin: Origin
@@ -258,6 +259,7 @@ class Plan:
     lists: tuple[Json, ...] | None = None
     apart: tuple[TopicApart, ...] = ()
     apart_now: bool = False
+    whole: bool = True
 
     @property
     def misread(self) -> tuple[TopicApart, ...]:

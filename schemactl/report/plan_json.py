@@ -52,7 +52,7 @@ def _begin(plan: Plan, run: Json | None) -> Json:
     values = document(plan)
     return {
         "format_version": FORMAT_VERSION,
-        **{key: values[key] for key in ("schemactl", "target", "registry", "approved")},
+        **{key: values[key] for key in ("schemactl", "target", "registry", "approved", "whole")},
         "time_s": int(time.time()),
         "ci": run,
         "plan": values["digest"],

@@ -46,7 +46,7 @@ def test_a_file_says_what_it_is(path: Path) -> None:
     told = json.loads(path.read_text())
     assert " ".join(told) == (
         "format_version schemactl target registry pulsar registry_version approved state scope steps notes left_out "
-        "numbers_apart numbers_apart_now digest"
+        "numbers_apart numbers_apart_now whole digest"
     )
     assert told["format_version"] == 1
     assert told["approved"] == {

@@ -1,0 +1,139 @@
+"""`after`: a version is planned once the targets named there hold it, as their registry or their last result says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from estate import ORDERS, Estate
+from scratch import declared
+
+PROJECT = """\
+version: 1
+targets:
+  stage: {registry: "sqlite:.schemactl/stage.db", namespaces: {shop/sales: shop/stage}}
+  prod: {registry: "sqlite:.schemactl/registry.db", after: [stage]}
+"""
+PROD = ("--target", "prod")
+STAGE = ("--target", "stage")
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    """Two topics; orders have two versions."""
+    made = Estate(tmp_path / "shop", project=PROJECT)
+    made.scratch.commit({"namespaces/refunds.yaml": declared("shop/sales/refunds")})
+    made.orders("id", note=0)
+    return made
+
+
+def waiting(estate: Estate, *arguments: str) -> dict[str, str]:
+    """The reasons for which topics are left out of the plan for prod."""
+    planned = estate.run("plan", *PROD, "--format", "json", *arguments, code=(0, 100)).out
+    return {each["topic"].rpartition("/")[2]: each["reason"] for each in json.loads(planned)["left_out"]}
+
+
+def without_registry(estate: Estate) -> None:
+    """From now on nobody may ask stage, as a pipeline without its secret."""
+    project = PROJECT.replace('"sqlite:.schemactl/stage.db"', '"http://127.0.0.1:9", token_env: NOT_THERE')
+    estate.scratch.commit({"schemactl.yaml": project}, "Ask stage by its cluster's name")
+
+
+def test_what_another_target_does_not_hold_is_left_out(estate: Estate) -> None:
+    said = estate.run("plan", *PROD, code=100).out
+    assert "  stage does not hold Git's versions 0-1 yet: its registry says\n" in said
+    assert (
+        "  Fix: apply it to stage first.\n   or: `schemactl apply --target prod --skip shop/sales/orders`: "
+        in said
+    )
+    assert "left out: 2 topics." in said
+    estate.run("apply", *STAGE, "--topic", "refunds", "--auto-approve")
+    assert {*waiting(estate)} == {"orders"}
+    estate.run("apply", *PROD, "--auto-approve", code=3)
+    assert estate.versions() == ()
+    estate.run("apply", *STAGE, "--auto-approve")
+    assert waiting(estate) == {}
+    estate.run("apply", *PROD, "--auto-approve")
+    assert len(estate.versions()) == 2
+    estate.orders("id", note=0, tax=0)
+    # Both are of one definition.
+    assert {*waiting(estate).values()} == {"stage does not hold Git's version 2 yet: its registry says"}
+
+
+def test_a_registry_that_gives_no_answer_is_known_by_its_last_result(estate: Estate) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    without_registry(estate)
+    assert waiting(estate) == {}
+    estate.orders("id", note=0, tax=0)
+    reason = waiting(estate)["orders"]
+    assert reason.startswith("stage does not hold Git's version 2 yet: the result of its last apply says (20")
+    assert "its registry gives no answer (" in reason
+    assert "NOT_THERE" in reason
+
+
+def test_a_result_of_some_topics_speaks_of_these(estate: Estate) -> None:
+    estate.run("apply", *STAGE, "--topic", "orders", "--auto-approve")
+    without_registry(estate)
+    assert {*waiting(estate)} == {"refunds"}
+
+
+@pytest.mark.parametrize("change", ["left out", "not done"])
+def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: str) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    without_registry(estate)
+    path = estate.scratch.path / ".schemactl/results/stage.json"
+    result = json.loads(path.read_text())
+    [*_, last] = [
+        at for at, step in enumerate(result["steps"], 1) if step.get("topic", "").endswith("orders")
+    ]
+    if change == "not done":
+        result["done"].remove(last)
+    else:
+        result["left_out"].append({"topic": "persistent://shop/stage/orders"})
+    path.write_text(json.dumps(result))
+    assert {*waiting(estate)} == {"orders"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "and there is no "),
+        ("{", "is not the result of an apply to stage"),
+        ('{"target": "prod"}', "it was written for the target prod"),
+    ],
+)
+def test_without_a_result_nothing_is_there(estate: Estate, text: str | None, reason: str) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    without_registry(estate)
+    path = estate.scratch.path / ".schemactl/results/stage.json"
+    path.unlink() if text is None else path.write_text(text)
+    assert all(reason in each for each in waiting(estate).values())
+    assert {*waiting(estate)} == {"orders", "refunds"}
+
+
+def test_a_plan_file_does_not_go_past_it(estate: Estate) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    estate.run("plan", *PROD, "--out", "plan.json")
+    (estate.scratch.path / ".schemactl/stage.db").unlink()
+    said = estate.run("apply", "plan.json", code=4).err
+    assert (
+        f"{ORDERS}: stage does not hold Git's versions 0-1 yet: its registry says; nothing was changed"
+        in said
+    )
+    assert estate.versions() == ()
+
+
+def test_what_another_target_never_has_is_not_awaited(estate: Estate) -> None:
+    project = PROJECT.replace("shop/stage}", "shop/stage}, exclude: [refunds]")
+    estate.scratch.commit({"schemactl.yaml": project})
+    assert {*waiting(estate)} == {"orders"}
+
+
+def test_a_mapping_left_out_elsewhere_is_one_error(estate: Estate) -> None:
+    project = PROJECT.replace("{shop/sales: shop/stage}", "{shop/web: shop/stage}")
+    estate.scratch.commit({"schemactl.yaml": project})
+    said = estate.run("plan", *PROD, code=1).err
+    assert said.startswith(
+        "schemactl: target stage: neither its `tenants` nor its `namespaces` say what is shop/sales there"
+    )
