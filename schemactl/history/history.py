@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import functools
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from threading import RLock
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from schemactl.declare import (
     Declared,
     Definitions,
-    Documents,
     Files,
-    NamespaceDocument,
     TopicDocument,
     in_roots,
     read_documents,
 )
-from schemactl.declare.deferred import DeferredInfo
 from schemactl.declare.files import Kind, read_bytes
 from schemactl.errors import HistoryError, Problem, Source
 from schemactl.history.approved import Branch, approved, branch, fork, load_project
 from schemactl.history.cache import Cache
-from schemactl.history.files import GitFiles, HashedFiles, content
-from schemactl.history.git import FSCK
+from schemactl.history.definition_loader import DefinitionLoader
+from schemactl.history.files import GitFiles, HashedFiles
 from schemactl.history.repository import Repository
-from schemactl.history.rows import DeclarationRow, NoteRow, VersionRow
-from schemactl.history.versions import Derivation, Progress, StepFiles, is_read, named, no_progress
+from schemactl.history.rows import NoteRow, VersionRow
+from schemactl.history.versions import Derivation, Progress, StepFiles, is_read, no_progress
 from schemactl.model import (
     Catalog,
     Commit,
@@ -43,8 +38,6 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-
-_KEPT_DOCUMENTS: Final = 64
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -85,7 +78,7 @@ class History:
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
         self._in_roots = functools.partial(in_roots, project=project)
-        self._definitions = _DefinitionLoader(repository, cache)
+        self._definitions = DefinitionLoader(repository, cache)
         self._commit = functools.cache(cache.commit)
         self.tip = self._commit(cache.step) if cache.step >= 0 else None
         namespaces = LazyMapping(self._namespace_names, self._namespace)
@@ -155,7 +148,8 @@ class History:
             return Topic(name, versions=versions, generation=generation, deleted=True, source=declared.source)
         schema = None
         if state.number is not None and (info := versions[state.number].info):
-            schema = self._definitions.info(info.type, step, state.path, name.schema_id)
+            [row] = [each for each in self._cache.versions(name.schema_id) if each.number == state.number]
+            schema = self._definitions.in_force(info, row, step, state.path, name.schema_id)
         return replace(declared, schema=schema, versions=versions, generation=generation)
 
     def _last_source(self, name: TopicName, deleted: int) -> Source | None:
@@ -449,52 +443,3 @@ class LazyMapping(Mapping[K, V]):
 
     def __len__(self) -> int:
         return len(self._keys())
-
-
-class _DefinitionLoader:
-    """Reads documents and definitions of any step again, since histories are long, even after `repository` was closed."""
-
-    def __init__(self, repository: Repository, cache: Cache) -> None:
-        self._repository = repository
-        self._cache = cache
-        self._documents: dict[tuple[str, str], Documents] = {}
-        # Git answers one question at a time.
-        self._lock = RLock()
-        weakref.finalize(self, repository.close)
-
-    def topic(self, step: int, path: str, schema: str) -> TopicDocument:
-        """Return the declaration of that schema that the file at `path` held after that step."""
-        with self._lock:
-            cache = self._cache.at(step)
-            held = next(each for each in cache.declarations(schema) if each.path == path)
-            return named(self._read(cache, held), held)
-
-    def namespace(self, held: DeclarationRow) -> Namespace:
-        """Return the namespace that is declared there."""
-        with self._lock:
-            documents = self._read(self._cache, held)
-        found = (each.namespace for each in documents if isinstance(each, NamespaceDocument))
-        return next(each for each in found if str(each.name) == held.name)
-
-    def info(self, type_: SchemaType, step: int, path: str, schema: str) -> SchemaInfo:
-        """Return what the file at `path` declared after that step for that tenant/namespace/topic; it is read on use."""
-        return DeferredInfo.of(type_, functools.partial(self._info, step, path, schema))
-
-    def _info(self, step: int, path: str, schema: str) -> SchemaInfo:
-        with self._lock:
-            declaration = self.topic(step, path, schema).schema
-            files = StepFiles(self._repository, self._cache.at(step))
-            info = Definitions(files).read(declaration).info if declaration else None
-        if info is None:
-            raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)
-        return info
-
-    def _read(self, cache: Cache, held: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
-        entry = cache.entry(held.path)
-        key = (held.path, held.blob or (entry.blob if entry else ""))
-        if key not in self._documents:
-            [blob] = self._repository.blobs([key[1]])
-            self._documents[key] = read_documents(held.path, content(held.path, blob))
-            if len(self._documents) > _KEPT_DOCUMENTS:
-                del self._documents[next(iter(self._documents))]
-        return self._documents[key].documents

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
 import brokers
 import pytest
@@ -29,7 +31,7 @@ from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import PulsarRegistry
 from schemactl.registry.pulsar import registry as registries
-from schemactl.registry.pulsar.replies import nearest_release
+from schemactl.registry.pulsar.replies import Reply, nearest_release
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")
@@ -179,3 +181,53 @@ def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:
         closing(PulsarRegistry(server.url, release=Release.R4_2)) as registry,
     ):
         assert (registry.version, registry.release) == ("", Release.R4_2)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
+def test_topics_read_together_have_the_policies_that_each_has_alone(release: str) -> None:
+    """Where no topic of a namespace has any, one is asked for all; what others set is seen at once, and after the broker forgot."""
+    space = NamespaceName(brokers.new_tenant(), "sales")
+    plain, parts, never = (TopicName(space.tenant, space.name, name) for name in ("plain", "parts", "never"))
+    idle = replace(plain, domain="non-persistent")
+    scope = Scope(frozenset({space}), frozenset({plain, parts, never, idle}))
+    with brokers.opened(brokers.running(release)) as registry:
+        registry.create_namespace(space)
+        registry.create_topic(plain, None)
+        registry.create_topic(parts, 2)
+        asked: list[str] = []
+        send = registry._connection.send
+
+        def noted(method: str, path: str, *arguments: Any, **options: Any) -> Reply:
+            asked.append(path)
+            return send(method, path, *arguments, **options)
+
+        def together() -> dict[TopicName, Policies]:
+            alone = {
+                name: registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+                for name in scope.topics
+            }
+            asked.clear()
+            found = registry.read(scope).topics
+            assert found == {name: topic for name, topic in alone.items() if topic}
+            return {name: topic.policies for name, topic in found.items()}
+
+        def asked_about() -> int:
+            return sum(
+                path.startswith(f"persistent/{space}/") and path.endswith("/schemaCompatibilityStrategy")
+                for path in asked
+            )
+
+        registry._connection.send = noted  # type: ignore[method-assign]
+        none = together()
+        assert (asked_about(), set(none)) == (1, {plain, parts, idle})
+        registry.set_topic_policies(parts, Policies(S.FORWARD))
+        assert (together()[parts].schema_compatibility_strategy, asked_about()) == (S.FORWARD, 2)
+        for method, path in (
+            ("PUT", f"persistent/{space}/__change_events/compaction"),
+            ("PUT", f"namespaces/{space}/unload"),
+        ):
+            registry._connection.change(method, path)
+            assert (together()[parts].schema_compatibility_strategy, asked_about()) == (S.FORWARD, 2)
+        registry.set_topic_policies(parts, Policies(S.UNDEFINED))
+        assert together()[parts].schema_compatibility_strategy is S.UNDEFINED

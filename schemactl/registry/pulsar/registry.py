@@ -36,6 +36,7 @@ from schemactl.registry.base import (
     no_warning,
 )
 from schemactl.registry.pulsar import retention, schemas
+from schemactl.registry.pulsar.broker_settings import BrokerSettings
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.replies import (
@@ -70,17 +71,6 @@ _SETTERS: Final = {
 }
 """The method and the path of each policy's endpoint: Pulsar mixes them."""
 
-_SWITCHES: Final = {
-    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
-    "schema_validation_enforced": "isSchemaValidationEnforced",
-}
-"""The brokers' settings behind the policies that are true or false."""
-
-_SETTINGS: Final = {
-    "schemaCompatibilityStrategy": str | None,
-    **dict.fromkeys(_SWITCHES.values(), str | None),
-}
-
 _POLICIES: Final = {
     "schema_compatibility_strategy": str | None,
     "schema_auto_update_compatibility_strategy": str | None,
@@ -114,12 +104,12 @@ class PulsarRegistry(Relaxing):
     ) -> None:
         self.url = url
         self._connection = AdminConnection(url, credentials, warn)
+        self._settings = BrokerSettings(self._connection)
         self._fallback = release
         self._defaults = defaults
         self._progress = progress
         self._version: str | None = None
         self._broker_strategy: CompatibilityStrategy | None = None
-        self._settings: dict[str, Any] | None = None
 
     @property
     def version(self) -> str:
@@ -153,18 +143,22 @@ class PulsarRegistry(Relaxing):
     @property
     def defaults(self) -> BrokerDefaults:
         """See `Registry.defaults`. Only a superuser may read the brokers' settings; for any other role the project file's count."""
-        settings = self._configured()
-        known = {policy: settings[key] == "true" for policy, key in _SWITCHES.items() if settings.get(key)}
-        return replace(self._defaults, **known)
+        return self._settings.over(self._defaults)
 
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
         places = {(name.namespace_name, name.domain) for name in scope.topics}
         spaces = {space.name: space for space in self._each(self._namespace, scope.namespaces) if space}
         existing = dict(self._each(lambda place: (place, self._existing(*place)), places))
+        common = self._common_policies(
+            name
+            for name in scope.topics
+            if name.domain == "persistent" and name in (existing[name.namespace_name, name.domain] or ())
+        )
 
         def read_topic(name: TopicName) -> Topic | None:
-            return self._topic(name, existing[name.namespace_name, name.domain])
+            space = name.namespace_name
+            return self._topic(name, existing[space, name.domain], common.get(space))
 
         topics = {}
         for number, topic in enumerate(self._each(read_topic, scope.topics), 1):
@@ -308,7 +302,7 @@ class PulsarRegistry(Relaxing):
         if name in AUTO_UPDATE_STRATEGIES:
             return AUTO_UPDATE_STRATEGIES[name]
         if self._broker_strategy is None:
-            self._broker_strategy = self._configured_strategy() or self._tried_strategy(namespace)
+            self._broker_strategy = self._settings.strategy() or self._tried_strategy(namespace)
         return self._broker_strategy or self._defaults.schema_compatibility_strategy
 
     def relax(self, topic: TopicName) -> None:
@@ -361,7 +355,30 @@ class PulsarRegistry(Relaxing):
         found = dict.fromkeys(_names(text for text in plain if not _PARTITION.search(text)), False)
         return {**found, **dict.fromkeys(_names(grouped), True)}
 
-    def _topic(self, name: TopicName, existing: dict[TopicName, bool] | None) -> Topic | None:
+    def _common_policies(self, topics: Iterable[TopicName]) -> dict[NamespaceName, Policies]:
+        """Return, of namespaces with several of the existing `topics`, the policies of all of them, where none can have its own.
+
+        Brokers keep policies of topics as messages of one topic in the namespace; where that has none, one topic is as all others.
+        """
+        found: dict[NamespaceName, list[TopicName]] = {}
+        for name in topics:
+            found.setdefault(name.namespace_name, []).append(name)
+
+        def without_own(names: list[TopicName]) -> list[TopicName] | None:
+            kept = f"persistent/{names[0].namespace_name}/__change_events"
+            return names if retention.has_none(self._connection, kept) else None
+
+        several = [names for names in found.values() if len(names) > 1]
+        alike = [names for names in self._each(without_own, several) if names]
+        if not alike or not self._settings.keep_policies_as_messages():
+            return {}
+        return dict(
+            self._each(lambda names: (names[0].namespace_name, self._topic_policies(names[0])), alike)
+        )
+
+    def _topic(
+        self, name: TopicName, existing: dict[TopicName, bool] | None, common: Policies | None
+    ) -> Topic | None:
         if existing is not None and name.domain == "non-persistent":
             # Brokers create such a topic with its first client, and forget it with the last one: it counts as existing.
             existing = {name: False, **existing}
@@ -373,7 +390,8 @@ class PulsarRegistry(Relaxing):
         if existing is None or name not in existing:
             return Topic(name, current, versions, _UNSET, deleted=True) if versions else None
         count = self._partitions(name) if existing[name] else None
-        return Topic(name, current, versions, self._topic_policies(name), partitions=count)
+        policies = common if common and name.domain == "persistent" else self._topic_policies(name)
+        return Topic(name, current, versions, policies, partitions=count)
 
     def _partitions(self, name: TopicName) -> int | None:
         """Return how many partitions the topic has, None if it is not partitioned; raise RegistryError if it does not exist."""
@@ -421,27 +439,6 @@ class PulsarRegistry(Relaxing):
 
     def _let_clients_see(self) -> None:
         time.sleep(_CONNECTS_FOLLOW_S)
-
-    def _configured(self) -> dict[str, Any]:
-        """Return the brokers' settings; none: the role may not read them."""
-        if self._settings is None:
-            reply = self._connection.send("GET", "brokers/configuration/runtime")
-            found = (
-                self._connection.json(reply, "GET brokers/configuration/runtime", _SETTINGS)
-                if reply.fine
-                else {}
-            )
-            self._settings = found
-        return self._settings
-
-    def _configured_strategy(self) -> CompatibilityStrategy | None:
-        """Return the broker's setting; None: the role may not read it."""
-        found = self._configured()
-        if not found:
-            return None
-        strategy = strategy_named(found.get("schemaCompatibilityStrategy"))
-        # PulsarService takes UNDEFINED in its settings for FULL.
-        return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 
     def _tried_strategy(self, name: NamespaceName) -> CompatibilityStrategy | None:
         """Return the strategy that a compatibility test in the namespace names; None: it tells nothing of the broker's."""

@@ -31,6 +31,19 @@ def retained(connection: AdminConnection, path: str, *, written_with_schema: boo
     return ""
 
 
+def has_none(connection: AdminConnection, path: str) -> bool:
+    """Whether the topic at `path` exists, certainly retains nothing, and has been given nothing since a broker loaded it.
+
+    A role that may not ask knows nothing for certain.
+    """
+    what = f"{path}/internalStats"
+    reply = connection.send("GET", what)
+    if not reply.fine:
+        return False
+    stats = connection.json(reply, f"GET {what}", {**_INTERNAL_STATS, "entriesAddedCounter": int})
+    return stats["entriesAddedCounter"] == 0 and not any(entries > 0 for _, entries in _entries(stats))
+
+
 def _are_without_version(connection: AdminConnection, path: str) -> bool:
     """Whether the first and the last message carry no version: their producers had no schema."""
     path = f"{path}/examinemessage?messagePosition=1&initialPosition="
