@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from schemactl.changes import stamp
+from schemactl.changes import Contents, stamp
 from schemactl.drift import DriftReport
 from schemactl.json_values import Json
-from schemactl.model import live
+from schemactl.model import TopicName, live
 from schemactl.plan import RegisterVersion, applicable
 
 _SKEW_S = 60
@@ -51,6 +52,14 @@ class LastUpload:
 
 
 @dataclass(frozen=True, slots=True)
+class LatestVersion:
+    """The latest version of a topic in a registry: its number there, and Git's; None: it has none, or Git does not know it."""
+
+    registry: int | None
+    git: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownStatus:
     """A target of which nothing is known, and why."""
 
@@ -66,11 +75,27 @@ class TargetStatus:
         target: its name.
         drift: what differs, and what an `apply` would do.
         result: what the result file of its last apply records; None: there is none.
+        unpromoted: how many approved versions come after its position.
     """
 
     target: str
     drift: DriftReport
     result: LastApply | None = None
+    unpromoted: int = 0
+
+    @property
+    def latest(self) -> Mapping[TopicName, LatestVersion]:
+        """The latest version of each topic that the target has, by declared names."""
+        found = {}
+        for name, topic in applicable(self.drift.git).topics.items():
+            if topic.deleted or not topic.versions:
+                continue
+            space = self.drift.origin.declared.get(name.namespace_name, name.namespace_name)
+            held = live(self.drift.held.versions(name))
+            known = Contents(topic.versions).find(held[-1].info) if held and held[-1].info else None
+            latest = LatestVersion(held[-1].number if held else None, known.number if known else None)
+            found[replace(name, tenant=space.tenant, namespace=space.name)] = latest
+        return found
 
     @property
     def topics(self) -> int:
@@ -145,14 +170,29 @@ class TargetStatus:
         return bool(self.pending_steps or self.rejected or self.differences)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StatusReport:
-    """The states of targets at one time, in seconds since the epoch (UTC)."""
+    """The states of targets at one time, in seconds since the epoch (UTC); `approved` is the latest version of each topic in Git."""
 
     time_s: int
     targets: tuple[TargetStatus | UnknownStatus, ...]
+    approved: Mapping[TopicName, int] = field(default_factory=dict)
 
     @property
     def known(self) -> tuple[TargetStatus, ...]:
         """The targets that answered."""
         return tuple(each for each in self.targets if isinstance(each, TargetStatus))
+
+    @cached_property
+    def topics(self) -> Mapping[TopicName, Mapping[str, LatestVersion]]:
+        """The latest version of each topic in each target that has it, sorted by name."""
+        found: dict[TopicName, dict[str, LatestVersion]] = {name: {} for name in self.approved}
+        for each in self.known:
+            for name, latest in each.latest.items():
+                found.setdefault(name, {})[each.target] = latest
+        return dict(sorted(found.items()))
+
+    def is_same_everywhere(self, name: TopicName) -> bool:
+        """Whether every target that has the topic has its latest version, by Git's number."""
+        number = self.approved.get(name)
+        return all(each == LatestVersion(number, number) for each in self.topics[name].values())

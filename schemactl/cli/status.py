@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from schemactl.cli.selection import ChosenTarget
+    from schemactl.model import Catalog, TopicName
     from schemactl.status import LastApply, TargetStatus, UnknownStatus
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `status`."""
     parser.description = (
-        "Show one or many targets on one screen: topics, pending versions, drift by kind, what is accepted, and how the last apply "
-        "ended. Changes nothing. A target that gives no answer is a row that says so, and the exit code is then 1."
+        "Show one or many targets on one screen: topics, pending versions, drift by kind, what is accepted, how the last apply "
+        "ended, and which version of each topic each target has, where they differ. Changes nothing. A target that gives no answer is a row that says so, and the exit code is then 1."
     )
     parser.epilog = (
         "examples:\n"
@@ -42,7 +43,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "one of the approved project file's targets; may be repeated (default: $SCHEMACTL_TARGET, or all of them)",
         several=True,
     )
-    add_options(parser, "--unmanaged: count also namespaces and topics that Git never declared")
+    add_options(
+        parser,
+        "--unmanaged: count also namespaces and topics that Git never declared",
+        "--all-topics: show the versions of all topics, not only of those that differ between targets or from Git",
+    )
     add_formats(parser, STATUS_FORMATS)
     add_options(
         parser,
@@ -56,9 +61,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.status import StatusReport
 
     outputs = asked_outputs(args.format or ["text"], STATUS_FORMATS)
-    targets = tuple(_status(name, args, context) for name in _names(args, context))
-    report = StatusReport(int(time.time()), targets)
-    write_report(partial(render_status, report), outputs, context)
+    approved: dict[TopicName, int] = {}
+    targets = tuple(_status(name, args, context, approved) for name in _names(args, context))
+    report = StatusReport(int(time.time()), targets, approved)
+    write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
     if report.known != report.targets:
         return SchemactlError.exit_code
     return CHANGES if args.detailed_exitcode and any(each.is_changed for each in report.known) else 0
@@ -77,8 +83,11 @@ def _names(args: argparse.Namespace, context: Context) -> Iterator[str]:
         yield declare.choose_target(project, name, shown_target(name)).name
 
 
-def _status(name: str, args: argparse.Namespace, context: Context) -> TargetStatus | UnknownStatus:
-    """Return the status of one target; why it is not known, where it is not."""
+def _status(
+    name: str, args: argparse.Namespace, context: Context, latest: dict[TopicName, int]
+) -> TargetStatus | UnknownStatus:
+    """Return the status of one target; why it is not known, where it is not. Add to `latest` what is approved, where it is empty."""
+    from schemactl.history import later_versions
     from schemactl.status import TargetStatus, UnknownStatus
 
     asked = argparse.Namespace(target=name, topic=[], namespace=[], unmanaged=args.unmanaged)
@@ -86,9 +95,25 @@ def _status(name: str, args: argparse.Namespace, context: Context) -> TargetStat
         with opened(asked, context) as (place, repository, registry, approved, numbers):
             waivers = approved_waivers(place, context)
             drift = report_on(place, registry, approved, numbers, asked, repository.commit, waivers)
-            return TargetStatus(name, drift, _result(place, args, context))
+            latest.update({} if latest else _latest(approved.whole.catalog))
+            later = sum(
+                each.info is not None for found in later_versions(approved).values() for each in found
+            )
+            return TargetStatus(name, drift, _result(place, args, context), later)
     except SchemactlError as error:
         return UnknownStatus(name, str(error))
+
+
+def _latest(git: Catalog) -> dict[TopicName, int]:
+    """Return the number of the latest version of each topic that is declared, drafts aside."""
+    from schemactl.model import live
+
+    found = {
+        name: live(topic.versions)
+        for name, topic in git.topics.items()
+        if not topic.deleted and topic.lifecycle == "stable"
+    }
+    return {name: versions[-1].number for name, versions in found.items() if versions}
 
 
 def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:

@@ -35,15 +35,16 @@ def render_check(report: CheckReport, name: str, *, color: bool = False) -> str:
     return _rendered(report, CHECK_FORMATS[name], color=color, is_cleaned=name != OBEYED)
 
 
-def render_status(report: StatusReport, name: str, *, color: bool = False) -> str:
-    """Return the same of a report on targets."""
-    return _rendered(report, STATUS_FORMATS[name], color=color, is_cleaned=True)
+def render_status(report: StatusReport, name: str, *, color: bool = False, all_topics: bool = False) -> str:
+    """Return the same of a report on targets; with `all_topics` the text has those, too, that are the same everywhere."""
+    more = {"all_topics": True} if all_topics and name == "text" else {}
+    return _rendered(report, STATUS_FORMATS[name], color=color, is_cleaned=True, **more)
 
 
-def _rendered(report: object, module: str, *, color: bool, is_cleaned: bool) -> str:
+def _rendered(report: object, module: str, *, color: bool, is_cleaned: bool, **more: bool) -> str:
     from importlib import import_module
 
     from schemactl.printing import clean
 
-    rendered: str = import_module(module).render(report, color=color)
+    rendered: str = import_module(module).render(report, color=color, **more)
     return clean(rendered, styled=color) if is_cleaned else rendered

@@ -19,6 +19,14 @@ def render(report: StatusReport, *, color: bool = False) -> str:  # noqa: ARG001
             "schemactl": version(),
             "time_s": report.time_s,
             "targets": [_target(each) for each in report.targets],
+            "topics": [
+                {
+                    "topic": str(name),
+                    "approved": report.approved.get(name),
+                    "targets": {target: asdict(latest) for target, latest in found.items()},
+                }
+                for name, found in report.topics.items()
+            ],
         }
     )
 
@@ -35,6 +43,7 @@ def _target(status: TargetStatus | UnknownStatus) -> Json:
         "approved": {"ref": origin.ref, "commit": commit_value(origin.tip)},
         "topics": status.topics,
         "versions": status.versions,
+        "unpromoted": status.unpromoted,
         "pending": {"versions": status.pending_versions, "steps": status.pending_steps},
         "rejected": status.rejected,
         "misread": status.misread,

@@ -107,6 +107,11 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
         "Versions that an apply would register.",
         _count(lambda status: status.pending_versions),
     ),
+    (
+        "unpromoted_versions",
+        "Approved versions that come after the target's position.",
+        _count(lambda status: status.unpromoted),
+    ),
     ("pending_steps", "Steps that an apply would take.", _count(lambda status: status.pending_steps)),
     ("rejected_topics", "Topics that an apply would leave out.", _count(lambda status: status.rejected)),
     ("misread_topics", "Topics whose messages would be misread.", _count(lambda status: status.misread)),

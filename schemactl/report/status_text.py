@@ -7,18 +7,57 @@ from collections.abc import Iterator, Mapping
 from schemactl.messages import counted, moment
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint, table, terminal_width
-from schemactl.status import StatusReport, TargetStatus, UnknownStatus
+from schemactl.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
+
+_MOST_TOPICS = 30
+"""So many topics whose versions differ are listed without being asked for."""
 
 _COLUMNS = ("TARGET", "TOPICS", "VERSIONS", "PENDING", "DRIFT", "WEDGED", "RELAXED", "ACCEPTED", "LAST APPLY")
 
 
-def render(report: StatusReport, *, color: bool = False) -> str:
-    """Return the table, and below it the lines of each target that needs some."""
+def render(report: StatusReport, *, color: bool = False, all_topics: bool = False) -> str:
+    """Return the table, below it the lines of each target that needs some, and the versions of topics: of those that differ, or all."""
     rows = [_COLUMNS, *(_row(each) for each in report.targets)]
     head, *lines = table(rows, width=terminal_width(), numeric=range(1, len(_COLUMNS) - 1))
     shown = [paint(line, _shade(each), color=color) for line, each in zip(lines, report.targets, strict=True)]
     blocks = ["\n".join([f"{each.target}:", *found]) for each in report.targets if (found := [*_lines(each)])]
-    return "\n\n".join(["\n".join([head, *shown]), *blocks])
+    versions = "\n".join(_versions(report, all_topics=all_topics, color=color))
+    return "\n\n".join(["\n".join([head, *shown]), *blocks, *[versions] * bool(versions)])
+
+
+def _versions(report: StatusReport, *, all_topics: bool, color: bool) -> Iterator[str]:
+    """Yield the latest version of each topic in Git and in each target, a row each."""
+    differing = [name for name in report.topics if not report.is_same_everywhere(name)]
+    listed = [*report.topics] if all_topics else differing[:_MOST_TOPICS]
+    names = [each.target for each in report.known]
+    rows = [("TOPIC", "GIT", *names)]
+    for name in listed:
+        approved = report.approved.get(name)
+        cells = [_version(report.topics[name].get(target)) for target in names]
+        rows.append((name.schema_id, "-" if approved is None else f"v{approved}", *cells))
+    if listed:
+        head, *lines = table(rows, width=terminal_width())
+        yield head
+        for name, line in zip(listed, lines, strict=True):
+            yield paint(line, "green" if report.is_same_everywhere(name) else "yellow", color=color)
+    others = len(report.topics) - len(listed)
+    if listed and others:
+        same = (
+            "as in Git everywhere"
+            if len(listed) == len(differing)
+            else f"{len(differing) - len(listed)} of them differ"
+        )
+        yield f"{counted(others, 'other topic')}, {same} (--all-topics)"
+
+
+def _version(latest: LatestVersion | None) -> str:
+    if latest is None:
+        return ""
+    if latest.registry is None:
+        return "-"
+    if latest.git is None:
+        return f"v{latest.registry}, not Git's"
+    return f"v{latest.git}" + (f" as v{latest.registry}" if latest.registry != latest.git else "")
 
 
 def _shade(status: TargetStatus | UnknownStatus) -> str:
@@ -58,15 +97,7 @@ def _lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if isinstance(status, UnknownStatus):
         yield from (f"  {line}" for line in status.problem.split("\n"))
         return
-    other = status.pending_steps - status.pending_versions
-    pending = [counted(status.pending_versions, "version")] * bool(status.pending_versions)
-    pending += [counted(other, "other step")] * bool(other)
-    if pending:
-        yield f"  pending: {', '.join(pending)}"
-    if status.rejected:
-        yield f"  rejected: {counted(status.rejected, 'topic')} of what is pending"
-    if pending or status.rejected:
-        yield f"    Next: schemactl plan --target {status.target}"
+    yield from _pending(status)
     if status.differences:
         yield f"  drift: {_by_kind(status.differences)}"
     if status.misread:
@@ -77,6 +108,21 @@ def _lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
         yield f"  accepted, and not so any more: {counted(status.unused, 'entry', 'entries')} of the numbers file"
     if status.differences or status.unused:
         yield f"    Next: schemactl drift --target {status.target}"
+
+
+def _pending(status: TargetStatus) -> Iterator[str]:
+    other = status.pending_steps - status.pending_versions
+    pending = [counted(status.pending_versions, "version")] * bool(status.pending_versions)
+    pending += [counted(other, "other step")] * bool(other)
+    if pending:
+        yield f"  pending: {', '.join(pending)}"
+    if status.rejected:
+        yield f"  rejected: {counted(status.rejected, 'topic')} of what is pending"
+    if status.unpromoted:
+        commits = counted(status.drift.origin.later, "later commit")
+        yield f"  not promoted: {counted(status.unpromoted, 'version')} of {commits}"
+    if pending or status.rejected:
+        yield f"    Next: schemactl plan --target {status.target}"
 
 
 def _by_kind(counts: Mapping[str, int]) -> str:

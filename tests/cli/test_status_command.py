@@ -13,6 +13,8 @@ from typing import Any
 import brokers
 import pytest
 from estate import ORDERS, Estate, EstateOnPulsar, avro
+from scratch import declared
+from scratch import record as record_of
 
 from schemactl.drift import DriftKind
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies
@@ -271,3 +273,46 @@ def test_a_broker_is_asked(tmp_path: Path, release: str) -> None:
     assert (found["topics"], found["versions"], found["pulsar"]) == (1, 2, release)
     assert found["drift"] == {"foreign version": 1, "numbers apart": 1}
     assert found["last_upload"]["commit"] == estate.scratch.id(1)
+
+
+@pytest.mark.slow
+def test_the_versions_of_a_topic_stand_side_by_side(tmp_path: Path) -> None:
+    """`refunds` is the same everywhere; of `orders` one registry has another's version, and one is at an older position."""
+    project = PROJECT + '  back: {registry: "sqlite:.schemactl/back.db", promoted: promoted/back}\n'
+    estate = Estate(tmp_path / "shop", project=project)
+    estate.scratch.commit(
+        {
+            "namespaces/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "namespaces/refunds.avsc": record_of("id"),
+        }
+    )
+    estate.scratch.git("branch", "promoted/back")
+    estate.run("apply", "--target", "local", "--auto-approve")
+    estate.put(avro("id", theirs=0))
+    estate.orders("id", note=0)
+    for target in ("local", "back", "empty"):
+        estate.run("apply", "--target", target, "--auto-approve", code=(0, 3, 100))
+    estate.orders("id", note=0, tax=0)
+    text = estate.run("status").out
+    rows = [line.split() for line in text.partition("TOPIC  ")[2].splitlines()]
+    assert rows[0] == ["GIT", "local", "empty", "back"]
+    assert rows[1] == ["shop/sales/orders", "v2", "v1", "as", "v2", "v1", "v0"]
+    assert rows[2] == ["1", "other", "topic,", "as", "in", "Git", "everywhere", "(--all-topics)"]
+    assert "\nback:\n  not promoted: 2 versions of 2 later commits\n" in text
+    everything = estate.run("status", "--all-topics").out
+    assert everything.endswith("shop/sales/refunds  v0   v0        v0     v0\n")
+    document = json.loads(estate.run("status", "--format", "json").out)
+    [orders, refunds] = document["topics"]
+    assert orders == {
+        "topic": str(ORDERS),
+        "approved": 2,
+        "targets": {
+            "local": {"registry": 2, "git": 1},
+            "empty": {"registry": 1, "git": 1},
+            "back": {"registry": 0, "git": 0},
+        },
+    }
+    assert refunds["targets"]["empty"] == {"registry": 0, "git": 0}
+    samples = metrics(estate.run("status", "--format", "prometheus").out)
+    assert samples['unpromoted_versions{target="back"}'] == 2
+    assert samples['unpromoted_versions{target="local"}'] == 0
