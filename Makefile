@@ -19,7 +19,7 @@ SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
 
-PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -q -n auto --no-loadscope-reorder
 
 test: $(STAMP)
 	$(PYTEST) -m "not live"

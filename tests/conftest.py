@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,8 @@ import java_avro
 import pytest
 import scratch
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
     from estate import Estate
@@ -38,8 +41,8 @@ def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     )
 
 
-SLOWEST = ("spark", "pulsar")
-"""Folders of tests that wait for other processes."""
+SLOWEST = ("spark", "test_example.py", "pulsar", "test_hook.py", "history", "checking")
+"""What begins first, so that no worker idles at the end: folders and files of tests that wait for other processes, or work longest."""
 
 NEEDED_BY_FIXTURE = {
     "spark": "spark",
@@ -60,6 +63,10 @@ settings.load_profile("same")
 REQUIRED = "SCHEMACTL_REQUIRE"
 """The environment variable that names markers, separated by commas, of which no test may be skipped: CI sets it."""
 
+# Hundreds of processes start here, whose Python would compile the package and the tests anew where bytecode is not kept.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Most of Spark's code runs a few times here: compiling it well, and verifying it, takes longer than it saves.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
@@ -70,7 +77,7 @@ os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the fixtures they use, and begin with those that take longest, so that no worker idles at the end."""
+    """Mark tests by the fixtures they use, and begin with the slowest."""
     folder = Path(__file__).parent
     for item in items:
         for name in getattr(item, "fixturenames", ()):
@@ -78,7 +85,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(marker)
         if item.get_closest_marker("timed"):
             item.add_marker("live")
-    items.sort(key=lambda item: item.path.relative_to(folder).parts[0] not in SLOWEST)
+    places = {name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: places.get(item.path.relative_to(folder).parts[0], len(places)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: one of them mostly waits for Spark and brokers."""
+    return (os.cpu_count() or 1) + 1
+
+
+class _Scheduling(LoadFileScheduling):  # type: ignore[misc]  # without types
+    """A file is a worker's, and so is the folder of Spark as a whole: its JVMs start once in a run."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return str(Path(file).parent) if "spark" in Path(file).parts else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Scheduling:
+    return _Scheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,7 +12,11 @@ from typing import Any
 Files = Mapping[str, str | bytes | None]
 """Path to content; None deletes. A pair of other mode is written with `Scratch.git`."""
 
-_CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "CI"}
+_CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith("GIT_") and name not in ("CI", "PYTHONDONTWRITEBYTECODE")
+}
 ENVIRONMENT = {
     **_CLEAN,
     "GIT_CONFIG_GLOBAL": os.devnull,
