@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-    from .spark.decoding import Split
+    from .spark.columns import Name
+    from .spark.decoding import ParseMode, Split
     from .spark.landing_journal import Landed
 
 __all__ = [
@@ -200,18 +201,41 @@ class GeneratedTopic(Generic[Row]):
         """Raise Unreadable unless `payload` is a message of `version` to the last byte (see `Codec.validate`)."""
         self.codec.validate(payload, version, key)
 
+    @overload
     def decode(
         self,
         messages: DataFrame,
+        /,
         *,
-        payload: str | Sequence[str] = ("payload", "value"),
-        version: str | Sequence[str] | None = ("schema_version", "__schemaVersion"),
-        key: str | Sequence[str] | None = ("key", "__key"),
-    ) -> DataFrame:
-        """Return the messages' values as columns; a row that cannot be read says so in `__error` (see `spark.decode`)."""
-        from .spark.decoding import decode
+        payload: Name = ...,
+        version: Name | None = ...,
+        key: Name | None = ...,
+        mode: ParseMode = ...,
+    ) -> DataFrame: ...
 
-        return decode(messages, self.codec, payload=payload, version=version, key=key)
+    @overload
+    def decode(
+        self,
+        payload: str | Column,
+        version: str | Column | None,
+        key: str | Column | None = ...,
+        /,
+        *,
+        mode: Literal["PERMISSIVE", "FAILFAST"] = ...,
+    ) -> Column: ...
+
+    def decode(self, messages: Any, /, *columns: Any, **options: Any) -> Any:
+        """Return the messages' values as columns; a row that cannot be read says so in `__error` (see `spark.decode`).
+
+        Of columns with payloads and versions (and keys), return a column `struct<value, error>` (see `spark.decode_column`).
+        """
+        from pyspark.sql import Column
+
+        from .spark.decoding import decode, decode_column
+
+        if isinstance(messages, str | Column):
+            return decode_column(self.codec, messages, *columns, **options)
+        return decode(messages, self.codec, **options)
 
     def split(self, decoded: DataFrame) -> Split:
         """Return what `decode` gave, parted into rows and rejected messages (see `spark.split`)."""

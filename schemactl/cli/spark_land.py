@@ -82,16 +82,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
             messages.stream(args.files_at_once),
             codec,
             out,
-            checkpoint=checkpoint,
-            partition_by=args.partition_by,
+            partitionBy=args.partition_by,
             rejected=rejected,
             compression=args.compression,
-            rows_per_file=args.rows_per_file,
+            maxRecordsPerFile=args.rows_per_file,
             **columns(args),
         )
         started_s = time.monotonic()
         with watched(messages.spark, context.progress("landing", "tasks")):
-            query = writer.trigger(availableNow=True).start()
+            query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
             query.awaitTermination()
         took_s = time.monotonic() - started_s
         landed = (landed_by(out, str(query.id)) or Landed()).since(before or Landed())

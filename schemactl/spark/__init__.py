@@ -10,7 +10,7 @@ Imports nothing of schemactl but `codec`, and only relatively, so that a generat
 from __future__ import annotations
 
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
-from .decoding import decode, split
+from .decoding import decode, decode_column, split
 from .encoding import encode
 from .errors import WrongArgument
 from .java import JavaNotFound, ensure_java
@@ -31,6 +31,7 @@ __all__ = [
     "PulsarSource",
     "WrongArgument",
     "decode",
+    "decode_column",
     "encode",
     "ensure_java",
     "land",

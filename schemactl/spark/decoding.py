@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
-from ..codec import Codec, Decoded, Definition, KeyValue
+from ..codec import Codec, Decoded, Unreadable
 from ..codec.version_number import numbers
 from .arrow_types import struct_of
 from .columns import (
@@ -27,21 +26,18 @@ from .columns import (
     map_in_arrow,
     message_columns,
 )
-from .errors import WrongArgument
+from .errors import WrongArgument, require
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame
 
-
-_LAST: Final = "schemactl.last"
-_DIGEST: Final = "schemactl.digest"
-"""Of the column of errors: the last version that the codec knew, and the digest of all up to it."""
+ParseMode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
+"""What becomes of messages that are rejected, as Spark calls it: they are rows with a reason, the job fails, or they are gone."""
 
 
 class Split(NamedTuple):
-    """Decoded rows, parted: `rows` with their values, `rejected` with reason and original bytes."""
+    """Decoded messages, parted: `rows` with their values, `rejected` with reason and original bytes."""
 
     rows: DataFrame
     rejected: DataFrame
@@ -54,13 +50,14 @@ def decode(
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
+    mode: ParseMode = "PERMISSIVE",
 ) -> DataFrame:
     """Return the messages' values as columns, one row out for every row in.
 
     The columns are the codec's (a record's fields; `key` and `value` of a KEY_VALUE; else `value`), then `__key`, every
     other column of `messages` as it is (`__topic`, `__messageId`, `__publishTime` and the like), `__schemaVersion`,
     `__error` and `__payload`. Where a message cannot be decoded its values are null, `__error` says so, and `__payload`
-    has the original bytes; else both are null. Bad data never fails the job. Batch and streaming alike.
+    has the original bytes; else both are null. Bad data never fails the job, unless `mode` says so. Batch and streaming alike.
 
     Args:
         messages: raw messages.
@@ -70,16 +67,90 @@ def decode(
         version: the same for the version of the schema each was written with: a number, or Pulsar's eight bytes; null is read
             as the reader's own version, as Pulsar's consumers do. None: no message has one.
         key: the same for the keys, which a SEPARATED KEY_VALUE needs; for others it may be missing.
+        mode: "FAILFAST": the first rejected message fails the job; "DROPMALFORMED": they are left out. The columns are the same.
 
     Raises:
-        WrongArgument: a column is missing, has another type, or would be there twice.
+        WrongArgument: a column is missing, has another type, or would be there twice; there is no such mode.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
+    _check_mode(mode, *get_args(ParseMode))
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     schema = decoded_schema(messages, codec, columns)
-    last = max((*(one.number for one in codec.versions), *_unreadable(codec)), default=-1)
-    schema[ERROR].metadata = {_LAST: last, _DIGEST: _digest(codec, last)}
-    return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns), schema)
+    return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns, mode=mode), schema)
+
+
+def decode_column(
+    codec: Codec,
+    payload: str | Column,
+    version: str | Column | None,
+    key: str | Column | None = None,
+    *,
+    mode: Literal["PERMISSIVE", "FAILFAST"] = "PERMISSIVE",
+) -> Column:
+    """Return a column `struct<value, error>` of the messages' values; where there is an error, the value is null.
+
+    `value` is a record's fields, `key` and `value` of a KEY_VALUE, or else the value itself. `decode` costs less: its columns need not be
+    copied into structs.
+
+    Args:
+        codec: of the messages' topic.
+        payload: the column with the bytes, or with text; or its name.
+        version: that of the versions, as for `decode`; None: no message has one.
+        key: that of the keys, which a SEPARATED KEY_VALUE needs.
+        mode: "PERMISSIVE" or "FAILFAST", as for `decode`.
+
+    Raises:
+        WrongArgument: the keys are needed, or there is no such mode.
+        CodecUnavailable: there is no codec for the topic's schema type.
+        SparkProblem: PySpark is older than 4.1.
+    """
+    require((4, 1), "a column of decoded messages")
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    # A column has a value for every row.
+    _check_mode(mode, "PERMISSIVE", "FAILFAST")
+    if codec.separated and key is None:
+        raise WrongArgument("the keys of this topic travel apart from its payloads: give their column, too")
+    columns = struct_of(codec.columns)
+    kind = (
+        StructType().add("value", columns if codec.is_record else columns[0].dataType).add("error", "string")
+    )
+    has_version = version is not None
+
+    def decoded(*given: pa.Array) -> pa.Array:
+        return _decode_values(*given, codec=codec, has_version=has_version, mode=mode)
+
+    given = (payload, version, key if codec.separated else None)
+    # Its type wants to be told that one value comes for each row, which the hints of `decoded` say, and Spark prefers.
+    as_column: Any = arrow_udf
+    made: Column = as_column(decoded, kind)(*(each for each in given if each is not None))
+    return made
+
+
+def _decode_values(
+    payloads: pa.Array, *beside: pa.Array, codec: Codec, has_version: bool, mode: ParseMode
+) -> pa.Array:
+    """Return the values of a batch as `decode_column` gives them, in a worker; `beside` are versions and keys, as far as they are."""
+    reduce_worker_overhead()
+    versions = beside[0] if has_version else None
+    decoded = codec.decode_batch(payloads, versions, beside[-1] if codec.separated else None)
+    rows, errors = decoded.rows, decoded.errors
+    if mode == "FAILFAST":
+        _fail_at_first(errors)
+    value = rows.columns[0]
+    if codec.is_record:
+        value = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=errors.is_valid())
+    return pa.StructArray.from_arrays([value, errors], names=["value", "error"])
+
+
+def _check_mode(mode: str, *known: str) -> None:
+    if mode not in known:
+        raise WrongArgument(f"no mode is called {mode} here: take one of {', '.join(known)}")
+
+
+def _fail_at_first(errors: pa.Array) -> None:
+    if errors.null_count < len(errors):
+        raise Unreadable(f"a message is rejected, in mode FAILFAST: {errors.drop_null()[0]}")
 
 
 def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> StructType:
@@ -95,52 +166,27 @@ def decoded_schema(messages: DataFrame, codec: Codec, columns: Columns) -> Struc
 def split(decoded: DataFrame, codec: Codec) -> Split:
     """Return the decoded rows, and those that were rejected, each with its reason.
 
-    Each part decodes for itself. `decoded.persist()` before keeps the decoded rows, so that both come from one pass.
+    Nothing is kept: each part decodes for itself. `decoded.persist()` before keeps the decoded rows, so that both come from one pass.
 
     Args:
         decoded: what `decode` gave, or what was stored of it.
-        codec: the same, or one that has got newer versions since.
-
-    Raises:
-        WrongArgument: the rows were decoded with the codec of another topic.
+        codec: of the topic.
     """
-    mark = decoded.schema[ERROR].metadata
-    if _DIGEST in mark and mark[_DIGEST] != _digest(codec, mark[_LAST]):
-        raise WrongArgument(
-            "these rows were decoded with another codec, of another topic or with other versions; pass the codec that "
-            "decode() got"
-        )
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
-    rejected = decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names)
-    # What is computed has no metadata. Under an alias without any, Spark 4.0 leaves a column its own.
-    return Split(good, rejected.withColumn(ERROR, sql.concat(rejected[ERROR], sql.lit(""))))
-
-
-def _digest(codec: Codec, last: int) -> str:
-    """Of all versions up to `last`."""
-    texts = [repr((one.number, _content(one.schema))) for one in codec.versions if one.number <= last]
-    texts += [repr(number) for number in sorted(_unreadable(codec)) if number <= last]
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-
-
-def _unreadable(codec: Codec) -> Mapping[int, str]:
-    """Return the numbers by which no message can be read."""
-    return codec.numbers.unreadable if codec.numbers else {}
-
-
-def _content(schema: Definition | KeyValue) -> tuple[Any, ...]:
-    if isinstance(schema, KeyValue):
-        return schema.encoding, _content(schema.key), _content(schema.value)
-    return schema.type, schema.text, sorted(schema.properties.items()), schema.proto
+    return Split(good, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
 
 
 def decode_batches(
-    batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns
+    batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns, mode: ParseMode = "PERMISSIVE"
 ) -> Iterator[pa.RecordBatch]:
     """Return the batches as `decode` gives them, in a worker."""
     reduce_worker_overhead()
     for batch in batches:
-        yield from decode_batch(batch, codec=codec, columns=columns)
+        for decoded in decode_batch(batch, codec=codec, columns=columns):
+            errors = decoded.column(ERROR)
+            if mode == "FAILFAST":
+                _fail_at_first(errors)
+            yield decoded.filter(errors.is_null()) if mode == "DROPMALFORMED" else decoded
 
 
 def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ import posixpath
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import pyspark
@@ -41,7 +41,9 @@ _LOOKED_AT: Final = 1_000
 
 _ABANDONED_S: Final = 24 * 60 * 60
 
-Mode = Literal["append", "overwrite", "error"]
+SaveMode = Literal["append", "overwrite", "error", "errorifexists", "ignore"]
+"""As Spark spells them."""
+
 Compression = Literal["none", "uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"]
 
 # What the name of a folder says exactly, and Spark reads back from it.
@@ -75,11 +77,11 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
-    partition_by: Sequence[str] = (),
+    partitionBy: Sequence[str] = (),  # noqa: N803  as Spark spells it
     rejected: str | PathLike[str] | None = None,
     compression: Compression = "snappy",
-    mode: Mode = "append",
-    rows_per_file: int | None = None,
+    mode: SaveMode = "append",
+    maxRecordsPerFile: int | None = None,  # noqa: N803  as Spark spells it
     bytes_per_file: int = 256 * 2**20,
     filesystem: fs.FileSystem | None = None,
 ) -> Landed:
@@ -96,33 +98,37 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         payload: as for `decode`.
         version: as for `decode`.
         key: as for `decode`.
-        partition_by: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive.
+        partitionBy: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive.
         rejected: where rejected messages go, on the same file system; None: the folder `_rejected` in `path`.
         compression: of the files, by Spark's name.
-        mode: "append"; "overwrite" what is in both folders, once the new files are visible; "error" if there are rows.
-        rows_per_file: at most; None: any number.
+        mode: "append"; "overwrite" what is in both folders, once the new files are visible; if there are rows, "error" (or
+            "errorifexists"), or "ignore": land nothing.
+        maxRecordsPerFile: rows of a file at most; None: any number.
         bytes_per_file: a file that reached them is not continued.
         filesystem: the file system of `path`, with its credentials; None: the one that `path` names.
 
     Raises:
         WrongArgument: a column is missing, would be there twice or cannot be stored; the folders will not do, or have rows in another
                 layout; always a ValueError.
-        FileExistsError: there are rows, with the mode "error".
+        FileExistsError: there are rows, with the mode "error" or "errorifexists".
         OSError: the folders cannot be written to.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
-    if mode not in get_args(Mode):
-        raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(Mode))}")
+    if mode not in get_args(SaveMode):
+        raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(SaveMode))}")
     if messages.isStreaming:
         raise WrongArgument("the messages are a stream, which land_stream lands")
+    places = _places(path, rejected, filesystem)
     landing = _prepared(
         messages,
         codec,
-        _places(path, rejected, filesystem),
+        places,
         columns=message_columns(messages, codec, payload=payload, version=version, key=key),
-        shape=_shape(partition_by, compression, rows_per_file=rows_per_file, bytes_per_file=bytes_per_file),
+        shape=_shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file),
         mode=mode,
     )
+    if mode == "ignore" and places.rows.any_visible():
+        return Landed()
     job = uuid.uuid4().hex
     source = register(messages.sparkSession, landing)
     messages.write.format(source).mode("append").option(JOB, job).save()
@@ -134,26 +140,25 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
     codec: Codec,
     path: str | PathLike[str],
     *,
-    checkpoint: str | PathLike[str],
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
-    partition_by: Sequence[str] = (),
+    partitionBy: Sequence[str] = (),  # noqa: N803  as Spark spells it
     rejected: str | PathLike[str] | None = None,
     compression: Compression = "snappy",
-    rows_per_file: int | None = None,
+    maxRecordsPerFile: int | None = None,  # noqa: N803  as Spark spells it
     bytes_per_file: int = 256 * 2**20,
     filesystem: fs.FileSystem | None = None,
 ) -> DataStreamWriter:
-    """Return a writer of a stream that lands each batch as `land` does, and exactly once; still to be given a trigger and started.
+    """Return a writer of a stream that lands each batch as `land` does, and exactly once; still to be given its checkpoint and started.
 
-        query = land_stream(messages, codec, path, checkpoint=place).trigger(availableNow=True).start()
+        writer = land_stream(messages, codec, path).option("checkpointLocation", place)
+        query = writer.trigger(availableNow=True).start()
 
     A query that was killed at any moment and is started again with the same checkpoint lands what is missing, and nothing
     twice. `landed_by(path, query.id)` says what it has landed since its checkpoint was made.
 
-    `messages` is a stream, and `checkpoint` the folder where Spark keeps how far the query has come, to each query its own. All
-    other arguments are as for `land`, as is what is raised; and SparkProblem where PySpark is older than 4.1.
+    `messages` is a stream. All other arguments are as for `land`, as is what is raised; and SparkProblem where PySpark is older than 4.1.
     """
     require((4, 1), "landing a stream")
     if not messages.isStreaming:
@@ -165,14 +170,10 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         codec,
         _places(path, rejected, filesystem),
         columns=message_columns(messages, codec, payload=payload, version=version, key=key),
-        shape=_shape(partition_by, compression, rows_per_file=rows_per_file, bytes_per_file=bytes_per_file),
+        shape=_shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file),
     )
     source = register(messages.sparkSession, landing)
-    return (
-        messages.writeStream.format(source)
-        .outputMode("append")
-        .option("checkpointLocation", fspath(checkpoint))
-    )
+    return messages.writeStream.format(source).outputMode("append")
 
 
 def landed_by(
@@ -244,16 +245,14 @@ def _places(
     return Places(rows, bad)
 
 
-def _shape(
-    partition_by: Sequence[str], compression: str, *, rows_per_file: int | None, bytes_per_file: int
-) -> Shape:
+def _shape(partition_by: Sequence[str], compression: str, *, file_rows: int | None, file_bytes: int) -> Shape:
     if isinstance(partition_by, str):
-        raise WrongArgument(f"partition_by is a list of columns: [{partition_by!r}]")
+        raise WrongArgument(f"partitionBy is a list of columns: [{partition_by!r}]")
     if compression not in COMPRESSIONS:
         raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
-    if bytes_per_file < 1 or (rows_per_file is not None and rows_per_file < 1):
+    if file_bytes < 1 or (file_rows is not None and file_rows < 1):
         raise WrongArgument("a file has one row at least: give positive numbers")
-    return Shape({}, tuple(partition_by), compression, file_bytes=bytes_per_file, file_rows=rows_per_file)
+    return Shape({}, tuple(partition_by), compression, file_bytes=file_bytes, file_rows=file_rows)
 
 
 def _prepared(
@@ -263,7 +262,7 @@ def _prepared(
     *,
     columns: Columns,
     shape: Shape,
-    mode: Mode = "append",
+    mode: SaveMode = "append",
 ) -> Landing:
     """Return what is to be landed; the folders are there, and nothing is left in them of jobs that were killed."""
     rows_folder, rejected_folder = places
@@ -279,7 +278,7 @@ def _prepared(
         _check_stored(field.dataType, field.name)
     journal.recover(rows_folder)
     journal.sweep(places, idle_s=_ABANDONED_S)
-    if mode == "error" and rows_folder.any_visible():
+    if mode in ("error", "errorifexists") and rows_folder.any_visible():
         raise FileExistsError(
             f"{rows_folder.path} has rows already: land with mode append or overwrite, or elsewhere"
         )

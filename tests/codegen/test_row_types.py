@@ -249,6 +249,7 @@ def topics() -> list[Approved]:
 NOT_PRIMITIVE = {"AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE", "KEY_VALUE"}
 
 USER = """\
+from pyspark.sql import Column, DataFrame
 from shop_schemas import TARGET, TOPICS, topic
 from shop_schemas._runtime import CodecUnavailable, Unreadable
 from shop_schemas.shop.sales.a_string import A_STRING
@@ -284,6 +285,12 @@ deeper: int = node["id"] if node else 0
 odd = STRANGE.decode_one(b"")["f1"]
 odder: int = odd["class"] + odd["from"] + odd["__private"] + odd["day"].year
 last: int | None = WIDE.decode_one(b"")["c1999"]
+
+
+def read(messages: DataFrame) -> tuple[DataFrame, Column]:
+    return ORDERS.decode(messages, mode="FAILFAST"), ORDERS.decode(messages["value"], "__schemaVersion")
+
+
 print(SCHEMA, ORDERS.struct, ORDERS.commit(0), topic(TOPICS[ORDERS.name]).name, TARGET, click["path"])
 """
 

@@ -93,7 +93,7 @@ def meeting(folder: Path) -> fs.FileSystem:
 def batch(spark: SparkSession, folder: Path, files: fs.FileSystem) -> dict[str, Any]:
     """What a job says that it landed."""
     sent = marked(messages(spark, TASKS))
-    return land(sent, CODEC, folder / "out", version=None, rows_per_file=100, filesystem=files).to_json()
+    return land(sent, CODEC, folder / "out", version=None, maxRecordsPerFile=100, filesystem=files).to_json()
 
 
 def stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, Any] | None:
@@ -104,10 +104,9 @@ def stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, A
         CODEC,
         out,
         version=None,
-        rows_per_file=100,
+        maxRecordsPerFile=100,
         filesystem=files,
-        checkpoint=folder / "checkpoint",
-    )
+    ).option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     landed = landed_by(out, str(query.id))

@@ -9,7 +9,6 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import fs
@@ -63,8 +62,7 @@ def main(folder: str, changes: str) -> None:
         f"{folder}/out",
         version=None,
         filesystem=files,
-        checkpoint=str(Path(folder, "checkpoint")),
-    )
+    ).option("checkpointLocation", f"{folder}/checkpoint")
     query.trigger(availableNow=True).start().awaitTermination()
 
 

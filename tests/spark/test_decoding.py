@@ -11,14 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from spark_release import since
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, lanes
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.spark import WrongArgument, decode, encode, split
+from schemactl.spark import WrongArgument, decode, decode_column, encode, split
 from schemactl.spark.arrow_types import struct_of
 from schemactl.spark.encoding import encode_batches
-from schemactl.spark.errors import SparkProblem
+from schemactl.spark.errors import SparkProblem, first_line
 
 from .schemas import avro, codec, field, logical, record
 
@@ -111,15 +113,63 @@ def test_rows_go_to_parquet_and_one_query_serves_all_versions(messages: DataFram
     assert found["top"] == 596 * 2**20
 
 
-def test_rows_are_not_split_with_the_codec_of_another_topic(messages: DataFrame) -> None:
-    others = Codec([Version(0, NEWEST), Version(1, NEWEST)])
-    grown = Codec([*ORDERS.versions, Version(9, NEWEST)])
-    decoded = decode(messages, ORDERS).select("*", "id")
-    for wrong in (others, Codec(ORDERS.versions[:1], reader=NEWEST)):
-        with pytest.raises(WrongArgument, match="decoded with another codec"):
-            split(decoded, wrong)
-    for right in (ORDERS, grown, ORDERS.read_as(0)):
-        assert split(decode(messages, ORDERS), right).rows.columns
+def test_rejected_messages_fail_the_job_or_are_left_out_where_the_mode_says_so(messages: DataFrame) -> None:
+    decoded = decode(messages, ORDERS)
+    left = decode(messages, ORDERS, mode="DROPMALFORMED")
+    assert left.schema == decoded.schema
+    assert sorted(map(str, left.collect())) == sorted(map(str, decoded.where("__error is null").collect()))
+    strict = decode(messages, ORDERS, mode="FAILFAST")
+    with pytest.raises(PySparkException) as raised:
+        strict.collect()
+    assert first_line(raised.value).startswith("a message is rejected, in mode FAILFAST: ")
+    assert decode(messages.where("__messageId = 'id-2'"), ORDERS, mode="FAILFAST").count() == 1
+    with pytest.raises(WrongArgument, match="no mode is called LENIENT here: take one of PERMISSIVE, FAILF"):
+        decode(messages, ORDERS, mode="LENIENT")  # type: ignore[arg-type]
+
+
+@since((4, 1), "functions on columns do not take Arrow")
+def test_a_column_has_the_same_values_and_reasons_as_the_columns(messages: DataFrame) -> None:
+    value = decode_column(ORDERS, "payload", messages["schema_version"])
+    as_column = messages.select("__messageId", value.alias("v")).select("__messageId", "v.value.*", "v.error")
+    names = ["__messageId", *ORDERS.columns.names]
+    as_columns = decode(messages, ORDERS).select(*names, "__error")
+    assert as_column.schema.simpleString() == as_columns.schema.simpleString().replace("__error", "error")
+    assert sorted(map(tuple, as_column.collect()), key=str) == sorted(
+        map(tuple, as_columns.collect()), key=str
+    )
+    [bad] = messages.where("__messageId = 'id-5'").select(value.alias("v")).collect()
+    assert (bad["v"]["value"], bad["v"]["error"]) == (None, "id, byte 0: the message ends inside a number")
+    strict = decode_column(ORDERS, "payload", "schema_version", mode="FAILFAST")
+    with pytest.raises(PySparkException) as raised:
+        messages.select(strict).collect()
+    assert "in mode FAILFAST" in first_line(raised.value)
+    with pytest.raises(
+        WrongArgument, match="no mode is called DROPMALFORMED here: take one of PERMISSIVE, F"
+    ):
+        decode_column(ORDERS, "payload", None, mode="DROPMALFORMED")  # type: ignore[arg-type]
+
+
+@since((4, 1), "functions on columns do not take Arrow")
+def test_a_column_of_pairs_or_of_single_values_is_decoded(spark: SparkSession) -> None:
+    pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INSTANT"), "SEPARATED"))])
+    moment = "unhex('000000000000000100000000')"
+    messages = spark.sql(f"values ('a', {moment}, 0L), (null, null, null) t(key, payload, version)")
+    found = messages.select(
+        decode_column(pairs, "payload", "version", "key").alias("pair"),
+        decode_column(pairs.read_as(0), messages["payload"], None, messages["key"]).alias("unversioned"),
+        decode_column(Codec([Version(0, Definition("STRING"))]), "key", None).alias("text"),
+    )
+    assert dict(found.dtypes)["pair"] == "struct<value:struct<key:string,value:timestamp>,error:string>"
+    assert dict(found.dtypes)["text"] == "struct<value:string,error:string>"
+    pair = found.selectExpr("pair.value.key", "unix_micros(pair.value.value)", "text.value", "text.error")
+    no_payload = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
+    assert [tuple(row) for row in pair.collect()] == [
+        ("a", 1_000_000, "a", None),
+        (None, None, None, no_payload),
+    ]
+    assert [row["pair"] for row in found.collect()] == [row["unversioned"] for row in found.collect()]
+    with pytest.raises(WrongArgument, match="travel apart from its payloads: give their column, too"):
+        decode_column(pairs, "payload", "version")
 
 
 def test_rejected_messages_are_split_off_after_they_were_stored(spark: SparkSession, folder: str) -> None:

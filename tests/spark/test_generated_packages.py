@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
+from spark_release import RELEASE
 from topics_to_generate import ALL, ODD
 
 from schemactl.codegen.approved import Approved
@@ -85,6 +86,9 @@ def test_a_zip_decodes_encodes_and_lands_in_workers(
     rows, rejected = orders.split(orders.decode(messages))
     assert [(row["id"], row["customer"]) for row in rows.collect()] == [(1, 2)]
     assert [row["__error"] for row in rejected.collect()] == ["id, byte 0: the message ends inside a number"]
+    if RELEASE >= (4, 1):
+        column = messages.select(orders.decode("payload", messages["schema_version"]).alias("v"))
+        assert [row["customer"] for row in column.select("v.value.customer").collect()] == [2, None]
     [encoded] = orders.encode(rows.drop("__schemaVersion")).collect()
     assert orders.decode_one(bytes(encoded["payload"]))["customer"] == 2
     landed = orders.land(messages, tmp_path / "rows")

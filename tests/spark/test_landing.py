@@ -122,7 +122,7 @@ def test_folders_of_partitions_are_named_as_spark_names_them(messages: DataFrame
     )
     by.append("odd")
     split(decode(few, CODEC), CODEC).rows.write.partitionBy(*by).parquet(f"{folder}-spark")
-    land(few, CODEC, folder, partition_by=by)
+    land(few, CODEC, folder, partitionBy=by)
     read = messages.sparkSession.read
     assert read.parquet(folder).schema == read.parquet(f"{folder}-spark").schema
     assert rows_of(read.parquet(folder)) == rows_of(read.parquet(f"{folder}-spark"))
@@ -153,11 +153,12 @@ def test_modes_add_replace_and_reject(messages: DataFrame, folder: str) -> None:
     read = messages.sparkSession.read.parquet
     few, none = messages.limit(30).coalesce(1), messages.sparkSession.createDataFrame([], messages.schema)
     assert land(few, CODEC, folder, mode="error").rows == 28
+    assert land(few, CODEC, folder, mode="ignore").rows == 0
     with pytest.raises(FileExistsError, match="has rows already"):
         land(few, CODEC, folder, mode="error")
     assert land(few, CODEC, folder).files == 2
     assert (read(folder).count(), read(f"{folder}/_rejected").count()) == (56, 4)
-    assert land(few, CODEC, folder, mode="overwrite", rows_per_file=10).files == 4
+    assert land(few, CODEC, folder, mode="overwrite", maxRecordsPerFile=10).files == 4
     assert (read(folder).count(), read(f"{folder}/_rejected").count()) == (28, 2)
     assert land(none, CODEC, folder) == Landed()
     land(none, CODEC, folder, mode="overwrite")
@@ -166,12 +167,12 @@ def test_modes_add_replace_and_reject(messages: DataFrame, folder: str) -> None:
 
 def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, folder: str) -> None:
     for wrong, words in (
-        ({"partition_by": ["nothing"]}, "no column nothing to partition by"),
-        ({"partition_by": ["at"]}, "at is timestamp, which cannot be a partition column"),
-        ({"partition_by": ["id", "id"]}, "each column once"),
-        ({"partition_by": "id"}, r"partition_by is a list of columns: \['id'\]"),
+        ({"partitionBy": ["nothing"]}, "no column nothing to partition by"),
+        ({"partitionBy": ["at"]}, "at is timestamp, which cannot be a partition column"),
+        ({"partitionBy": ["id", "id"]}, "each column once"),
+        ({"partitionBy": "id"}, r"partitionBy is a list of columns: \['id'\]"),
         ({"compression": "rar"}, "no compression is called rar"),
-        ({"rows_per_file": 0}, "give positive numbers"),
+        ({"maxRecordsPerFile": 0}, "give positive numbers"),
         ({"rejected": folder + "/bad"}, "one path contains the other"),
         ({"rejected": folder}, "one path contains the other"),
     ):
@@ -186,7 +187,7 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
         with pytest.raises(
             ValueError, match=r"no stream: read them with spark\.readStream, or land them with"
         ):
-            land_stream(messages, CODEC, folder, checkpoint=f"{folder}-checkpoint")
+            land_stream(messages, CODEC, folder)
     Path(folder).write_text("mine")
     with pytest.raises(ValueError, match="is a file: rows go to a folder"):
         land(messages, CODEC, Path(folder))
@@ -204,12 +205,12 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
 
 def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFrame, folder: str) -> None:
     few = messages.limit(20).withColumn("a=b %", fn.lit("c/d"))
-    land(few, CODEC, folder, partition_by=["a=b %", "ok"])
+    land(few, CODEC, folder, partitionBy=["a=b %", "ok"])
     landings: list[Any] = [partial(land, few)]
     if RELEASE >= (4, 1):
         few.write.parquet(f"{folder}-raw")
         stream = few.sparkSession.readStream.schema(few.schema).parquet(f"{folder}-raw")
-        landings.append(partial(land_stream, stream, checkpoint=f"{folder}-checkpoint"))
+        landings.append(partial(land_stream, stream))
     for other, words in (
         ([], "in no partitions"),
         (["ok"], "partitioned by ok"),
@@ -217,14 +218,14 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFra
     ):
         for landing in landings:
             with pytest.raises(ValueError) as raised:  # noqa: PT011  its words are compared below
-                landing(codec=CODEC, path=folder, partition_by=other)
+                landing(codec=CODEC, path=folder, partitionBy=other)
             assert str(raised.value) == (
                 f"the rows in {folder} are partitioned by a=b %, ok, and these would be {words}, which Spark cannot read "
                 "together: partition by a=b %, ok, too, or land in another folder"
             )
-    assert land(few, CODEC, folder, partition_by=["a=b %", "ok"]).rows == 18
+    assert land(few, CODEC, folder, partitionBy=["a=b %", "ok"]).rows == 18
     assert land(few, CODEC, folder, mode="overwrite").rows == 18
     assert not [*Path(folder).rglob("_landing")], "what is done leaves no folders"
     with pytest.raises(ValueError, match=r"are in no partitions, and these .*: leave partitions out, or"):
-        land(few, CODEC, folder, partition_by=["ok"])
+        land(few, CODEC, folder, partitionBy=["ok"])
     assert messages.sparkSession.read.parquet(folder).count() == 18

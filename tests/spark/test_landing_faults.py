@@ -75,7 +75,8 @@ def test_a_stream_whose_driver_is_killed_while_it_commits_goes_on_and_lands_once
     assert (tmp_path / "killed").exists(), done.stderr
     assert done.returncode != 0
     source = spark.readStream.schema("payload binary").parquet(f"{tmp_path}/source")
-    query = land_stream(source, CODEC, f"{tmp_path}/out", version=None, checkpoint=f"{tmp_path}/checkpoint")
+    query = land_stream(source, CODEC, f"{tmp_path}/out", version=None)
+    query = query.option("checkpointLocation", f"{tmp_path}/checkpoint")
     running = query.trigger(availableNow=True).start()
     running.awaitTermination()
     assert landed_once(spark, tmp_path)

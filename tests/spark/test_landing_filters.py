@@ -89,7 +89,7 @@ def test_filters_find_the_rows_that_they_find_in_spark_s_own_files(spark: SparkS
         for row, each in enumerate(group)
     ]
     messages = spark.createDataFrame(raw, "payload binary, schema_version long, group int").coalesce(1)
-    land(messages, CODEC, f"{folder}/by=us", partition_by=["group"])
+    land(messages, CODEC, f"{folder}/by=us", partitionBy=["group"])
     split(decode(messages, CODEC), CODEC).rows.write.partitionBy("group").parquet(f"{folder}/by=spark")
     table = spark.read.option("basePath", folder).parquet(f"{folder}/by=us", f"{folder}/by=spark")
     conditions = [*(each for column in COLUMNS for each in _conditions(column)), *LISTS]

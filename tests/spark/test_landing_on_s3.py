@@ -56,7 +56,7 @@ def test_partitions_rejected_messages_and_what_is_overwritten(
             CODEC,
             "lake/parts",
             version=None,
-            partition_by=["half"],
+            partitionBy=["half"],
             rejected="lake/elsewhere",
             mode=mode,
             filesystem=store,
@@ -93,9 +93,8 @@ def test_a_stream_that_is_killed_among_copies_goes_on_and_lands_once(
     source = spark.readStream.schema("payload binary").parquet(f"{tmp_path}/source")
     deadly = fs.PyFileSystem(Deadly(7, f"{tmp_path}/killed", "committer", store=store))
     for files in (deadly, store):
-        query = land_stream(
-            source, CODEC, "lake/stream", version=None, checkpoint=tmp_path / "checkpoint", filesystem=files
-        )
+        query = land_stream(source, CODEC, "lake/stream", version=None, filesystem=files)
+        query = query.option("checkpointLocation", str(tmp_path / "checkpoint"))
         running = query.trigger(availableNow=True).start()
         if files is deadly:
             with pytest.raises(Exception, match="Python worker exited unexpectedly"):

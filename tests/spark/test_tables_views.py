@@ -181,7 +181,7 @@ def test_partitions_are_columns_of_the_view(
     messages = spark.createDataFrame(
         [(bytearray(payload), 1, "2026-03-02")], "payload binary, schema_version bigint, day string"
     )
-    topic.land(messages, folder, partition_by=["channel", "day"])
+    topic.land(messages, folder, partitionBy=["channel", "day"])
     (row,) = epochs[-1].view(spark, folder).collect()
     assert (row["channel"], str(row["day"]), row["sum"]) == ("WEB", "2026-03-02", 2.5)
 
