@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,22 +65,22 @@ FIRST_COMMIT_S = 1_767_258_000  # 2026-01-01 09:00 UTC
 BETWEEN_COMMITS_S = 6 * 86_400 + 3_600
 
 
-def make(folder: Path) -> None:
-    """`folder` (made if need be, else empty) is a Git repository with the shop's whole history on `main`."""
+def make(folder: Path, history: Iterable[Step] = HISTORY, steps: Path = STEPS) -> None:
+    """`folder` (made if need be, else empty) is a Git repository with the whole history; the files of its steps are in `steps`."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise SystemExit(f"{folder} is not empty: name a new folder")
-    _git(folder, "init", "--quiet", "--initial-branch=main")
-    for number, step in enumerate(HISTORY):
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for number, step in enumerate(history):
         when_s = FIRST_COMMIT_S + number * BETWEEN_COMMITS_S
         if step.branch != "main":
-            _git(folder, "checkout", "--quiet", "-b", step.branch)
+            git(folder, "checkout", "--quiet", "-b", step.branch)
         if step.merges:
-            _git(folder, "merge", "--quiet", "--no-ff", "-m", step.subject, step.merges, when_s=when_s)
-            _git(folder, "branch", "--quiet", "-d", step.merges)
+            git(folder, "merge", "--quiet", "--no-ff", "-m", step.subject, step.merges, when_s=when_s)
+            git(folder, "branch", "--quiet", "-d", step.merges)
             continue
         if step.files:
-            shutil.copytree(STEPS / step.files, folder, dirs_exist_ok=True)
+            shutil.copytree(steps / step.files, folder, dirs_exist_ok=True)
         for old, new in step.moves:
             (folder / new).parent.mkdir(parents=True, exist_ok=True)
             (folder / old).rename(folder / new)
@@ -87,10 +88,10 @@ def make(folder: Path) -> None:
                 _deepen_references(folder / new)
         for path in step.removes:
             (folder / path).unlink()
-        _git(folder, "add", "--all")
-        _git(folder, "commit", "--quiet", "-m", step.subject, when_s=when_s)
+        git(folder, "add", "--all")
+        git(folder, "commit", "--quiet", "-m", step.subject, when_s=when_s)
         if step.branch != "main":
-            _git(folder, "checkout", "--quiet", "main")
+            git(folder, "checkout", "--quiet", "main")
 
 
 def _deepen_references(declaration: Path) -> None:
@@ -99,7 +100,7 @@ def _deepen_references(declaration: Path) -> None:
     declaration.write_text(text.replace("[../", "[../../"), encoding="utf-8")
 
 
-def _git(folder: Path, *arguments: str, when_s: int = FIRST_COMMIT_S) -> None:
+def git(folder: Path, *arguments: str, when_s: int = FIRST_COMMIT_S) -> None:
     """Git has run in `folder`, untouched by the user's own settings."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {

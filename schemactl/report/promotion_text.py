@@ -39,7 +39,7 @@ def render(promotion: Promotion, *, color: bool = False) -> str:
             for sign, line in _lines(each)
         ]
         blocks.append("\n".join([f"{kind} {paint(str(name), 'bold', color=color)}", *lines]))
-    if promotion.waivers:
+    if promotion.waivers and not promotion.is_back:
         waived = [
             f"  {each.rule} of {each.topic}, by {on_one_line(each.owner)}, until {each.until}: {on_one_line(each.reason)}"
             for each in promotion.waivers
@@ -70,7 +70,10 @@ def _head(promotion: Promotion) -> str:
         return f"{promotion.target} {where}: {promotion.ref} is there"
     way = "back to" if promotion.is_back else "on to"
     count = counted(promotion.commits, "commit")
-    return f"{promotion.target} {where}, and goes {way} {_commit(after)}: {count} of the approved history{' less' * promotion.is_back}"
+    less = " less. They brought:" if promotion.is_back else ""
+    return (
+        f"{promotion.target} {where}, and goes {way} {_commit(after)}: {count} of the approved history{less}"
+    )
 
 
 def _commit(commit: Commit) -> str:
@@ -115,7 +118,11 @@ def _policies(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[str, s
         yield from (("-", f"{policy}: {value}, no longer declared: reset") for policy, value in held.items())
     else:
         for policy, value in policy_words(change.after).items():
-            yield "~", f"{policy}: {held.get(policy, 'not set')} -> {value}"
+            yield (
+                ("~", f"{policy}: {held[policy]} -> {value}")
+                if policy in held
+                else ("+", f"{policy}: {value}")
+            )
 
 
 def _version(version: SchemaVersion) -> str:

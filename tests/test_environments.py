@@ -1,0 +1,153 @@
+"""The tutorial of examples/environments, followed to the letter: three environments, from nothing to a break in production."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import brokers
+import pytest
+from command import schemactl
+from scratch import ENVIRONMENT
+
+from examples.environments import history
+from schemactl.declare import read_project
+from schemactl.model import BrokerDefaults, Project, TopicName
+from schemactl.registry import Scope, open_registry
+
+README: Final = Path(history.__file__).with_name("README.md")
+TARGETS: Final = ("dev", "stage", "prod")
+MESSAGES: Final[dict[str, dict[int, dict[str, Any]]]] = {
+    "orders": {
+        0: {"order_id": "a", "total": 1.5},
+        1: {"order_id": "b", "total": 2.5, "tags": ["new"]},
+    },
+    "refunds": {0: {"order_id": "a", "amount": 1.5}, 1: {"order_id": "b", "refunded": "2.50"}},
+}
+
+_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
+    "orders": {"order_id": "", "total": 0.0, "tags": []},
+    "refunds": {"order_id": "", "refunded": ""},
+}
+"""The fields of the newest versions, in which every message is read."""
+
+fastavro: Any = import_module("fastavro")
+
+
+def steps() -> list[tuple[str, int, list[str]]]:
+    """The commands of the page, each with its exit code and the lines that the page shows of what it prints."""
+    found: list[tuple[str, int, list[str]]] = []
+    is_shown = False
+    for line in README.read_text(encoding="utf-8").splitlines():
+        if command := re.fullmatch(r"    \$ (.*?)(?: +# exit code (\d+))?", line):
+            found.append((command[1], int(command[2] or 0), []))
+            is_shown = True
+        elif is_shown and line.startswith("    "):
+            found[-1][2].append(line.strip())
+        else:
+            is_shown = False
+    return found
+
+
+def follow(folder: Path) -> Path:
+    """All commands of the page are carried out, from the second on, in the repository in `folder`; return it."""
+    first, *others = steps()
+    assert first[0] == "python -m examples.environments.history environments"
+    printed = ""
+    for written, code, shown in others:
+        fingerprint = re.search(r"schemactl waive ([0-9a-f]+)", printed)
+        command = written.replace("FINGERPRINT", fingerprint[1] if fingerprint else "")
+        command = command.replace("YYYY-MM-DD", str(datetime.now(UTC).date() + timedelta(days=30)))
+        program, *arguments = shlex.split(command)
+        if program == "cd":
+            folder = folder.parent / arguments[0]
+            continue
+        if program == "schemactl":
+            done = schemactl(folder, *arguments, code=code)
+            printed = done.out + done.err
+        else:
+            assert program == "git"
+            subprocess.run(
+                [program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
+            )
+        lines = [line.strip() for line in printed.splitlines()]
+        for each in shown:
+            pattern = ".*".join(map(re.escape, each.split("...")))
+            assert any(re.fullmatch(f"(?:- |~ )?{pattern}", line) for line in lines), (written, each, printed)
+    return folder
+
+
+def held(project: Project, folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What each target's registry has of each topic: its definitions, by number."""
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for name in TARGETS:
+        target = project.targets[name]
+        names = {topic: target.names.there(TopicName("shop", "sales", topic)) for topic in MESSAGES}
+        with closing(
+            open_registry(target, release=project.release, defaults=BrokerDefaults(), folder=folder)
+        ) as registry:
+            topics = registry.read(Scope(frozenset(), frozenset(names.values()))).topics
+        found[name] = {topic: [] for topic in names}
+        for topic, there in names.items():
+            for number, version in enumerate(topics[there].versions):
+                assert (version.number, version.info is not None) == (number, True)
+                found[name][topic].append(json.loads(version.info.schema) if version.info else {})
+    return found
+
+
+def expect_one_package_for_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are equal in the three registries, plans are empty, and one package decodes what was written in each."""
+    project = read_project("schemactl.yaml", (folder / "schemactl.yaml").read_bytes())
+    found = held(project, folder)
+    assert found["dev"] == found["stage"] == found["prod"]
+    for name in TARGETS:
+        plan = json.loads(schemactl(folder, "plan", "--target", name, "--format", "json").out)
+        assert (plan["steps"], plan["left_out"], plan["notes"]) == ([], [], [])
+    monkeypatch.syspath_prepend(str(folder / "generated"))
+    monkeypatch.delitem(sys.modules, "sales_schemas", raising=False)
+    generated = import_module("sales_schemas")
+    for definitions in found.values():
+        for topic, values in MESSAGES.items():
+            assert len(definitions[topic]) == len(values)
+            codec = generated.topic(f"persistent://shop/sales/{topic}").codec
+            for number, value in values.items():
+                payload = io.BytesIO()
+                schema = fastavro.parse_schema(definitions[topic][number], named_schemas={})
+                fastavro.schemaless_writer(payload, schema, value)
+                decoded = codec.decode_one(payload.getvalue(), number)
+                assert decoded == {
+                    **_DEFAULTS[topic],
+                    **{key: each for key, each in value.items() if key in _DEFAULTS[topic]},
+                }
+
+
+def test_the_tutorial_leads_to_the_same_numbers_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = follow(history.make(tmp_path / "environments").parent)
+    expect_one_package_for_all(folder, monkeypatch)
+
+
+@pytest.mark.broker
+@pytest.mark.live
+def test_the_tutorial_leads_there_on_live_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Development has Pulsar 4.2, and the other two share a cluster of 4.0."""
+    steps = shutil.copytree(history.STEPS, tmp_path / "steps")
+    project = (steps / "01-topics/schemactl.yaml").read_text(encoding="utf-8")
+    for name, release in (("dev", "4.2"), ("stage", "4.0"), ("prod", "4.0")):
+        tenant = "shop" if name == "prod" else f"shop-{name}"
+        project = project.replace(f'"sqlite:.schemactl/{name}.db"', f'"{brokers.running(release).url}"')
+        project = project.replace(f"{{shop: {tenant}}}", f"{{shop: {brokers.new_tenant()}}}")
+    (steps / "01-topics/schemactl.yaml").write_text(project, encoding="utf-8")
+    folder = follow(history.make(tmp_path / "environments", steps).parent)
+    expect_one_package_for_all(folder, monkeypatch)
