@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 import brokers
 import pytest
-from command import schemactl
+from command import process, schemactl
 from scratch import ENVIRONMENT
 
 from examples.environments import history
@@ -136,6 +137,31 @@ def test_the_tutorial_leads_to_the_same_numbers_everywhere(
 ) -> None:
     folder = follow(history.make(tmp_path / "environments").parent)
     expect_one_package_for_all(folder, monkeypatch)
+
+
+def test_two_applies_at_once_to_two_environments_do_not_interfere(tmp_path: Path) -> None:
+    folder = history.make(tmp_path / "environments")
+    schemactl(folder, "promote", "stage", "--to", "tags~1")
+    git = ("git", "push", "--quiet", "origin", "promoted/stage")
+    subprocess.run(git, cwd=folder, env=ENVIRONMENT, check=True)
+    # Nothing is waited for, and nothing of the history is cached: both read all of it, and keep it, at once.
+    text = (folder / "schemactl.yaml").read_text(encoding="utf-8").replace("    after: [dev]\n", "")
+    (folder / "schemactl.yaml").write_text(text, encoding="utf-8")
+    shutil.rmtree(folder / ".git/schemactl")
+    arguments = ("--trust-working-tree", "--auto-approve", "--target")
+    with ThreadPoolExecutor() as pool:
+        applied = [*pool.map(lambda name: process(folder, "apply", *arguments, name), ("dev", "stage"))]
+    assert [(each.code, each.out.splitlines()[-1]) for each in applied] == [
+        (0, "Applied: 1 namespace, 2 topics, 2 versions registered.")
+    ] * 2
+    for name in ("dev", "stage"):
+        result = json.loads((folder / f".schemactl/results/{name}.json").read_bytes())
+        assert (result["target"], result["outcome"], len(result["done"])) == (name, "applied", 6)
+        assert {
+            step.get("topic", f"shop-{name}/").split("/")[-3] for step in result["steps"] if "topic" in step
+        } == {f"shop-{name}"}
+        plan = schemactl(folder, "plan", "--trust-working-tree", "--target", name).out
+        assert "No changes." in plan
 
 
 @pytest.mark.broker
