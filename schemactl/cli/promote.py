@@ -209,15 +209,18 @@ def _pointer(repository: Repository, promoted: str) -> _Pointer:
 
     found = resolve_shared(repository, promoted)
     ref = found[0] if found else promoted
-    name = ref.removeprefix("refs/remotes/")
     remotes = sorted(repository.remotes, key=lambda remote: (remote != "origin", remote))
-    default = remotes[0] if remotes else None
+    default = remotes[0] if remotes and repository.top else None
     if ref.startswith(("refs/heads/", "refs/tags/")):
         return _Pointer(ref, default)
-    for remote in remotes if repository.top else ():
+    name = ref.removeprefix("refs/remotes/")
+    # A bare repository is what its clones call origin.
+    for remote in remotes if repository.top else ["origin"]:
         if name.startswith(f"{remote}/"):
-            return _Pointer(f"refs/heads/{name.removeprefix(f'{remote}/')}", remote)
-    return _Pointer(f"refs/heads/{ref}", default)
+            return _Pointer(
+                f"refs/heads/{name.removeprefix(f'{remote}/')}", remote if repository.top else None
+            )
+    return _Pointer(f"refs/heads/{name}", default)
 
 
 def _ending(pointer: _Pointer, push: str | None, *, is_moved: bool, dry_run: bool) -> Iterator[str]:

@@ -182,3 +182,14 @@ def test_a_target_without_promoted_is_at_the_tip(estate: Estate) -> None:
     said = estate.run("promote", "stage", "--to", "origin/main", code=64).err
     assert "stage has no `promoted`: it is at the tip of the approved history" in said
     assert "targets: {stage: {promoted: origin/promoted/stage}}" in said
+
+
+def test_in_the_bare_repository_the_branch_itself_moves(tmp_path: Path) -> None:
+    clone = made(tmp_path).scratch
+    clone.git("clone", "-q", "--bare", str(tmp_path / "upstream"), str(tmp_path / "bare"))
+    bare = Estate.__new__(Estate)
+    bare.scratch = Scratch.opened(tmp_path / "bare")
+    said = bare.run("promote", "prod", "--to", "second").out
+    assert said.endswith("The branch promoted/prod was moved.\n")
+    assert bare.scratch.git("rev-parse", "promoted/prod") == bare.scratch.git("rev-parse", "second")
+    assert "from origin/promoted/prod at " in bare.run("plan", "--target", "prod").out
