@@ -99,7 +99,7 @@ def test_on_a_broker_too(tmp_path: Path, broker: brokers.Broker) -> None:
     left.prepare()
     left.assert_restored(left.run("apply", "--auto-approve", code=100).out)
     left.kill_an_apply()
-    printed = left.run("registry", "delete", str(left.topic), "--allow-delete", "--format", "json")
+    printed = left.run("registry", "delete", "shop/sales/orders", "--allow-delete", "--format", "json")
     assert json.loads(printed.out)["tombstone"] == 1
     left.assert_restored(printed.err)
 
