@@ -19,7 +19,8 @@ SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
 
-PYTEST := $(BIN)/python -m pytest -q -n auto --no-loadscope-reorder
+# One order in every run, another than that of the files.
+PYTEST := $(BIN)/python -m pytest -q -n auto --no-loadscope-reorder --randomly-seed=1
 
 test: $(STAMP)
 	$(PYTEST) -m "not live"
