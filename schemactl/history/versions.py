@@ -35,19 +35,13 @@ from schemactl.formats.protobuf_native import worker
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, derived_from
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints, Inspected
-from schemactl.history.repository import Blob, ChangedFile, LoggedCommit, Repository, log
+from schemactl.history.repository import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.rows import DeclarationRow, StateRow
 from schemactl.model import Commit, Project
 
 _KEPT_DOCUMENTS: Final = 8_192
 _KEPT_DOCUMENT_BYTES: Final = 1_000
 """Declarations that leave their definitions to other files are small, and asked for when those change."""
-
-_AHEAD: Final = 400
-"""So many contents are asked of git at once."""
-
-_KEPT_BLOB_BYTES: Final = 4 << 20
-"""So much is kept of what was read: definitions that many topics share are asked for again and again."""
 
 _GROWTH: Final = 1.01
 """What is kept is written anew when it has grown by a hundredth: a long history takes longer to write than some commits to read."""
@@ -124,76 +118,14 @@ class StepFiles(GitFiles):
         return self._state.entry(path)
 
 
-class RecordFiles(StepFiles):
-    """The files after the newest step, their contents read ahead in one stream."""
-
-    def __init__(self, repository: Repository, writer: CacheWriter) -> None:
-        super().__init__(repository, writer)
-        self._writer = writer
-        # A plain dict would look for its oldest key among all that were taken out before.
-        self._contents: OrderedDict[str, Blob] = OrderedDict()
-        self._kept_bytes = 0
-
-    def ahead(
-        self, commits: Iterable[LoggedCommit], is_wanted: Callable[[str], bool]
-    ) -> Iterator[LoggedCommit]:
-        """Yield the same commits; the contents that they bring to wanted paths are read many at a time."""
-        if self.repository.promisor:
-            commits = list(commits)
-            changes = [change for each in commits for change in each.changes if is_read(change)]
-            self.repository.fetch_missing(change.blob for change in changes if is_wanted(change.path))
-            # Should a definition outside of the roots be needed, all others come with it.
-            self.repository.want(change.blob for change in changes)
-        waiting: list[LoggedCommit] = []
-        wanted: dict[str, None] = {}
-        for each in commits:
-            waiting.append(each)
-            for change in each.changes:
-                if change.mode in FILE_MODES and change.blob not in self._contents and is_wanted(change.path):
-                    wanted[change.blob] = None
-            if len(wanted) >= _AHEAD:
-                self._read(wanted)
-                yield from waiting
-                waiting, wanted = [], {}
-        self._read(wanted)
-        yield from waiting
-
-    def change(self, change: ChangedFile) -> bool:
-        """Make the change; return whether it makes a difference to what declarations can see."""
-        found = entry(change.mode, change.blob)
-        if found and found.kind == "file" and not change.path.endswith(SUFFIXES):
-            found = None
-        if found == self.entry(change.path):
-            return False
-        self._writer.put(change.path, found)
-        return True
-
-    def blob(self, blob_id: str) -> Blob:
-        """Return the blob with this id, from what was read before where possible."""
-        if blob_id not in self._contents:
-            self._read([blob_id])
-        return self._contents[blob_id]
-
-    def read_ahead(self, paths: Iterable[str]) -> None:
-        """Read the contents of the files at `paths` together."""
-        entries = (self.entry(path) for path in paths)
-        self._read({found.blob: None for found in entries if found and found.kind == "file"})
-
-    def _read(self, blob_ids: Iterable[str]) -> None:
-        for blob in self.repository.blobs([each for each in blob_ids if each not in self._contents]):
-            self._contents[blob.id] = blob
-            self._kept_bytes += len(blob.content)
-        while self._kept_bytes > _KEPT_BLOB_BYTES and len(self._contents) > _AHEAD:
-            self._kept_bytes -= len(self._contents.popitem(last=False)[1].content)
-
-
 class VersionDerivation:
     """Adds commits of the record to what is known."""
 
     def __init__(self, repository: Repository, project: Project, writer: CacheWriter) -> None:
+        self._repository = repository
         self._project = project
         self._writer = writer
-        self._files = RecordFiles(repository, writer)
+        self._files = StepFiles(repository, writer)
         self._fingerprints = Fingerprints(self._files)
         # Definitions as they were read last, in this run and without problems.
         self._inspected: dict[str, Inspected] = {}
@@ -209,7 +141,7 @@ class VersionDerivation:
         """Go through `commits`; `progress` is called for each, and at the end, whatever ends it."""
         done = 0
         try:
-            for each in self._files.ahead(commits, self._is_wanted):
+            for each in self._fetched(commits) if self._repository.promisor else commits:
                 self._writer.begin(each.commit)
                 self._take(each)
                 self._large.clear()
@@ -218,13 +150,22 @@ class VersionDerivation:
         finally:
             progress(done, done)
 
+    def _fetched(self, commits: Iterable[LoggedCommit]) -> list[LoggedCommit]:
+        """Return the commits, after what a partial clone lacks of their declarations was fetched at once."""
+        found = list(commits)
+        changes = [change for each in found for change in each.changes if is_read(change)]
+        self._repository.fetch_missing(change.blob for change in changes if self._is_wanted(change.path))
+        # Should a definition outside of the roots be needed, all others come with it.
+        self._repository.want(change.blob for change in changes)
+        return found
+
     def _take(self, logged: LoggedCommit) -> None:
         before: dict[str, Entry | None] = {}
         changed: list[str] = []
         for change in logged.changes:
             if self._declares(change.path) or change.path.endswith(PROJECT_FILE):
                 before[change.path] = self._files.entry(change.path)
-            if self._files.change(change):
+            if self._change(change):
                 changed.append(change.path)
         self._compare_moved(logged.commit, before)
         touched: set[str] = set()
@@ -240,19 +181,24 @@ class VersionDerivation:
         touched |= {schema for schema in used - touched if not self._only_shared(schema, changed)}
         # Files that several topics share are read once for all of them.
         definitions = Definitions(self._files)
-        schemas = sorted(touched)
-        for start in range(0, len(schemas), _AHEAD):
-            some = schemas[start : start + _AHEAD]
-            if len(some) > 1:
-                self._files.read_ahead(path for schema in some for path in self._read_for(schema))
-            for schema in some:
-                self._settle(schema, definitions)
+        for schema in sorted(touched):
+            self._settle(schema, definitions)
+
+    def _change(self, change: ChangedFile) -> bool:
+        """Make the change; return whether it makes a difference to what declarations can see."""
+        found = entry(change.mode, change.blob)
+        if found and found.kind == "file" and not change.path.endswith(SUFFIXES):
+            found = None
+        if found == self._files.entry(change.path):
+            return False
+        self._writer.put(change.path, found)
+        return True
 
     def _declares(self, path: str) -> bool:
         return path.endswith(YAML_SUFFIXES) and self._is_within(path)
 
     def _is_wanted(self, path: str) -> bool:
-        """Return whether the content at `path` will be asked for, as far as can be told before."""
+        """Return whether the content at `path` will be asked for, as far as can be told before it is fetched."""
         return (
             self._is_within(path)
             or path == self._project.path
@@ -355,11 +301,6 @@ class VersionDerivation:
             if state and not state.deleted:
                 self._writer.set_definition(schema, domain, state.path, (inspected.type.name, found))
         return True
-
-    def _read_for(self, schema: str) -> Iterator[str]:
-        """Yield the files that will be read for a topic, as far as can be told before."""
-        yield from (each.path for each in self._writer.declarations(schema))
-        yield from self._writer.made_of(schema)
 
     def _settle(self, schema: str, definitions: Definitions) -> None:
         """Record the topics of that tenant/namespace/topic as they are declared now."""
