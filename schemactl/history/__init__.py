@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         waivers_at,
     )
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
-    from schemactl.history.history import Forked, History, read, read_forked, read_here
-    from schemactl.history.merged import Merged, read_merged
+    from schemactl.history.history import History, read, read_here
+    from schemactl.history.local_changes import Forked, Merged, read_forked, read_merged
     from schemactl.history.positions import Position, later_versions, position, promoted, read_for, until
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
@@ -59,8 +59,8 @@ __all__ = [
 _MODULES = {
     "approved": ("ApprovedProject", "approved_project", "load_project", "resolve_shared", "waivers_at"),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
-    "history": ("Forked", "History", "read", "read_forked", "read_here"),
-    "merged": ("Merged", "read_merged"),
+    "history": ("History", "read", "read_here"),
+    "local_changes": ("Forked", "Merged", "read_forked", "read_merged"),
     "positions": ("Position", "later_versions", "position", "promoted", "read_for", "until"),
     "repository": ("Repository",),
     "store": ("Store",),

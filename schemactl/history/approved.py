@@ -19,7 +19,7 @@ from schemactl.declare.files import read_bytes
 from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.history.files import CommitFiles
 from schemactl.history.git import GitFailed
-from schemactl.history.repository import LoggedCommit, Repository, log
+from schemactl.history.repository import Repository
 from schemactl.model import Commit, Project, Waiver
 
 _USUAL: Final = (
@@ -47,21 +47,6 @@ class ApprovedProject(NamedTuple):
     project: Project
     ref: str
     proposed: bool = False
-
-
-class Branch(NamedTuple):
-    """The work between the approved history and a commit that is not approved yet.
-
-    Attributes:
-        fork: the newest commit that both have.
-        commits: its own commits along its first-parent line, oldest first. A merge that brings approved history into the
-            branch is none of them: a rebase drops it.
-        is_updated: there was such a merge, so a fast-forward would make another line the record.
-    """
-
-    fork: Commit
-    commits: tuple[LoggedCommit, ...]
-    is_updated: bool
 
 
 def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
@@ -274,33 +259,6 @@ def fork(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
         repository.require_all_commits()
         return None
     return repository.commit(found)
-
-
-def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch | None:
-    """Return what `head` has that the approved `tip` has not; None when they have no commit in common.
-
-    Where `head` is a merge into the approved history, as CI makes one of a pull request, the branch is what it merges. Raise
-    HistoryError where a shallow clone was cut off before they meet.
-    """
-    left = fork(repository, head=head, tip=tip)
-    if left is None:
-        return None
-    listed = repository.run("rev-list", "--parents", head.id, f"^{tip.id}").decode().splitlines()
-    parents = {commit: others for commit, *others in (line.split(" ") for line in listed)}
-    at = head.id
-    if len(parents.get(at, ())) > 1 and parents[at][0] not in parents:
-        at = parents[at][1]
-    own = []
-    is_updated = False
-    for each in log(repository, at, tip.id) if at in parents else ():
-        if not each.parents:
-            # Either the repository's first commit, or where a shallow clone was cut off.
-            repository.require_all_commits()
-        if parents.keys() >= set(each.parents[1:]):
-            own.append(each)
-        else:
-            is_updated = True
-    return Branch(left, tuple(own), is_updated)
 
 
 def load_project(directory: str, config: str | None = None) -> tuple[Project, str]:

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 from schemactl.declare.files import Kind
 from schemactl.errors import Problem, Source
 from schemactl.history.files import Entry
-from schemactl.history.rows import DeclarationRow, NoteRow, StateRow, VersionRow
 from schemactl.history.store import Store
 from schemactl.model import Commit, Policies, Project
 
@@ -51,6 +50,49 @@ CREATE TABLE topic_state (
 -- All that cannot be read from a step on: of a topic's definition, or of a file.
 CREATE TABLE note (id INTEGER PRIMARY KEY, name INTEGER, is_topic INTEGER, step INTEGER NOT NULL, problems TEXT NOT NULL);
 """
+
+
+class VersionRow(NamedTuple):
+    """A version: its number, the step that brought it, its schema type's name, the file that declared it, its fingerprint."""
+
+    number: int
+    step: int
+    type: str
+    path: str
+    fingerprint: bytes
+
+
+class StateRow(NamedTuple):
+    """How a topic stands (see the table)."""
+
+    deleted: bool
+    number: int | None
+    since: int
+    path: str
+    as_of: int | None = None
+
+
+class DeclarationRow(NamedTuple):
+    """A declaration in a file: a topic of that `schema`, or (None) a namespace.
+
+    `blob` holds the declaration where the file's own cannot be read.
+    """
+
+    path: str
+    position: int
+    name: str
+    schema: str | None
+    blob: str | None
+
+
+class NoteRow(NamedTuple):
+    """What cannot be read since a step, or could not: of the file or, `is_topic`, of the schema that is called `name`."""
+
+    name: str
+    is_topic: bool
+    step: int
+    topic: str | None
+    problem: Problem
 
 
 class _Generation(NamedTuple):
@@ -194,25 +236,6 @@ class Cache:
             for deleted, number, since, path, as_of in rows:
                 self._states[key] = StateRow(bool(deleted), number, since, _text(path), as_of)
         return self._states[key]
-
-    def preload(self) -> None:
-        """Read all entries and states at once: that is faster than one by one, where most are asked for."""
-        # Of a group, SQLite takes the other columns from the row with the maximum.
-        sql = (
-            "SELECT name.name, value, max(step) FROM fact JOIN name ON id = fact.name "
-            "WHERE kind = :kind AND step <= :step GROUP BY fact.name"
-        )
-        for name, value, _ in self._rows(sql, kind=_FILE):
-            path = _text(name)
-            self._facts[_FILE, path] = _decoded(_FILE, path, value)
-        sql = (
-            "SELECT declared.name, domain, deleted, number, since, file.name, as_of, max(step) FROM topic_state "
-            "JOIN name AS declared ON declared.id = schema JOIN name AS file ON file.id = path "
-            "WHERE step <= :step GROUP BY schema, domain"
-        )
-        for schema, domain, deleted, number, since, path, as_of, _ in self._rows(sql):
-            row = StateRow(bool(deleted), number, since, _text(path), as_of)
-            self._states[_text(schema), DOMAINS[domain]] = row
 
     def was_interrupted(self, schema: str, domain: str) -> bool:
         """Return whether the topic had no schema at some step after it had one."""

@@ -17,11 +17,10 @@ from schemactl.declare import (
 )
 from schemactl.declare.deferred import DeferredInfo
 from schemactl.errors import HistoryError
-from schemactl.history.cache import Cache
+from schemactl.history.cache import Cache, DeclarationRow, VersionRow
 from schemactl.history.files import Entry, content
 from schemactl.history.git import FSCK
 from schemactl.history.repository import Repository
-from schemactl.history.rows import DeclarationRow, VersionRow
 from schemactl.history.versions import StepFiles, named
 from schemactl.model import Namespace, SchemaInfo, SchemaType
 

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from schemactl.declare import (
-    Declared,
-    Definitions,
-    Files,
-    TopicDocument,
     in_roots,
-    read_documents,
 )
-from schemactl.declare.files import Kind, read_bytes
-from schemactl.errors import HistoryError, Problem, Source
-from schemactl.history.approved import Branch, approved, branch, fork, load_project
-from schemactl.history.cache import Cache
+from schemactl.errors import Problem, Source
+from schemactl.history.approved import approved, load_project
+from schemactl.history.cache import Cache, NoteRow, VersionRow
 from schemactl.history.definition_loader import DefinitionLoader
-from schemactl.history.files import GitFiles, HashedFiles
 from schemactl.history.repository import Repository
-from schemactl.history.rows import NoteRow, VersionRow
-from schemactl.history.versions import Derivation, Progress, StepFiles, is_read, no_progress
+from schemactl.history.versions import Derivation, Progress, no_progress
 from schemactl.model import (
     Catalog,
     Commit,
@@ -32,7 +24,6 @@ from schemactl.model import (
     NamespaceName,
     Policies,
     Project,
-    SchemaInfo,
     SchemaType,
     SchemaVersion,
     Topic,
@@ -214,42 +205,6 @@ class History:
         return HistoryNote(self._commit(note.step), note.problem, topic)
 
 
-class LocalChanges(NamedTuple):
-    """What files declare, against the approved history where the work on them began.
-
-    Attributes:
-        unchanged: the topics whose declaration, and every file that their definition is made of, are as they were.
-        combined: the definitions that a merge makes of files of both sides, one that the work changed and one that was
-            approved since; or why it makes none; None for a topic that no file declares then. Of a file that both changed it
-            is the work's that counts.
-        settled: the unchanged topics whose files are approved today as they were.
-    """
-
-    unchanged: frozenset[TopicName] = frozenset()
-    combined: Mapping[TopicName, SchemaInfo | Problem | None] = {}
-    settled: frozenset[TopicName] = frozenset()
-
-
-class Forked(NamedTuple):
-    """The approved history, and what work that is not approved yet has to do with it.
-
-    Attributes:
-        approved: the history as it is now.
-        base: as it was where the work left it; `approved` itself when nothing was approved since.
-        stepwise: as it would be if each commit of `branch` were approved by itself, on top of `approved`; None: not asked for.
-        branch: the commits of the work; None where there are none, or they were not asked for.
-        recorded: tenant/namespace/topic of those that get a version by one of these commits.
-        changes: what files, and what they declare, have changed since `base`.
-    """
-
-    approved: History
-    base: History
-    stepwise: History | None = None
-    branch: Branch | None = None
-    recorded: frozenset[str] = frozenset()
-    changes: Callable[[Files, Declared], LocalChanges] = lambda _files, _declared: LocalChanges()
-
-
 def read(
     repository: Repository, project: Project, ref: str | None = None, *, progress: Progress = no_progress
 ) -> History:
@@ -265,164 +220,11 @@ def read(
     return History(repository, project, name, known)
 
 
-def read_forked(
-    repository: Repository,
-    project: Project,
-    head: Commit | None,
-    ref: str | None = None,
-    *,
-    stepwise: bool = False,
-    progress: Progress = no_progress,
-) -> Forked:
-    """Return the approved history as work that starts from `head` sees it (None: nothing was committed yet).
-
-    `stepwise` asks for what it would be, too, if every commit of the work were approved by itself. Raise HistoryError as `read`,
-    and where `head` and the approved history have no commit in common.
-    """
-    name, tip = approved(repository, project, ref)
-    if tip is None:
-        now = History(repository, project, name, Cache.new(""))
-        return Forked(now, now)
-    own, left_at = None, tip
-    if head and head.id != tip.id:
-        own = branch(repository, head=head, tip=tip) if stepwise else None
-        found = own.fork if own else fork(repository, head=head, tip=tip)
-        if found is None:
-            raise HistoryError(
-                f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
-                fix="name the ref that this work started from, with --base or as `approved:` in the project file",
-            )
-        left_at = found
-    if own:
-        repository.want(change.blob for each in own.commits for change in each.changes if is_read(change))
-    derivation = Derivation(repository, project, progress)
-    known = derivation.at(tip, keep=ref is None)
-    now = History(repository, project, name, known)
-    base, left = now, known
-    if left_at.id != tip.id:
-        # Work may also start from a commit that a merge brought, beside the line of what was approved.
-        step = known.step_of(left_at.id)
-        left = derivation.at(left_at, keep=False) if step is None else known.at(step)
-        base = History(repository, project, name, left)
-    forked = Forked(now, base, changes=functools.partial(_local_changes, repository, left, known))
-    if own is None or not own.commits:
-        return forked._replace(branch=own)
-    beyond = derivation.beyond(known, own.commits)
-    each = History(repository, project, name, beyond)
-    return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))
-
-
 def read_here(directory: str, config: str | None = None, *, progress: Progress = no_progress) -> History:
     """Return the approved history of the project that `directory` belongs to (see `load_project`); otherwise as `read`."""
     project, _ = load_project(directory, config)
     with Repository.open(directory) as repository:
         return read(repository, project, progress=progress)
-
-
-def _local_changes(
-    repository: Repository, began: Cache, now: Cache, files: Files, declared: Declared
-) -> LocalChanges:
-    """Compare `files`, and what they declare, with the states of the approved history then and now."""
-    began.preload()
-    merge = MergedFiles(repository, files, began=began, now=now)
-    made_of = {
-        name: {topic.source.path, *declared.dependencies.get(name, ())}
-        for name, topic in declared.catalog.topics.items()
-        if topic.source
-    }
-    unchanged = frozenset(
-        name
-        for name, paths in made_of.items()
-        if (state := began.state(name.schema_id, name.domain))
-        and (source := declared.catalog.topics[name].source)
-        and (state.deleted, state.path, state.as_of) == (False, source.path, None)
-        and not any(map(merge.is_ours, paths))
-    )
-    if began.step == now.step and began.connection is now.connection:
-        return LocalChanges(unchanged, settled=unchanged)
-    combined: dict[TopicName, SchemaInfo | Problem | None] = {}
-    since = now.changed_since(began)
-    definitions = Definitions(merge)
-    both = merge.both_sides(made_of, since)
-    theirs = {
-        name for name, topic in declared.catalog.topics.items() if topic.source and topic.source.path in since
-    }
-    for name in both | theirs:
-        document = merge.document(name, declared)
-        if document is None:
-            combined[name] = None
-        elif name in both and document.schema:
-            found = definitions.read(document.schema)
-            combined[name] = found.problems[0] if found.problems else found.info
-    settled = frozenset(name for name in unchanged if since.isdisjoint(made_of[name]))
-    return LocalChanges(unchanged, combined, settled)
-
-
-class MergedFiles:
-    """The files as a merge leaves them: what the work did not change is as approved now.
-
-    Which files it changed is seen from Git's ids. Line ends that Git converts make a difference here: then it is the
-    work's file that counts.
-    """
-
-    def __init__(self, repository: Repository, files: Files, *, began: Cache, now: Cache) -> None:
-        if not isinstance(files, GitFiles | HashedFiles):
-            files = HashedFiles(files, repository.object_format)
-        self._files = files
-        self._began = began
-        self._now = now
-        self._approved = StepFiles(repository, now)
-        self._ours: dict[str, bool] = {}
-
-    def is_ours(self, path: str) -> bool:
-        """Return whether the work changed, added or removed the file."""
-        if path not in self._ours:
-            self._ours[path] = self._began.entry(path) != self._files.entry(path)
-        return self._ours[path]
-
-    def paths(self) -> Iterable[str]:
-        """Yield every path."""
-        yield from (path for path in self._files.paths() if self.is_ours(path))
-        yield from (path for path in self._now.paths() if not self.is_ours(path))
-
-    def read(self, path: str) -> bytes:
-        """Return the content of the file (see `declare.Files`)."""
-        return self._side(path).read(path)
-
-    def kind(self, path: str) -> Kind:
-        """Return what kind of thing is at `path`."""
-        return self._side(path).kind(path)
-
-    def both_sides(self, made_of: Mapping[TopicName, set[str]], theirs: frozenset[str]) -> set[TopicName]:
-        """Return the topics that are made of files of both sides, `theirs` among them."""
-        used = {name: {*paths} for name, paths in made_of.items()}
-        for path in theirs:
-            for held in self._now.declared(path):
-                if held.schema:
-                    used.setdefault(TopicName.parse(held.name), set()).add(path)
-            for schema in self._now.users(path):
-                for held in self._now.declarations(schema):
-                    used.setdefault(TopicName.parse(held.name), set()).update({path, held.path})
-        return {
-            name
-            for name, paths in used.items()
-            if not theirs.isdisjoint(paths)
-            and any(map(self.is_ours, paths | self._now.made_of(name.schema_id)))
-        }
-
-    def document(self, name: TopicName, declared: Declared) -> TopicDocument | None:
-        """Return the topic as the merged files declare it; None: they do not."""
-        topic = declared.catalog.topics.get(name)
-        ours = [topic.source.path] if topic and topic.source else []
-        for path in (*ours, *(held.path for held in self._now.declarations(name.schema_id))):
-            if self.kind(path) == "file":
-                for document in read_documents(path, read_bytes(self, path)).documents:
-                    if isinstance(document, TopicDocument) and document.topic.name == name:
-                        return document
-        return None
-
-    def _side(self, path: str) -> Files:
-        return self._files if self.is_ours(path) else self._approved
 
 
 class LazyMapping(Mapping[K, V]):

@@ -32,11 +32,10 @@ from schemactl.declare import (
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
-from schemactl.history.cache import DOMAINS, Cache, CacheWriter, derived_from
+from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow, derived_from
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints, Inspected
 from schemactl.history.repository import ChangedFile, LoggedCommit, Repository, log
-from schemactl.history.rows import DeclarationRow, StateRow
 from schemactl.model import Commit, Project
 
 _KEPT_DOCUMENTS: Final = 8_192

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.history.approved import branch
+from schemactl.history.approved import fork
+from schemactl.history.local_changes import branch
 from schemactl.history.repository import Repository
 
 pytestmark = pytest.mark.slow
@@ -55,8 +56,9 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
             assert tip
             assert head
             found = branch(repository, head=head, tip=tip)
-            assert found
-            assert found.fork.id in scratch.git("merge-base", "--all", tip.id, head.id).split()
+            left = fork(repository, head=head, tip=tip)
+            assert left
+            assert left.id in scratch.git("merge-base", "--all", tip.id, head.id).split()
             begin = head.id
             merged = scratch.git("rev-list", "--parents", "-1", head.id).split()[1:]
             own = set(scratch.git("rev-list", head.id, f"^{tip.id}").split())

@@ -61,26 +61,6 @@ def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path) ->
     assert subjects(approved) == ["v0", "v1"]
 
 
-def test_what_is_read_at_once_is_what_is_read_one_by_one(scratch: Scratch) -> None:
-    other = declared("non-persistent://shop/sales/orders")
-    scratch.commit({"topics/orders.yaml": other, "topics/gone.yaml": declared("shop/sales/gone")}, "v2")
-    scratch.commit({"topics/gone.yaml": None, "topics/orders.avsc": record("id", note=1)}, "v3")
-    scratch.commit({"topics/orders.avsc": "{"}, "broken")
-    read(scratch)
-    for step in range(-1, 5):
-        at_once, one_by_one = opened(scratch.path), opened(scratch.path)
-        assert at_once
-        assert one_by_one
-        at_once, one_by_one = at_once.at(step), one_by_one.at(step)
-        at_once.preload()
-        # What is asked for now is known already.
-        at_once.connection.close()
-        for path in one_by_one.paths():
-            assert at_once.entry(path) == one_by_one.entry(path)
-        for topic in one_by_one.topics():
-            assert at_once.state(*topic) == one_by_one.state(*topic)
-
-
 def test_a_folder_of_a_commit_is_listed_once_whoever_asks(scratch: Scratch, trace: Path) -> None:
     with history.Repository.open(scratch.path) as repository:
         tip = repository.commit("HEAD")
