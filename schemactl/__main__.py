@@ -7,7 +7,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # the one we mean. This package itself may have been found there, as in a checkout of it: then its modules still are.
     del sys.path[0]
 
-from schemactl.deadline import DEFAULT_S, OutOfTime, within
+from schemactl.deadline import DEFAULT_S, OutOfTime, interrupted_after
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -19,7 +19,8 @@ def main() -> int:
         if sys.argv[1:] == ["check", "--staged"]:
             from schemactl import early_exit
 
-            if within(DEFAULT_S, "looking at the index", lambda _: early_exit.is_nothing_staged()):
+            look = early_exit.is_nothing_staged
+            if interrupted_after(DEFAULT_S, "looking at the index", lambda _: look()):
                 print(early_exit.MESSAGE)
                 return 0
         from schemactl.cli import main as command_line

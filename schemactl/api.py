@@ -64,7 +64,7 @@ def check(
     request = CheckRequest(
         folder, config, staged, base, topics=tuple(topics), namespaces=tuple(namespaces), target=target
     )
-    return within(timeout_s, "starting", partial(check_project, request))
+    return within(timeout_s, partial(check_project, request))
 
 
 def parse_schema(

@@ -44,12 +44,22 @@ class OutOfTime(BaseException):
         super().__init__(f"{self.what}\n  Fix: {self.fix}")
 
 
-def within(seconds: float, doing: str, work: Callable[[Deadline], T]) -> T:
-    """Return what `work` returns, which begins with `doing` and has so many seconds.
+def within(seconds: float, work: Callable[[Deadline], T]) -> T:
+    """Return what `work` returns, which has so many seconds.
 
     Raises:
-        OutOfTime: they are used up.
+        SchemactlError: they are used up.
     """
+    try:
+        return interrupted_after(seconds, "starting", work)
+    except OutOfTime as error:
+        from schemactl.errors import SchemactlError
+
+        raise SchemactlError(error.what, fix=error.fix) from error
+
+
+def interrupted_after(seconds: float, doing: str, work: Callable[[Deadline], T]) -> T:
+    """Return what `work` returns, which begins with `doing`; raise OutOfTime after so many seconds."""
     deadline = Deadline(seconds, doing)
     try:
         deadline.set()

@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "verdicts": {"errors", "model"},
     "source": {"errors"},
     "waivers": {"errors", "model", "verdicts", "formats"},
-    "deadline": set(),
+    "deadline": {"errors"},
     "json_values": {"errors", "model", "verdicts"},
     "formats": {"errors", "model", "verdicts"},
     "broker": {"errors", "model", "verdicts", "formats"},

@@ -12,7 +12,7 @@ from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.selection import add_filters
 from schemactl.cli.time_limit import add_timeout
-from schemactl.deadline import DEFAULT_S, Deadline, OutOfTime, within
+from schemactl.deadline import DEFAULT_S, Deadline, within
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.project_check import CheckRequest, check_project
 from schemactl.report import CHECK_FORMATS, OBEYED, render_check
@@ -64,15 +64,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
     try:
-        return within(args.timeout, "starting", lambda deadline: _run(args, context, outputs, deadline))
+        return within(args.timeout, lambda deadline: _run(args, context, outputs, deadline))
     except UsageError:
         raise
-    except OutOfTime as error:
-        problem = SchemactlError(error.what, fix=error.fix)
     except SchemactlError as error:
-        problem = error
-    _report_undecided(problem, outputs, context)
-    raise problem
+        _report_undecided(error, outputs, context)
+        raise
 
 
 def _run(

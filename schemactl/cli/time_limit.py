@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from schemactl.cli.parser import add_options
-from schemactl.deadline import Deadline, OutOfTime, within
-from schemactl.errors import SchemactlError
+from schemactl.deadline import Deadline, within
 
 _LONGEST_S = 1_000_000.0
 
@@ -26,12 +25,7 @@ def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -
 
 def limited(seconds: float | None, work: Callable[[Deadline | None], int]) -> int:
     """Return what `work` returns, which has so many seconds; raise SchemactlError when they are used up."""
-    if seconds is None:
-        return work(None)
-    try:
-        return within(seconds, "starting", work)
-    except OutOfTime as error:
-        raise SchemactlError(error.what, fix=error.fix) from error
+    return work(None) if seconds is None else within(seconds, work)
 
 
 def _seconds(text: str) -> float:

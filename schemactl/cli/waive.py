@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl import output
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
-from schemactl.deadline import DEFAULT_S, OutOfTime, within
+from schemactl.deadline import DEFAULT_S, within
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.messages import counted
 from schemactl.model import TopicName, Waiver, parse_day
@@ -73,14 +73,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if text is not None and not text.strip():
             raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
     digits = _digits(args.fingerprint)
-    try:
-        report = within(
-            DEFAULT_S,
-            "starting",
-            lambda deadline: check_project(request, deadline, note=lambda note: context.note([note])),
-        )
-    except OutOfTime as error:
-        raise SchemactlError(error.what, fix=error.fix) from error
+    report = within(
+        DEFAULT_S, lambda deadline: check_project(request, deadline, note=lambda note: context.note([note]))
+    )
     from schemactl.report.cause import refusal_lines
     from schemactl.waivers import BROKER_RULE
 

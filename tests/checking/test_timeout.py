@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from scratch import ENVIRONMENT, Scratch, declared, record
 
+import schemactl
 from schemactl.cli import main
+from schemactl.errors import SchemactlError
 
 pytestmark = pytest.mark.slow
 
@@ -159,6 +161,11 @@ def test_beside_the_main_thread_time_is_looked_at_between_steps(
     thread.join()
     assert codes == [ERROR]
     assert "gave up after 1e-06 s while" in capsys.readouterr().err
+
+
+def test_the_python_api_says_so_in_a_problem(scratch: Scratch) -> None:
+    with pytest.raises(SchemactlError, match="gave up after 1e-06 s while"):
+        schemactl.check(scratch.path, timeout_s=0.000001)
 
 
 def test_no_alarm_is_left_behind(scratch: Scratch) -> None:
