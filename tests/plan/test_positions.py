@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,35 @@ def test_a_position_that_is_not_here_is_one_error(tmp_path: Path) -> None:
     )
     assert "when nothing was promoted yet, `schemactl promote local --to main`" in said
     assert "--at" in estate.run("plan", "--at", "nowhere", code=1).err
+
+
+def test_status_shows_the_others_where_one_position_is_unknown(tmp_path: Path) -> None:
+    other = '  other: {registry: "sqlite:.schemactl/other.db"}\n'
+    estate = Estate(tmp_path / "shop", project=PROMOTED + other)
+    said = estate.run("status", code=1).out
+    assert re.search(r"\nlocal +- .* unknown: it gave no answer\nother +1 +0 +1 ", said)
+    assert "there is no ref or commit 'promoted/local'" in said
+
+
+def test_a_rebuild_gives_nothing_beyond_the_position(estate: Estate) -> None:
+    estate.run("apply", "--auto-approve")
+    (estate.scratch.path / ".schemactl/registry.db").unlink()
+    estate.run("rebuild", "--auto-approve")
+    assert [version.number for version in estate.versions()] == [0, 1, 2]
+
+
+def test_a_generation_that_began_after_the_position_is_git_s(tmp_path: Path) -> None:
+    estate = Estate(tmp_path / "shop", project=PROMOTED)
+    estate.orders("id", note=0)
+    estate.scratch.git("branch", "promoted/local")
+    estate.run("apply", "--auto-approve")
+    files = {
+        "namespaces/orders.yaml": declared(more="generation: 2\n"),
+        "namespaces/orders.avsc": record("number"),
+    }
+    estate.scratch.commit(files)
+    estate.run("plan", "--at", "main", "--out", "plan.json")
+    estate.run("apply", "plan.json")
+    assert [version.info is not None for version in estate.versions()] == [True, True, False, True]
+    assert "No changes." in estate.run("plan").out
+    assert "No drift." in estate.run("drift", "--unmanaged").out
