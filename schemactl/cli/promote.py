@@ -64,17 +64,18 @@ def run(args: argparse.Namespace, context: Context) -> int:
         found = _promotion(repository, chosen.project, target, whole, there)
         pointer = _pointer(repository, target.promoted)
         push = pointer.push(repository, found)
-        is_refused = found.is_back and not args.back
-        is_moved = not (args.dry_run or is_refused) and pointer.move(repository, found)
-        if args.format == "json":
-            print(promotion_json.render(found, moved=is_moved, push=push))
-        else:
+        is_text = args.format == "text"
+        if is_text:
             context.report(promotion_text.render(found, color=context.color))
-            if not is_refused:
-                context.report(
-                    "\n" + "\n".join(_ending(pointer, push, is_moved=is_moved, dry_run=args.dry_run))
-                )
-    if is_refused and not args.dry_run:
+        is_refused = found.is_back and not args.back and not args.dry_run
+        is_moved = not (args.dry_run or is_refused) and pointer.move(repository, found)
+        if not is_text:
+            print(promotion_json.render(found, moved=is_moved, push=push))
+        elif args.dry_run:
+            context.report(f"\nThe {pointer} was not moved (--dry-run).")
+        elif not is_refused:
+            context.report("\n".join(["", *_ending(pointer, push, is_moved=is_moved)]))
+    if is_refused:
         raise SchemactlError(
             f"{args.to} is older than where {target.name} is; nothing was moved",
             fix="approve a commit that reverts what is wrong, and promote that; or --back moves it all the same",
@@ -167,6 +168,9 @@ class _Pointer(NamedTuple):
     def name(self) -> str:
         return self.ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
 
+    def __str__(self) -> str:
+        return f"{'tag' if self.is_tag else 'branch'} {self.name}"
+
     def push(self, repository: Repository, promotion: Promotion) -> str | None:
         """Return the command that publishes the move; None: there is no remote."""
         if self.remote is None:
@@ -176,8 +180,8 @@ class _Pointer(NamedTuple):
             return f"git push --force {where} {quote(self.ref)}"
         published = repository.commit(f"refs/remotes/{self.remote}/{self.name}")
         lease = ""
-        if published and promotion.is_back:
-            # Whoever has promoted meanwhile is not overruled.
+        if published and (promotion.is_back or promotion.before is None):
+            # The branch does not go on from there; whoever has moved it meanwhile is not overruled.
             lease = f"--force-with-lease={quote(self.name)}:{published.id} "
         return f"git push {lease}{where} {quote(self.name)}"
 
@@ -223,15 +227,9 @@ def _pointer(repository: Repository, promoted: str) -> _Pointer:
     return _Pointer(f"refs/heads/{name}", default)
 
 
-def _ending(pointer: _Pointer, push: str | None, *, is_moved: bool, dry_run: bool) -> Iterator[str]:
-    what = f"The {'tag' if pointer.is_tag else 'branch'} {pointer.name}"
-    if dry_run:
-        yield f"{what} was not moved (--dry-run)."
-        return
-    yield (
-        f"{what} {'was moved, here' if is_moved else 'is there already, here'}. Publish it: {push}"
-        if push
-        else f"{what} {'was moved' if is_moved else 'is there already'}."
-    )
+def _ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> Iterator[str]:
+    done = f"The {pointer} {'was moved' if is_moved else 'is there already'}"
+    yield f"{done}, here. Publish it: {push}" if push else f"{done}."
     if pointer.is_tag:
-        yield f"Fetching does not move tags: elsewhere, `git fetch --force {pointer.remote or 'origin'} tag {quote(pointer.name)}`."
+        fetch = f"git fetch --force {pointer.remote or 'origin'} tag {quote(pointer.name)}"
+        yield f"Fetching does not move tags: elsewhere, `{fetch}`."

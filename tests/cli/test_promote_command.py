@@ -150,6 +150,21 @@ def test_going_back_is_explained_and_asked_for(estate: Estate) -> None:
     assert "v4" not in estate.run("plan", "--target", "prod").out
 
 
+def test_a_position_beside_the_line_is_left_by_a_push_that_overrules_nobody(estate: Estate) -> None:
+    git = estate.scratch.git
+    git("commit", "-q", "--allow-empty", "-m", "Mine")
+    git("push", "-q", "origin", "HEAD:refs/heads/promoted/prod")
+    said = estate.run("plan", "--target", "prod", code=1).err
+    assert "prod is `promoted: origin/promoted/prod`. origin/promoted/prod is " in said
+    assert "`schemactl promote prod --to COMMIT`, and push that" in said
+    push = promote(estate, "--to", "origin/second")["push"]
+    assert (
+        push == f"git push --force-with-lease=promoted/prod:{git('rev-parse', 'HEAD')} origin promoted/prod"
+    )
+    git(*push.split()[1:])
+    estate.run("plan", "--target", "prod")
+
+
 def test_a_position_off_the_line_is_refused(estate: Estate) -> None:
     estate.scratch.git("commit", "-q", "--allow-empty", "-m", "Mine")
     said = estate.run("promote", "prod", "--to", "HEAD", code=1).err
