@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from property_runs import EXAMPLES
+from property_runs import REPOSITORIES
 from scratch import Files, Scratch, declared, record
 
 import schemactl
@@ -343,7 +343,7 @@ EDITS = st.sampled_from(
 )
 
 
-@EXAMPLES
+@REPOSITORIES
 @given(approved=SETTINGS, proposed=SETTINGS, policies=POLICIES, edit=EDITS)
 def test_what_fails_under_the_approved_settings_fails_whatever_is_proposed(
     approved: dict[str, Any], proposed: dict[str, Any], policies: dict[str, Any], edit: str

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from property_runs import REPOSITORIES
 from scratch import Scratch
 
 from schemactl.cli import main
@@ -131,15 +132,9 @@ def _topics(report: Any) -> list[Any]:
     ]
 
 
-# Shrinking a failure would start git some thousand times.
-@settings(
-    deadline=None,
-    max_examples=40,
-    phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@REPOSITORIES
 @given(
-    ours=st.lists(EDITS, min_size=1, max_size=4), theirs=st.lists(EDITS, max_size=3), updates=st.booleans()
+    ours=st.lists(EDITS, min_size=2, max_size=6), theirs=st.lists(EDITS, max_size=5), updates=st.booleans()
 )
 def test_what_is_said_of_a_branch_is_so_once_it_is_merged(
     tmp_path: Path,

@@ -12,7 +12,7 @@ import pytest
 from command import Printed, schemactl
 from hypothesis import given
 from hypothesis import strategies as st
-from property_runs import EXAMPLES
+from property_runs import REPOSITORIES
 from scratch import Scratch, declared
 
 pytestmark = pytest.mark.slow
@@ -91,7 +91,7 @@ class Work:
                 git("merge", "-q", "--ff-only", branch)
 
 
-@EXAMPLES
+@REPOSITORIES
 @given(
     st.integers(0, 2**32),
     st.sampled_from(["merge", "squash", "rebase"]),

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import REPOSITORIES
 from scratch import Scratch
 
 from schemactl.history.approved import fork
@@ -26,13 +27,7 @@ PARENTS = st.lists(
 """For every commit but the first: which of the earlier ones is its parent, and which one it merges."""
 
 
-# Shrinking a failure would start git some thousand times.
-@settings(
-    deadline=None,
-    max_examples=20,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    phases=[Phase.generate],
-)
+@REPOSITORIES
 @given(
     parents=PARENTS,
     pairs=st.lists(st.tuples(st.integers(1, COMMITS), st.integers(1, COMMITS)), min_size=3, max_size=3),

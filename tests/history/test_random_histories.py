@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_runs import REPOSITORIES
 from scratch import Scratch
 
 from schemactl import history
@@ -286,7 +287,7 @@ def made(folder: str, steps: list[list[Tree]], *, squash: bool) -> Scratch:
     return scratch
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@REPOSITORIES
 @given(steps=repositories(), squash=st.booleans())
 def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
     *, steps: list[list[Tree]], squash: bool
@@ -296,7 +297,7 @@ def test_any_history_has_the_versions_that_checking_out_every_commit_gives(
         assert versions(read(scratch)) == slowly(scratch)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@REPOSITORIES
 @given(steps=repositories(), cuts=st.lists(st.integers(0, 12), max_size=3))
 def test_what_is_kept_and_followed_up_is_what_is_derived_anew(
     *, steps: list[list[Tree]], cuts: list[int]

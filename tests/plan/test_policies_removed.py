@@ -10,7 +10,7 @@ import pytest
 from estate import ORDERS, PROJECT, Estate
 from hypothesis import given
 from hypothesis import strategies as st
-from property_runs import EXAMPLES
+from property_runs import REPOSITORIES
 from scratch import declared
 
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
@@ -273,7 +273,7 @@ def text(policies: dict[str, str | None] | None) -> str | None:
 
 
 @pytest.mark.slow
-@EXAMPLES
+@REPOSITORIES
 @given(edits)
 def test_after_apply_nothing_is_left_to_plan_and_nothing_is_drift(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[Any, Any, bool]]
