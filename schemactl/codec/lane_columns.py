@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from . import values
 from .columns import Choice, Group, Leaf, Repeated, Shape
-from .lanes import Ints, Lanes, Mask, take_or_null, whole
+from .lanes import Ints, Lanes, Mask, taken, whole
 from .schema import ArrayType, EnumType
 
 Seen = Any
@@ -202,7 +202,7 @@ def _choice(lanes: Lanes, shape: Choice, seen: Picked, count: int, valid: Mask |
 def _leaf(lanes: Lanes, shape: Leaf, seen: Any, count: int, bits: pa.Buffer | None) -> pa.Array:
     if isinstance(shape.schema, EnumType):
         symbols = pa.array(shape.schema.symbols, pa.string())
-        return _masked(take_or_null(symbols, seen) if len(symbols) else pa.nulls(count, pa.string()), bits)
+        return _masked(taken(symbols, seen) if len(symbols) else pa.nulls(count, pa.string()), bits)
     if is_spans(shape):
         return _masked(text(lanes, seen) if shape.type == pa.string() else lanes.binary(seen), bits)
     if shape.type == pa.null():

@@ -266,10 +266,10 @@ class Lanes:
         return bits, size
 
 
-def take_or_null(values: pa.Array, index: Ints, *, nulls: Mask | None = None) -> pa.Array:
-    """`values` at `index`, null where `nulls`. Raises pa.ArrowCapacityError: there is more than one array holds."""
+def taken(values: pa.Array, index: Ints) -> pa.Array:
+    """`values` at `index`. Raises pa.ArrowCapacityError: there is more than one array holds."""
     try:
-        return values.take(pa.array(index, mask=nulls))
+        return values.take(pa.array(index))
     except pa.ArrowInvalid as error:
         raise pa.ArrowCapacityError(str(error)) from None
 
@@ -291,7 +291,7 @@ def replaced(values: pa.Array, parts: Sequence[tuple[Ints, pa.Array]]) -> pa.Arr
     for rows, _ in parts:
         index[rows] = total + np.arange(len(rows))
         total += len(rows)
-    return take_or_null(joined([values, *(part for _, part in parts)]), index)
+    return taken(joined([values, *(part for _, part in parts)]), index)
 
 
 def narrowed(values: pa.Array) -> pa.BinaryArray:

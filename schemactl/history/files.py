@@ -84,9 +84,9 @@ class CommitFiles(GitFiles):
         folders: those whose files `paths` gives and that are listed at once; "" is the top.
     """
 
-    def __init__(self, repository: Repository, commit: Commit | None, folders: Sequence[str] = ("",)) -> None:
+    def __init__(self, repository: Repository, commit: Commit | None) -> None:
         super().__init__(repository)
-        self.folders = folders
+        self.folders: Sequence[str] = ("",)
         self._commit = commit
         # What is in the folders that were listed.
         self._entries: dict[str, Entry] = {}
@@ -136,14 +136,14 @@ class IndexFiles(CommitFiles):
         HistoryError: the repository is bare, or a path of a declaration still has a merge conflict.
     """
 
-    def __init__(self, repository: Repository, folders: Sequence[str] = ("",)) -> None:
+    def __init__(self, repository: Repository) -> None:
         if repository.top is None:
             raise HistoryError(
                 "a bare repository has no index, so nothing can be staged in it",
                 fix="check in a clone; `schemactl log` and `plan` work here",
             )
         commit = repository.commit("HEAD")
-        super().__init__(repository, commit, folders)
+        super().__init__(repository, commit)
         tree = (
             commit.id if commit else repository.run("hash-object", "-t", "tree", "--stdin").decode().strip()
         )

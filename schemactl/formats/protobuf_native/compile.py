@@ -105,13 +105,8 @@ def _size(answer: bytes | InvalidSchema) -> int:
     return len(answer) if isinstance(answer, bytes) else len(answer.what)
 
 
-def read_descriptor_set(
-    data: bytes, message: str, *, path: str, paths: Mapping[str, str] | None = None
-) -> SchemaInfo:
+def read_descriptor_set(data: bytes, message: str, *, path: str) -> SchemaInfo:
     """Return the PROTOBUF_NATIVE definition in a serialized FileDescriptorSet at `path`.
-
-    Its locator leads into the `.proto` files of `paths` (by the name in the set) where the set has source info, else
-    to the set.
 
     Raises:
         InvalidSchema: it is no descriptor set, does not hold together, or has no such message.
@@ -121,8 +116,7 @@ def read_descriptor_set(
         schema = render(from_descriptor_set(data, message))
     except InvalidSchema as error:
         raise _placed(error, source) from error
-    where = locator(lambda: from_descriptor_set(data, message), paths=paths or {}, elsewhere=source)
-    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source, locator=where)
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source)
 
 
 def _definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo | InvalidSchema:

@@ -104,7 +104,7 @@ def locator(
     read_root: Callable[[], ProtoMessage],
     *,
     paths: Mapping[str, str],
-    texts: Mapping[str, bytes] | None = None,
+    texts: Mapping[str, bytes],
     elsewhere: Source,
 ) -> Locator:
     """From a pointer to the nearest place in the user's files.
@@ -121,7 +121,7 @@ def locator(
             span = Span(1, 1)
         if span is None or name not in paths:
             return None
-        return source_at(paths[name], (texts or {}).get(name, b""), span)
+        return source_at(paths[name], texts.get(name, b""), span)
 
     def locate(pointer: str) -> Source:
         root = read_once()
