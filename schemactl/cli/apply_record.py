@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from schemactl.model import Project, TargetNames
     from schemactl.plan import Plan
     from schemactl.registry import Registry
+    from schemactl.status import LastApply
 
 FOLDER: Final = ".schemactl/results"
 """Where the last result of each target is, in the project's folder."""
@@ -35,6 +37,22 @@ _SYNC_EVERY_S: Final = 1.0
 def result_path(folder: Path, target: str, results: str = FOLDER) -> Path:
     """Return where the result of the last apply to a target is: in `results` of the folder of the project file."""
     return folder / results / f"{quote(target, safe='')}.json"
+
+
+def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
+    """Return the last apply to `target` as the file at `path` records it, and all of that; None: there is no such file.
+
+    Raise ValueError, which says so, where the file is something else.
+    """
+    from schemactl.status import LastApply
+
+    try:
+        result = json.loads(path.read_bytes())
+        return LastApply.of(result, target), result
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is not the result of an apply to {target}: {error!r}") from error
 
 
 class ApplyRecord:

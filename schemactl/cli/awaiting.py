@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemactl import topic_match
 from schemactl.cli import Context
-from schemactl.errors import SchemactlError, StalePlan
+from schemactl.errors import HistoryError, SchemactlError, StalePlan
 from schemactl.messages import moment, versions
 
 if TYPE_CHECKING:
     from schemactl.cli.selection import ChosenTarget
     from schemactl.history import History
+    from schemactl.json_values import Json
     from schemactl.model import Catalog, SchemaVersion, TopicName
     from schemactl.plan import Awaited, Plan
 
@@ -102,46 +102,36 @@ def _recorded(
     problem: str,
 ) -> tuple[Catalog, str]:
     """Return the same as the result of the last apply records it."""
-    from schemactl.cli.apply_record import result_path
+    from schemactl.cli.apply_record import read_result, result_path
     from schemactl.history import Repository, position, until
     from schemactl.model import Catalog
 
     path = result_path(Path(place.top, place.project.folder), place.target.name)
     why = f"its registry gives no answer ({problem})"
     try:
-        result = json.loads(path.read_bytes())
-        commit, untouched = _progress(result, place.target.name)
-    except FileNotFoundError:
-        return Catalog(), f"{why}, and there is no {path}"
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        return (
-            Catalog(),
-            f"{why}, and {path} is not the result of an apply to {place.target.name} ({error!r})",
-        )
-    with Repository.open(context.directory) as repository:
-        there = position(repository, approved.whole, commit, "with another result file")
-        then = until(repository, place.project, approved.whole, there).catalog
+        found = read_result(path, place.target.name)
+        if found is None:
+            return Catalog(), f"{why}, and there is no {path}"
+        last, result = found
+        is_brought = _brought(result)
+        with Repository.open(context.directory) as repository:
+            there = position(repository, approved.whole, last.commit, "in another result")
+            then = until(repository, place.project, approved.whole, there).catalog
+    except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
+        return Catalog(), f"{why}, and nothing is known from {path} ({error})"
     topics = {
         own: then.topics[own]
         for name, own in names.items()
-        if own in then.topics and untouched(str(name)) and then.topics[own].lifecycle == "stable"
+        if own in then.topics and is_brought(str(name)) and then.topics[own].lifecycle == "stable"
     }
-    return Catalog(
-        topics=topics
-    ), f"the result of its last apply says ({moment(result['time_s'] * 1000)}); {why}"
+    return Catalog(topics=topics), f"the result of its last apply says ({moment(last.time_s * 1000)}); {why}"
 
 
-def _progress(result: Any, target: str) -> tuple[str, Callable[[str], bool]]:
-    """Return the commit that an apply brought, and what says whether a topic has all of it. Raise ValueError if it is of another target."""
-    if result["target"] != target:
-        raise ValueError(f"it was written for the target {result['target']}")
+def _brought(result: Json) -> Callable[[str], bool]:
+    """Return what says whether an apply left a topic with all that was approved, by the target's names."""
     done = {*result["done"]}
-    touched, left = set(), {each.get("topic") for each in result["left_out"]}
-    for number, step in enumerate(result["steps"], 1):
-        touched.add(step.get("topic"))
-        if number not in done:
-            left.add(step.get("topic"))
+    touched = {step.get("topic") for step in result["steps"]}
+    left = {step.get("topic") for number, step in enumerate(result["steps"], 1) if number not in done}
+    left |= {each.get("topic") for each in result["left_out"]}
     is_whole = result["whole"]
-    return str(
-        result["approved"]["commit"]["id"]
-    ), lambda name: name not in left and (is_whole or name in touched)
+    return lambda name: name not in left and (is_whole or name in touched)

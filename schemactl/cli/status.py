@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from functools import partial
 from pathlib import Path
@@ -118,17 +117,15 @@ def _latest(git: Catalog) -> dict[TopicName, int]:
 
 def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:
     """Return what is known of the target's last apply from its result file; a file that cannot be read is reported."""
-    from schemactl.cli.apply_record import result_path
-    from schemactl.status import LastApply
+    from schemactl.cli.apply_record import read_result, result_path
 
     if args.results:
         path = result_path(Path(context.directory), place.target.name, args.results)
     else:
         path = result_path(Path(place.top, place.project.folder), place.target.name)
     try:
-        return LastApply.of(json.loads(path.read_bytes()), place.target.name)
-    except FileNotFoundError:
+        found = read_result(path, place.target.name)
+    except ValueError as error:
+        context.say(f"warning: {error}")
         return None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        context.say(f"warning: {path} is not the result of an apply to {place.target.name}: {error!r}")
-        return None
+    return found[0] if found else None

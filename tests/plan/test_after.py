@@ -17,6 +17,13 @@ targets:
 """
 PROD = ("--target", "prod")
 STAGE = ("--target", "stage")
+RESULT = {
+    "target": "stage",
+    "outcome": "applied",
+    "time_s": 1,
+    "ci": None,
+    "approved": {"commit": {"id": "a" * 40}},
+}
 
 
 @pytest.fixture
@@ -101,6 +108,11 @@ def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: st
         (None, "and there is no "),
         ("{", "is not the result of an apply to stage"),
         ('{"target": "prod"}', "it was written for the target prod"),
+        (json.dumps(RESULT), "'done'"),
+        (
+            json.dumps({**RESULT, "done": [], "steps": [], "left_out": [], "whole": True}),
+            "there is no ref or commit 'aaa",
+        ),
     ],
 )
 def test_without_a_result_nothing_is_there(estate: Estate, text: str | None, reason: str) -> None:
