@@ -176,7 +176,7 @@ def test_what_takes_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
 def test_a_slow_machine_is_not_taken_for_a_bad_definition(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert answers(monkeypatch, tmp_path, IS_SLOW, 3.0, *map(str, range(9))) == [b""] * 9
+    assert answers(monkeypatch, tmp_path, IS_SLOW, 4.5, *map(str, range(12))) == [b""] * 12
 
 
 def test_nothing_is_compiled_twice(monkeypatch: pytest.MonkeyPatch) -> None:

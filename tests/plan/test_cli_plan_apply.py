@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pty
 import signal
-import time
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 from estate import NAMESPACE, ORDERS, PROJECT, Estate
@@ -140,14 +140,17 @@ def test_after_a_failure_halfway_the_next_apply_goes_on(
     shop: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGTERM, as a pipeline sends it, after the fourth step."""
+    heard = Event()
 
     def say(_: Context, text: str) -> None:
         if text.startswith("[4/5]"):
             signal.raise_signal(signal.SIGTERM)
-            time.sleep(0.5)  # until the main thread has heard of it
+            assert heard.wait(60)
 
     with monkeypatch.context() as patched:
         patched.setattr(Context, "say", say)
+        # What the main thread does first when it hears of it.
+        patched.setattr(EmbeddedRegistry, "keep_others_waiting", lambda _: heard.set())
         out = shop.run("apply", "--auto-approve", "--result", "result.json", code=3).out
     assert "Applied 4 of 5 steps." in out
     result = shop.json("result.json")
