@@ -10,6 +10,8 @@ from break_page import ORDERS, begin, blocks, enum, follow
 from estate import Estate
 from scratch import declared, record
 
+pytestmark = pytest.mark.slow
+
 NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: {}\n"
 
 

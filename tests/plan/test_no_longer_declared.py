@@ -13,6 +13,8 @@ from scratch import declared
 from schemactl.model import SchemaInfo, SchemaType, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 STRING = SchemaInfo(SchemaType.STRING)
 WITHOUT_SCHEMA = "topic: shop/sales/orders\npartitions: 2\n"
 LEGACY = [TopicName("shop", "sales", f"legacy-{name}") for name in "ab"]

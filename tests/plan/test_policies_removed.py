@@ -16,6 +16,8 @@ from scratch import declared
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
 from schemactl.registry import Registry, Scope
 
+pytestmark = pytest.mark.slow
+
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")
 STRATEGY, AUTO_UPDATE, ENFORCED = Policies.__slots__
@@ -272,7 +274,6 @@ def text(policies: dict[str, str | None] | None) -> str | None:
     return "".join(f"{policy}: {value}\n" for policy, value in policies.items() if value)
 
 
-@pytest.mark.slow
 @REPOSITORIES
 @given(edits)
 def test_after_apply_nothing_is_left_to_plan_and_nothing_is_drift(
