@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, Unpack, overload
 
 from .codec import (
     Codec,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from .spark.columns import Name
     from .spark.decoding import ParseMode, Split
+    from .spark.landing import LandingOptions, SaveMode
     from .spark.landing_journal import Landed
 
 __all__ = [
@@ -249,13 +250,22 @@ class GeneratedTopic(Generic[Row]):
 
         return encode(rows, self.codec, version=version)
 
-    def land(self, messages: DataFrame, path: str | PathLike[str], **options: Any) -> Landed:
-        """Write the messages as Parquet into `path`, each exactly once (see `spark.land`, which has the options)."""
+    def land(
+        self,
+        messages: DataFrame,
+        path: str | PathLike[str],
+        *,
+        mode: SaveMode = "append",
+        **options: Unpack[LandingOptions],
+    ) -> Landed:
+        """Write the messages as Parquet into `path`, each exactly once (see `spark.land`)."""
         from .spark.landing import land
 
-        return land(messages, self.codec, path, **options)
+        return land(messages, self.codec, path, mode=mode, **options)
 
-    def land_stream(self, messages: DataFrame, path: str | PathLike[str], **options: Any) -> DataStreamWriter:
+    def land_stream(
+        self, messages: DataFrame, path: str | PathLike[str], **options: Unpack[LandingOptions]
+    ) -> DataStreamWriter:
         """Return a writer of a stream that lands each batch as `land` does (see `spark.land_stream`)."""
         from .spark.landing import land_stream
 

@@ -89,8 +89,7 @@ def decode_column(
 ) -> Column:
     """Return a column `struct<value, error>` of the messages' values; where there is an error, the value is null.
 
-    `value` is a record's fields, `key` and `value` of a KEY_VALUE, or else the value itself. `decode` costs less: its columns need not be
-    copied into structs.
+    `value` is a record's fields, `key` and `value` of a KEY_VALUE, or else the value itself.
 
     Args:
         codec: of the messages' topic.

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack, get_args
 
 import pyspark
 from pyspark.errors import AnalysisException
@@ -17,7 +17,7 @@ from pyspark.sql import types as spark
 
 from ..codec import Codec
 from . import landing_journal as journal
-from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Columns, Name, message_columns
+from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decoded_schema
 from .errors import WrongArgument, require
 from .landing_folder import Folder
@@ -69,23 +69,39 @@ _STORED_TYPES: Final = (
 )
 
 
-def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's writers
+class LandingOptions(TypedDict, total=False):
+    """How `land` and `land_stream` read messages and write files.
+
+    Attributes:
+        payload, version, key: as for `decode`.
+        partitionBy: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive.
+        rejected: where rejected messages go, on the same file system; None: the folder `_rejected` in `path`.
+        compression: of the files, by Spark's name; `snappy`, if there is none.
+        maxRecordsPerFile: rows of a file at most; None: any number.
+        bytes_per_file: a file that reached them is not continued; 256 MiB, if there are none.
+        filesystem: the file system of `path`, with its credentials; None: the one that `path` names.
+    """
+
+    payload: Name
+    version: Name | None
+    key: Name | None
+    partitionBy: Sequence[str]
+    rejected: str | PathLike[str] | None
+    compression: Compression
+    maxRecordsPerFile: int | None
+    bytes_per_file: int
+    filesystem: fs.FileSystem | None
+
+
+def land(
     messages: DataFrame,
     codec: Codec,
     path: str | PathLike[str],
     *,
-    payload: Name = PAYLOADS,
-    version: Name | None = VERSIONS,
-    key: Name | None = KEYS,
-    partitionBy: Sequence[str] = (),  # noqa: N803  as Spark spells it
-    rejected: str | PathLike[str] | None = None,
-    compression: Compression = "snappy",
     mode: SaveMode = "append",
-    maxRecordsPerFile: int | None = None,  # noqa: N803  as Spark spells it
-    bytes_per_file: int = 256 * 2**20,
-    filesystem: fs.FileSystem | None = None,
+    **options: Unpack[LandingOptions],
 ) -> Landed:
-    """Write every message as a row of Parquet files in `path`, or with its reason and bytes in `rejected`.
+    """Write every message as a row of Parquet files in `path`, or with its reason and bytes in the folder of rejected ones.
 
     The rows are those of `decode`: `split(decode(...)).rows` and `.rejected`, as `spark.read.parquet` reads them. None
     is visible before all are written. A job that fails leaves everything as it was; what one that was killed had decided is
@@ -95,17 +111,9 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         messages: raw messages, of which all other columns are kept.
         codec: of their topic.
         path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
-        payload: as for `decode`.
-        version: as for `decode`.
-        key: as for `decode`.
-        partitionBy: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive.
-        rejected: where rejected messages go, on the same file system; None: the folder `_rejected` in `path`.
-        compression: of the files, by Spark's name.
         mode: "append"; "overwrite" what is in both folders, once the new files are visible; if there are rows, "error" (or
             "errorifexists"), or "ignore": land nothing.
-        maxRecordsPerFile: rows of a file at most; None: any number.
-        bytes_per_file: a file that reached them is not continued.
-        filesystem: the file system of `path`, with its credentials; None: the one that `path` names.
+        options: see LandingOptions.
 
     Raises:
         WrongArgument: a column is missing, would be there twice or cannot be stored; the folders will not do, or have rows in another
@@ -118,37 +126,18 @@ def land(  # noqa: PLR0913  each is a choice of its own, as those of Spark's wri
         raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(SaveMode))}")
     if messages.isStreaming:
         raise WrongArgument("the messages are a stream, which land_stream lands")
-    places = _places(path, rejected, filesystem)
-    landing = _prepared(
-        messages,
-        codec,
-        places,
-        columns=message_columns(messages, codec, payload=payload, version=version, key=key),
-        shape=_shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file),
-        mode=mode,
-    )
-    if mode == "ignore" and places.rows.any_visible():
+    landing = _prepared(messages, codec, path, mode=mode, **options)
+    rows = landing.places.rows
+    if mode == "ignore" and rows.any_visible():
         return Landed()
     job = uuid.uuid4().hex
     source = register(messages.sparkSession, landing)
     messages.write.format(source).mode("append").option(JOB, job).save()
-    return journal.collect(landing.places.rows, job)
+    return journal.collect(rows, job)
 
 
-def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spark's writers
-    messages: DataFrame,
-    codec: Codec,
-    path: str | PathLike[str],
-    *,
-    payload: Name = PAYLOADS,
-    version: Name | None = VERSIONS,
-    key: Name | None = KEYS,
-    partitionBy: Sequence[str] = (),  # noqa: N803  as Spark spells it
-    rejected: str | PathLike[str] | None = None,
-    compression: Compression = "snappy",
-    maxRecordsPerFile: int | None = None,  # noqa: N803  as Spark spells it
-    bytes_per_file: int = 256 * 2**20,
-    filesystem: fs.FileSystem | None = None,
+def land_stream(
+    messages: DataFrame, codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]
 ) -> DataStreamWriter:
     """Return a writer of a stream that lands each batch as `land` does, and exactly once; still to be given its checkpoint and started.
 
@@ -165,14 +154,7 @@ def land_stream(  # noqa: PLR0913  each is a choice of its own, as those of Spar
         raise WrongArgument(
             "the messages are no stream: read them with spark.readStream, or land them with land"
         )
-    landing = _prepared(
-        messages,
-        codec,
-        _places(path, rejected, filesystem),
-        columns=message_columns(messages, codec, payload=payload, version=version, key=key),
-        shape=_shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file),
-    )
-    source = register(messages.sparkSession, landing)
+    source = register(messages.sparkSession, _prepared(messages, codec, path, **options))
     return messages.writeStream.format(source).outputMode("append")
 
 
@@ -255,24 +237,33 @@ def _shape(partition_by: Sequence[str], compression: str, *, file_rows: int | No
     return Shape({}, tuple(partition_by), compression, file_bytes=file_bytes, file_rows=file_rows)
 
 
-def _prepared(
+def _prepared(  # noqa: PLR0913  see LandingOptions
     messages: DataFrame,
     codec: Codec,
-    places: Places,
+    path: str | PathLike[str],
     *,
-    columns: Columns,
-    shape: Shape,
     mode: SaveMode = "append",
+    payload: Name = PAYLOADS,
+    version: Name | None = VERSIONS,
+    key: Name | None = KEYS,
+    partitionBy: Sequence[str] = (),  # noqa: N803  as Spark spells it
+    rejected: str | PathLike[str] | None = None,
+    compression: Compression = "snappy",
+    maxRecordsPerFile: int | None = None,  # noqa: N803  as Spark spells it
+    bytes_per_file: int = 256 * 2**20,
+    filesystem: fs.FileSystem | None = None,
 ) -> Landing:
     """Return what is to be landed; the folders are there, and nothing is left in them of jobs that were killed."""
-    rows_folder, rejected_folder = places
+    places = rows_folder, rejected_folder = _places(path, rejected, filesystem)
+    columns = message_columns(messages, codec, payload=payload, version=version, key=key)
+    shape = _shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file)
     if rows_folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
         raise WrongArgument(
             f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
         )
     schema = decoded_schema(messages, codec, columns)
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
-    rejected = spark.StructType([field for field in schema if field.name not in codec.columns.names])
+    bad = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     _check_partitions(rows, shape.partition_by)
     for field in schema:
         _check_stored(field.dataType, field.name)
@@ -288,7 +279,7 @@ def _prepared(
     rows_folder.check_writable()
     if posixpath.relpath(rejected_folder.path, rows_folder.path).startswith(".."):
         rejected_folder.check_writable()
-    shapes = _described(shape, rows), _described(replace(shape, partition_by=()), rejected)
+    shapes = _described(shape, rows), _described(replace(shape, partition_by=()), bad)
     return Landing(codec, columns, places, *shapes, overwrite=mode == "overwrite")
 
 
