@@ -58,7 +58,8 @@ def check(
         DeclarationError: the files have problems; `problems` holds all of them.
         SchemactlError: it could not be decided.
     """
-    from schemactl.project_check import CheckRequest, check_project
+    from schemactl.check_request import CheckRequest
+    from schemactl.project_check import check_project
 
     folder = str(Path(directory).absolute())
     request = CheckRequest(

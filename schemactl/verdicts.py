@@ -152,6 +152,7 @@ class Finding:
         commit: the one of the branch that it is about; None: it is about the end.
         fingerprint: what a waiver of it names (see `schemactl.waivers`); "": none can waive it.
         waiver: by which it is approved all the same; None: it is not.
+        targets: those for which it holds; (): it is about no target in particular.
     """
 
     rule: str
@@ -172,6 +173,7 @@ class Finding:
     commit: Commit | None = None
     fingerprint: str = ""
     waiver: Waiver | None = None
+    targets: tuple[str, ...] = ()
 
     @property
     def place(self) -> Source | None:

@@ -45,6 +45,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "history": {"errors", "output", "model", "source", "formats", "declare"},
     "early_exit": {"history"},
+    "effective": {"errors", "model", "source", "declare", "history", "topic_match"},
     "target_numbers": {
         "errors",
         "output",
@@ -71,6 +72,7 @@ LAYERS: dict[str, set[str]] = {
         "messages",
         "tables",
         "waivers",
+        "topic_match",
     },
     "registry_url": set(),
     "registry": {
@@ -87,6 +89,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "serve": {"errors", "model", "verdicts", "formats", "broker", "registry"},
     "plan": {
+        "effective",
         "topic_match",
         "errors",
         "installation",
@@ -145,7 +148,23 @@ LAYERS: dict[str, set[str]] = {
     "codegen": {"errors", "installation", "json_values", "output", "model", "formats", "columns"},
     "tables": {"errors", "model", "formats", "columns"},
     "definition_json": {"broker", "formats", "model"},
+    "environments": {
+        "checking",
+        "declare",
+        "effective",
+        "errors",
+        "history",
+        "model",
+        "project_files",
+        "target_numbers",
+        "topic_match",
+    },
+    "project_files": {"declare", "errors", "history", "model", "target_numbers"},
+    "check_request": {"checking", "declare", "errors", "history", "model"},
     "project_check": {
+        "check_request",
+        "environments",
+        "project_files",
         "checking",
         "deadline",
         "declare",
@@ -165,6 +184,7 @@ LAYERS: dict[str, set[str]] = {
         "errors",
         "formats",
         "model",
+        "check_request",
         "project_check",
     },
 }

@@ -19,6 +19,7 @@ from schemactl.checking.branches import (
 )
 from schemactl.checking.causes import Cause
 from schemactl.checking.gate import judging, with_settings
+from schemactl.checking.joining import joined
 from schemactl.checking.merging import merged
 from schemactl.checking.report import ORDER, Change, CheckReport, PolicyChange, TopicCheck, undecided
 from schemactl.checking.run import Run
@@ -38,6 +39,7 @@ __all__ = [
     "TopicCheck",
     "WaiverFile",
     "check",
+    "joined",
     "judging",
     "overdue",
     "undecided",

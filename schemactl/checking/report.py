@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -35,6 +36,7 @@ class TopicCheck:
         verdict: both verdicts; None where nothing is uploaded.
         owner: who answers for it, as it declares; "": it does not say.
         tables: what becomes of tables that the topic feeds; None: the project generates no columns, or there are none.
+        targets: those for which all this is so; (): no target in particular.
     """
 
     topic: TopicName
@@ -49,6 +51,7 @@ class TopicCheck:
     source: Source | None = None
     owner: str = ""
     tables: Impact | None = None
+    targets: tuple[str, ...] = ()
 
     @property
     def is_pending(self) -> bool:
@@ -65,6 +68,7 @@ class PolicyChange:
         policy: its key in a declaration.
         before: its value as JSON has it; None: it was not declared. `after`: likewise.
         inherited: what it is reset to where it is declared no longer, and the level that sets that.
+        targets: those for which it changes; (): no target in particular.
     """
 
     name: NamespaceName | TopicName
@@ -72,6 +76,7 @@ class PolicyChange:
     before: str | int | None
     after: str | int | None
     inherited: tuple[str | int, Level] | None = None
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,8 @@ class CheckReport:
         settings: the path of the project file.
         waived: those that a waiver approves: they count no more, and are listed first.
         waiver_path: of the waiver file, relative to the repository's top level.
-        target: whose release and numbers these are; "": Git's, for no target in particular.
+        target: the only one that was judged for; "": all were.
+        targets: those that were judged for, with the release of each.
         decided: False: what was to be checked could not be read, and the findings say why; nothing else is known.
     """
 
@@ -105,6 +111,7 @@ class CheckReport:
     notes: tuple[str, ...] = field(default=())
     settings: str = "schemactl.yaml"
     target: str = ""
+    targets: Mapping[str, Release] = field(default_factory=dict)
     decided: bool = True
 
     @property
@@ -112,6 +119,11 @@ class CheckReport:
         """Whether every changed topic has two good verdicts, whatever the severities say: what is not judged has one."""
         verdicts = [topic.verdict for topic in self.topics if topic.verdict]
         return all(each.is_compatible and each.state is not DataState.NOT_JUDGED for each in verdicts)
+
+    @property
+    def releases(self) -> str:
+        """Those whose answers were predicted, for people."""
+        return " and ".join(sorted({*self.targets.values()} or {self.release}))
 
     @property
     def causes(self) -> tuple[Cause, ...]:

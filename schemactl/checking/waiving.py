@@ -10,7 +10,7 @@ from datetime import date
 from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.messages import counted
-from schemactl.model import Severity, TopicName, Waiver
+from schemactl.model import Severity, Waiver
 from schemactl.verdicts import Finding
 
 Key = tuple[str, str, str]
@@ -43,7 +43,6 @@ def with_waivers(
     file: WaiverFile,
     *,
     is_whole: bool,
-    numbered: frozenset[TopicName] = frozenset(),
 ) -> CheckReport:
     """Return `report` with its waived findings apart from the others, and what is wrong with the waivers.
 
@@ -51,8 +50,7 @@ def with_waivers(
         report: with all findings.
         run: whose project judges.
         file: the waivers.
-        is_whole: no topic was left out, and no target judged, so that a waiver without finding has none.
-        numbered: the topics of which a target may have other findings: its numbers are not Git's.
+        is_whole: no topic and no target was left out, so that a waiver without finding has none.
     """
     groups: dict[Key, list[Waiver]] = {}
     for each in sorted(file.waivers, key=lambda waiver: waiver.until):
@@ -74,7 +72,7 @@ def with_waivers(
             found += _expired(run, group[0], present[key])
         if len(group) > max(1, file.known[key]):
             found += _overlaps(run, group)
-        is_known = key in used or key in file.known or group[0].topic in numbered
+        is_known = key in used or key in file.known
         if is_whole and not is_known and run.asks(group[0].rule, group[0].topic):
             found += _unused(run, group[0], kept)
     return replace(report, findings=(*found, *kept), waived=tuple(waived), waiver_path=run.project.waivers)

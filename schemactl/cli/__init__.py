@@ -100,7 +100,7 @@ class Context:
     ) -> History:
         """Return the approved history of `project`, or of the project that the folder belongs to.
 
-        With `target`, which is one of the project's, up to where that is, or up to `at`.
+        With `target`, which is one of the project's, as that has it, and up to where that is, or up to `at`.
 
         Raises:
             SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
@@ -110,12 +110,10 @@ class Context:
         if project is None:
             found = history.read_here(self.directory, self.config, progress=self.reading_history())
         else:
+            from schemactl.effective import read_effective
+
             with history.Repository.open(self.directory) as repository:
-                progress = self.reading_history()
-                if target is None:
-                    found = history.read(repository, project, progress=progress)
-                else:
-                    found = history.read_for(repository, project, target, at=at, progress=progress)
+                found = read_effective(repository, project, target, at=at, progress=self.reading_history())
         tip = found.tip.short if found.tip else "without commits"
         self.detail(f"approved history: {found.ref} ({tip}), {len(found.catalog.topics)} topics")
         return found

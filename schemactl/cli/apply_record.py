@@ -22,7 +22,7 @@ from schemactl.report.plan_json import result_document, started_document
 if TYPE_CHECKING:
     from schemactl.apply import Result
     from schemactl.cli import Context
-    from schemactl.model import Project, TargetNames
+    from schemactl.model import Project, Target
     from schemactl.plan import Plan
     from schemactl.registry import Registry
     from schemactl.status import LastApply
@@ -77,7 +77,7 @@ class ApplyRecord:
         place = target_of(plan.origin.target, replace(context, quiet=True))
         if result:
             self._path = output_file(result, context, name="result.json")
-            self._numbers = _numbers(plan, place.project, place.target.names, context)
+            self._numbers = _numbers(plan, place.project, place.target, context)
         else:
             self._path = relative_path(
                 str(result_path(Path(place.top, place.project.folder), plan.origin.target)), context
@@ -122,10 +122,11 @@ class ApplyRecord:
 
 
 def _numbers(
-    plan: Plan, project: Project, names: TargetNames, context: Context
+    plan: Plan, project: Project, target: Target, context: Context
 ) -> Callable[[Registry], list[Json] | None]:
     """Return what asks a registry which numbers it gave to Git's versions; None where it cannot be read."""
     from schemactl import history
+    from schemactl.effective import on_target
     from schemactl.model import Catalog
     from schemactl.plan import renamed
     from schemactl.target_numbers.pairs import topic_values
@@ -133,8 +134,9 @@ def _numbers(
     git = Catalog()
     if plan.origin.tip is not None:
         with history.Repository.open(context.directory) as repository:
-            approved = history.read(repository, project, progress=context.reading_history())
-        named = renamed(approved.catalog, names)
+            whole = history.read(repository, project, progress=context.reading_history())
+            approved = on_target(repository, whole, project, target)
+        named = renamed(approved.catalog, target.names)
         git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
 
     def values(registry: Registry) -> list[Json] | None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl import topic_match
 from schemactl.cli import Context
 from schemactl.errors import HistoryError, SchemactlError, StalePlan
 from schemactl.messages import moment, versions
@@ -38,6 +37,7 @@ def awaited(
     Raises:
         SchemactlError: a topic has no name on another target.
     """
+    from schemactl.effective import chosen_topics
     from schemactl.plan import Awaited, RegisterVersion
 
     wanted: dict[TopicName, list[SchemaVersion]] = {}
@@ -48,9 +48,8 @@ def awaited(
     found: dict[TopicName, Awaited] = {}
     for other in chosen.target.after if wanted else ():
         place = replace(chosen, target=chosen.project.targets[other])
-        patterns = [*place.target.include, *(f"!{glob}" for glob in place.target.exclude)]
         # What another target is never to have is not awaited there.
-        asked = topic_match.select(declared, patterns)
+        asked = chosen_topics(declared, place.target)
         held, source = _held(place, asked, approved, context)
         for own in asked:
             name = declared[own]

@@ -7,6 +7,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from schemactl.check_request import CheckRequest
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
@@ -14,7 +15,7 @@ from schemactl.cli.selection import add_filters
 from schemactl.cli.time_limit import add_timeout
 from schemactl.deadline import DEFAULT_S, Deadline, within
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.project_check import CheckRequest, check_project
+from schemactl.project_check import check_project
 from schemactl.report import CHECK_FORMATS, OBEYED, render_check
 
 if TYPE_CHECKING:

@@ -92,12 +92,13 @@ def opened(
 ) -> Iterator[tuple[ChosenTarget, Repository, Registry, History, TargetNumbers | None]]:
     """Yield the target, the repository, the target's registry, what was approved, and what of its version numbers is recorded."""
     from schemactl import history
+    from schemactl.effective import read_effective
     from schemactl.target_numbers import numbers_of
 
     place = target_of(args.target, context)
     with history.Repository.open(context.directory) as repository, closing(place.open(context)) as registry:
         progress = context.reading_history()
-        approved = history.read_for(repository, place.project, place.target, progress=progress)
+        approved = read_effective(repository, place.project, place.target, progress=progress)
         context.note(approved.notes)
         recorded = numbers_of(place.target, place.project, repository, approved)
         yield place, repository, registry, approved, recorded

@@ -124,14 +124,14 @@ class _Maker:
     def merged(self, *, by_commit: bool) -> Merged | None:
         """Return what a merge of the files here leaves; None: there are no files, in a bare repository."""
         from schemactl import declare, history
-        from schemactl.project_check import paths_of, read_files
+        from schemactl.project_files import paths_of, read_files
 
         with history.Repository.open(self.context.directory) as repository:
             if repository.top is None:
                 return None
             worktree = declare.WorktreeFiles(self.top, folders=self.project.roots)
             here = history.HashedFiles(worktree, repository.object_format)
-            declared, _, _ = read_files(repository, self.project, here)
+            declared = read_files(repository, self.project, here).declared
             progress = self.context.reading_history()
             used = {*paths_of(declared)}
             return history.read_merged(

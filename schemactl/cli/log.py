@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.version_bytes is not None and args.all:
         raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
     target = target_of(args.target, context) if args.target else None
-    history = context.approved(target.project if target else None)
+    history = context.approved(*((target.project, target.target) if target else ()))
     context.note(history.notes)
     asked = None
     if args.all:

@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "waive": CommandEntry("author", "waive", "approve one finding, with a reason, an owner and a last day"),
     "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy"),
     "log": CommandEntry("author", "log", "list the versions of a topic, with their commits"),
+    "targets": CommandEntry("author", "targets", "list the targets: registry, release, names, what differs there"),
     "show": CommandEntry("author", "show", "print one version's definition"),
     "diff": CommandEntry("author", "diff", "show what changed between two versions, and who can read whom"),
     "explain": CommandEntry("author", "explain", "explain a rule: what, why, example, fix"),

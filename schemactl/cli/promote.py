@@ -88,6 +88,7 @@ def _promotion(
 ) -> Promotion:
     """Return the move of `target` from where it is."""
     from schemactl import history
+    from schemactl.effective import on_target
     from schemactl.model import Catalog
     from schemactl.promotion import Promotion, changes_between
 
@@ -96,8 +97,9 @@ def _promotion(
     except HistoryError:
         # Nothing was promoted yet; or to a place beside the line, which is to be left.
         here = None
-    after = history.until(repository, project, whole, there)
-    before = history.until(repository, project, whole, there._replace(commit=here)) if here else None
+    after = on_target(repository, history.until(repository, project, whole, there), project, target)
+    then = history.until(repository, project, whole, there._replace(commit=here)) if here else None
+    before = on_target(repository, then, project, target) if then else None
     is_back = before is not None and before.commits > after.commits
     older, newer = (after, before) if before and is_back else (before, after)
     changes = changes_between(older.catalog if older else Catalog(), newer.catalog)

@@ -174,6 +174,7 @@ def reading(
         SchemactlError: there is no project, or Git cannot say which schemas were approved.
     """
     from schemactl import history
+    from schemactl.effective import on_target
     from schemactl.target_numbers import read_numbers, recorded_elsewhere
 
     found, top = project or history.load_project(context.directory, context.config)
@@ -187,6 +188,7 @@ def reading(
             approved = history.read(repository, known, progress=context.reading_history())
             files = history.CommitFiles(repository, approved.tip)
         if place is not None:
+            approved = on_target(repository, approved, place.project, place.target, files)
             numbers = read_numbers(files, place.project, place.target)
             return ReadingSetup(found, top, approved, place, numbers, {})
         # Whoever takes a target out of the file here has not made its messages Git's.

@@ -25,7 +25,7 @@ from schemactl.cli.selection import (
     with_held,
 )
 from schemactl.errors import SchemactlError, StalePlan, UsageError
-from schemactl.model import Catalog, NamespaceName, Policies, Project, TopicName
+from schemactl.model import Catalog, NamespaceName, Policies, TopicName
 from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, make_plan, renamed
 from schemactl.plan.file import read, step_document
 from schemactl.plan.rebuild import make_rebuild
@@ -91,7 +91,7 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
         )
     approved = context.approved(chosen.project, target)
     with Repository.open(context.directory) as repository:
-        then = _at(plan, args, repository, chosen.project, approved.whole)
+        then = _at(plan, args, repository, chosen, approved.whole)
     with closing(chosen.open(context)) as registry:
         yield plan, registry, Review(plan, args, context, chosen, approved, then, registry)
 
@@ -155,10 +155,11 @@ def _at(
     plan: Plan,
     args: argparse.Namespace,
     repository: Repository,
-    project: Project,
+    chosen: ChosenTarget,
     approved: History,
 ) -> History | None:
     """Return the approved history up to the commit that the plan was made at; None: nothing was approved yet."""
+    from schemactl.effective import on_target
     from schemactl.history import Position, until
 
     made_at = plan.origin.tip
@@ -173,7 +174,8 @@ def _at(
         )
     if approved.tip and approved.tip.id == made_at.id:
         return approved
-    return until(repository, project, approved, Position(plan.origin.ref, plan.origin.ref, made_at))
+    then = until(repository, chosen.project, approved, Position(plan.origin.ref, plan.origin.ref, made_at))
+    return on_target(repository, then, chosen.project, chosen.target)
 
 
 @dataclass(frozen=True, slots=True)

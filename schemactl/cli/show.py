@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli import Context
-from schemactl.cli.parser import add_format
-from schemactl.cli.selection import VERSION_HELP, ChosenTopic, choose
-from schemactl.errors import SchemactlError
+from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.selection import VERSION_HELP, ChosenTopic, EnvironmentTarget, add_target, choose
+from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import commit_value
 from schemactl.messages import format_version, versions
 from schemactl.printing import redirected
@@ -40,13 +40,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl show orders@3 > orders-3.avsc\n"
         "  schemactl show orders@3 > /dev/null      since which version can readers of version 3 not read?\n"
         "  schemactl show orders --format json      the same for programs, with type, properties and commit\n"
+        "  schemactl show --effective orders --target prod    policies and partitions there, each with the line that sets it\n"
     )
     parser.add_argument("topic", metavar="TOPIC[@N]", help=VERSION_HELP)
+    add_options(
+        parser,
+        "--effective: what a target has of the topic, policies and all, and where each value comes from",
+    )
+    add_target(
+        parser, "with --effective: the target; without one, what is declared (default: $SCHEMACTL_TARGET)"
+    )
     add_format(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the definition is on standard output."""
+    if args.effective:
+        from schemactl.cli.show_effective import show_effective
+
+        return show_effective(args, context)
+    if args.target is not None and not isinstance(args.target, EnvironmentTarget):
+        raise UsageError("--target belongs to --effective: a definition is the same on every target")
     history = context.approved()
     chosen = choose(args.topic, history.catalog)
     chosen.topic.load()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from schemactl import output
+from schemactl.check_request import CheckRequest
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.deadline import DEFAULT_S, within
@@ -18,7 +19,7 @@ from schemactl.errors import SchemactlError, UsageError
 from schemactl.messages import counted
 from schemactl.model import TopicName, Waiver, parse_day
 from schemactl.printing import on_one_line
-from schemactl.project_check import CheckRequest, check_project
+from schemactl.project_check import check_project
 
 if TYPE_CHECKING:
     from schemactl.checking import Cause, CheckReport

@@ -10,6 +10,7 @@ from schemactl.declare.document import (
     read_documents,
 )
 from schemactl.declare.files import Files, WorktreeFiles
+from schemactl.declare.overlays import NO_OVERLAYS, read_overlays
 from schemactl.declare.project import (
     PROJECT_FILE,
     choose_target,
@@ -21,6 +22,7 @@ from schemactl.declare.validation_cache import ValidationCache
 from schemactl.declare.waivers import read_waivers
 
 __all__ = [
+    "NO_OVERLAYS",
     "PROJECT_FILE",
     "Declared",
     "Definitions",
@@ -41,6 +43,7 @@ __all__ = [
     "place_in_project",
     "read",
     "read_documents",
+    "read_overlays",
     "read_project",
     "read_waivers",
 ]

@@ -120,7 +120,7 @@ def read_documents(path: str, data: bytes) -> Documents:
         errors = _problems(document, shown(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
-            documents.append(_document(document, text, number))
+            documents.append(to_document(document, text, number))
         elif isinstance(document.value, dict) and (named := _files_named(document.value.get("schema"))):
             unread.append(_schema(named, document.node, text, number, ("schema",)))
     return Documents(path, tuple(documents), capped(problems), tuple(unread))
@@ -192,7 +192,8 @@ def _in_properties(schema: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:
             yield Misfit.of(here, what, "remove it")
 
 
-def _document(document: YamlDocument, text: YamlText, number: int) -> TopicDocument | NamespaceDocument:
+def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDocument | NamespaceDocument:
+    """Return what a document without problems declares."""
     value = document.value
     named_by = "topic" if "topic" in value else "namespace"
     source = node_place(shown(text.path), node_at(document.node, (named_by,)))

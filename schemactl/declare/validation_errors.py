@@ -96,7 +96,7 @@ def _message(mismatch: Mismatch) -> Message:
     raise AssertionError(f"no message for {mismatch}")
 
 
-_HOMES: Final = {
+HOMES: Final = {
     **dict.fromkeys(("is_allow_auto_update_schema", "schema_validation_enforced"), "a namespace"),
     **dict.fromkeys(
         (
@@ -121,7 +121,7 @@ _HOMES: Final = {
 
 
 def _unknown_key(key: str, mismatch: Mismatch) -> Message:
-    home = _HOMES.get(key, "")
+    home = HOMES.get(key, "")
     if mismatch.schema_type and "`schema`" in home:
         is_half = (
             SPECS[SchemaType[mismatch.schema_type]].declared_as == "protobuf" and len(mismatch.parts) > 2

@@ -162,6 +162,10 @@ class Policies:
         """Return the policies that are not None, by name."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
+    def without(self, managed: Policies) -> Policies:
+        """Return these policies, without those that `managed` has."""
+        return replace(self, **dict.fromkeys(managed.managed()))
+
     def overlaid(self, managed: Policies) -> Policies:
         """Return these policies, with those that `managed` has in place of their own."""
         return replace(self, **managed.managed())  # type: ignore[arg-type]  # each has its own field's type

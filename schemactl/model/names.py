@@ -123,9 +123,14 @@ class TargetNames:
         ]
         return next((_moved(name, own) for own in ours if self._known(own) == space), None)
 
+    def has(self, name: NamespaceName) -> bool:
+        """Return whether the declared namespace has a name on the target."""
+        return not self or self._known(name) is not None
+
     def require(self, names: Iterable[NamespaceName]) -> None:
-        """Raise SchemactlError where one of these namespaces has no name on the target."""
-        missing = sorted(name for name in names if self._known(name) is None) if self else []
+        """Raise SchemactlError where one of these namespaces has no name on the target, or two have the same."""
+        names = sorted({*names}) if self else []
+        missing = [name for name in names if self._known(name) is None]
         if missing:
             listed = ", ".join(map(str, missing[:3])) + (
                 f" and {len(missing) - 3} more" if missing[3:] else ""
@@ -136,6 +141,15 @@ class TargetNames:
                 f"target {self.target}: neither its `tenants` nor its `namespaces` say what is {listed} there",
                 fix=f"write `tenants: {{{entries}}}` in the target, with the names that are used there",
             )
+
+        taken: dict[NamespaceName | None, NamespaceName] = {}
+        for name in names:
+            first = taken.setdefault(self._known(name), name)
+            if first != name:
+                raise SchemactlError(
+                    f"target {self.target}: {first} and {name} would both be {self._known(name)} there",
+                    fix="give each a name of its own under `namespaces` of the target",
+                )
 
     def _known(self, space: NamespaceName) -> NamespaceName | None:
         tenant = self.tenants.get(space.tenant)

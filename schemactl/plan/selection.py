@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from schemactl import topic_match
 from schemactl.changes import Contents
-from schemactl.errors import UsageError
+from schemactl.effective import namespaces_of, part_of
 from schemactl.model import (
     Catalog,
     Namespace,
@@ -25,7 +24,7 @@ from schemactl.topic_match import require_matches
 
 def scope_of(catalog: Catalog) -> Scope:
     """Return every namespace and topic of `catalog`, the namespaces of its topics included."""
-    return Scope(frozenset(_namespaces(catalog)), frozenset(catalog.topics))
+    return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics))
 
 
 def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
@@ -41,12 +40,6 @@ def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> C
             if (name if isinstance(name, NamespaceName) else name.namespace_name) not in names
         },
     )
-
-
-def _namespaces(catalog: Catalog) -> set[NamespaceName]:
-    """Return the namespaces that are declared, or were, and those of topics."""
-    former = {name for name in catalog.former if isinstance(name, NamespaceName)}
-    return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
 
 
 def applicable(target: Catalog) -> Catalog:
@@ -73,27 +66,14 @@ def select(
     namespaces: Sequence[str] = (),
     known: Collection[TopicName] = (),
 ) -> Catalog:
-    """Return the part of `catalog` whose topics match one of the globs `topics` and one of `namespaces`; empty means all.
+    """Return the part of `catalog` that `part_of` does.
 
-    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for. Raise
-    UsageError if a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
+    Raise UsageError if a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
     """
-    spaces = _namespaces(catalog)
-    require_matches({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, spaces))
-    chosen = topic_match.select(catalog.topics, topics, namespaces)
-    wanted = {name: topic for name, topic in catalog.topics.items() if name in chosen}
-    needed = {name.namespace_name for name in wanted}
-    kept = {name for name in spaces if not namespaces or str(name) in namespaces}
-    if any(not pattern.startswith("!") for pattern in topics):
-        kept = needed
-    elif topics:
-        # Of what is only skipped, a namespace goes that was there for nothing else.
-        kept -= {name.namespace_name for name in catalog.topics.keys() - chosen} - needed
-    return Catalog(
-        {name: space for name, space in catalog.namespaces.items() if name in kept},
-        wanted,
-        {name: former for name, former in catalog.former.items() if name in kept or name in wanted},
+    require_matches(
+        {*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog))
     )
+    return part_of(catalog, topics, namespaces)
 
 
 def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]], held: Catalog) -> Catalog:
@@ -121,15 +101,7 @@ def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
     """Return `catalog` under a target's names; raise SchemactlError if one has none there, or two would become one."""
     if not names:
         return catalog
-    names.require(_namespaces(catalog))
-    taken: dict[NamespaceName, NamespaceName] = {}
-    for name in sorted(_namespaces(catalog)):
-        first = taken.setdefault(names.there(name), name)
-        if first != name:
-            raise UsageError(
-                f"{first} and {name} are both called {names.there(name)} on this target",
-                fix="give each its own name under `namespaces` of the target",
-            )
+    names.require(namespaces_of(catalog))
     spaces = [replace(space, name=names.there(name)) for name, space in catalog.namespaces.items()]
     topics = [replace(topic, name=names.there(name)) for name, topic in catalog.topics.items()]
     former = {names.there(name): policies for name, policies in catalog.former.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemactl.checking import Cause, CheckReport
+from schemactl.checking import Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.messages import counted, versions
 from schemactl.model import CompatibilityStrategy, TopicName, Waiver
 from schemactl.printing import on_one_line
@@ -39,7 +39,7 @@ def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
     shown = [*cause.shown()]
     # The last one may say how many more there are.
     for finding in (*shown[: _MAX_EXAMPLES - 1], *shown[_MAX_EXAMPLES - 1 :][-1:]):
-        yield from _finding(finding)
+        yield from _finding(finding, report)
     if len(shown) > _MAX_EXAMPLES:
         yield f"The same at {counted(len(shown) - _MAX_EXAMPLES, 'more place')} of the topic."
     yield from _refusals(cause, report)
@@ -47,6 +47,11 @@ def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
     if cause.severity == "error" and cause.lead.key and not cause.waivers:
         name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
         yield f"To approve it all the same: {waive_command(name, report.target)}"
+
+
+def holds_for(each: Finding | TopicCheck | PolicyChange, report: CheckReport) -> list[str]:
+    """Return for which targets something holds, where that is not all of them."""
+    return [f"For {', '.join(each.targets)}."] if 0 < len(each.targets) < len(report.targets) else []
 
 
 def refusal_lines(refusal: Finding) -> list[str]:
@@ -66,8 +71,9 @@ def waive_command(name: str, target: str) -> str:
     return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD'
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, report: CheckReport) -> Iterator[str]:
     yield from finding.message.split("\n")
+    yield from holds_for(finding, report)
     if finding.older:
         yield f"In the older version: {finding.older}"
     if finding.counterexample:
@@ -80,15 +86,19 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 def _refusals(cause: Cause, report: CheckReport) -> Iterator[str]:
     """Yield the broker's answer under each strategy: what follows from it depends on that."""
-    strategies = {each.topic: each.strategy for each in report.topics}
-    groups: dict[CompatibilityStrategy | None, list[Finding]] = {}
+    strategies = {
+        (each.topic, name): each.strategy for each in report.topics for name in each.targets or ("",)
+    }
+    groups: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
     for refusal in cause.refusals:
-        groups.setdefault(strategies.get(refusal.topic) if refusal.topic else None, []).append(refusal)
+        strategy = strategies.get((refusal.topic, (refusal.targets or ("",))[0])) if refusal.topic else None
+        groups.setdefault((strategy, refusal.targets), []).append(refusal)
     for first, *more in groups.values():
         others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
         sentence, *then = refusal_lines(first)
         yield f"{first.rule}: {sentence}{others}"
         yield from then
+        yield from holds_for(first, report)
 
 
 def _topics(cause: Cause, report: CheckReport) -> Iterator[str]:

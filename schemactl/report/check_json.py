@@ -28,6 +28,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
         {
             "format_version": FORMAT_VERSION,
             "target": report.target or None,
+            "targets": {name: release.value for name, release in report.targets.items()},
             "pulsar": report.release.value,
             "base": report.base,
             "merge_base": report.merge_base.id if report.merge_base else None,
@@ -41,6 +42,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
                     "before": each.before,
                     "after": each.after,
                     "inherited": each.inherited[0] if each.inherited else None,
+                    "targets": list(each.targets),
                 }
                 for each in report.policies
             ],
@@ -84,6 +86,7 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         if verdict
         else [],
         "tables": None if topic.tables is None else [_change(each) for each in topic.tables.changes],
+        "targets": list(topic.targets),
     }
 
 
@@ -173,4 +176,5 @@ def _finding(finding: Finding, cause: str, target: str) -> dict[str, Any]:
         "before_change": finding.before_change,
         "only_at_tip": finding.only_at_tip,
         "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
+        "targets": list(finding.targets),
     }

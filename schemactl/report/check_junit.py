@@ -18,11 +18,12 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """Errors are failures, waived ones are skipped; warnings and notes stand in the suite's `system-out`. A topic without errors has a passing case."""
     found: dict[TopicName | None, list[Finding]] = {}
-    changed = {topic.topic for topic in report.topics}
+    # What targets have otherwise is of the same topic.
+    changed = {each.topic: each.change for each in reversed(report.topics)}
     for finding in (*report.waived, *report.findings):
         found.setdefault(finding.topic if finding.topic in changed else None, []).append(finding)
     suites = [("schemactl.yaml", "settings", causes(found[None]))] if None in found else []
-    suites += [(str(each.topic), each.change, causes(found.get(each.topic, ()))) for each in report.topics]
+    suites += [(str(name), change, causes(found.get(name, ()))) for name, change in sorted(changed.items())]
     failures = sum(_is_error(cause) for _, _, group in suites for cause in group)
     skipped = sum(bool(cause.waivers) for _, _, group in suites for cause in group)
     fine = sum(not any(_is_error(cause) or cause.waivers for cause in group) for _, _, group in suites)

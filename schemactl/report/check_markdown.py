@@ -11,6 +11,7 @@ from schemactl.report.cause import lines, place
 from schemactl.report.check_text import (
     POLICIES_HEAD,
     change,
+    named,
     policies,
     strategy,
     summary,
@@ -48,10 +49,13 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     blocks = [MARKER, f"**{_plain(summary(report))}**"]
     if report.topics:
         rows = [
-            (_code(str(t.topic)), *map(_plain, (change(t), strategy(t), *verdicts(t), *tables(t, report))))
+            (
+                _code(named(t, str(t.topic), report)),
+                *map(_plain, (change(t), strategy(t), *verdicts(t), *tables(t, report))),
+            )
             for t in report.topics
         ]
-        names = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))
+        names = ("topic", "change", "strategy", f"broker ({report.releases})", "data", *tables_head(report))
         blocks.append(_table(names, rows))
     if report.policies:
         blocks.append(

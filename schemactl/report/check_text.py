@@ -45,18 +45,34 @@ def _cause(cause: Cause, report: CheckReport, *, color: bool) -> str:
 
 
 def _topics(report: CheckReport) -> str:
-    head = ("topic", "change", "strategy", f"broker ({report.release})", "data", *tables_head(report))
+    head = ("topic", "change", "strategy", f"broker ({report.releases})", "data", *tables_head(report))
     rows = [
-        (str(topic.topic), change(topic), strategy(topic), *verdicts(topic), *tables(topic, report))
+        (
+            named(topic, str(topic.topic), report),
+            change(topic),
+            strategy(topic),
+            *verdicts(topic),
+            *tables(topic, report),
+        )
         for topic in report.topics
     ]
     return "\n".join(table([head, *rows]))
 
 
+def named(each: TopicCheck | PolicyChange, name: str, report: CheckReport) -> str:
+    """Return the name of a row, with the targets that it is about where these are not all."""
+    return f"{name} ({', '.join(each.targets)})" if 0 < len(each.targets) < len(report.targets) else name
+
+
 def policies(report: CheckReport) -> list[tuple[str, ...]]:
     """Return a row for each policy that changes: whose, which, and its value before and after the merge."""
     return [
-        (str(each.name), each.policy, _policy(each.before), _inherited(each) or _policy(each.after))
+        (
+            named(each, str(each.name), report),
+            each.policy,
+            _policy(each.before),
+            _inherited(each) or _policy(each.after),
+        )
         for each in report.policies
     ]
 
@@ -133,8 +149,8 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
     waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
     sums = [*waived, *_sum(report, "error"), *_sum(report, "warning")]
     text = (
-        f"{counted(report.checked, 'topic')} checked against {report.base}{left}{on} for Pulsar {report.release}, "
-        f"{len(report.topics)} changed"
+        f"{counted(report.checked, 'topic')} checked against {report.base}{left}{on} for Pulsar {report.releases}, "
+        f"{len({topic.topic for topic in report.topics})} changed"
     )
     text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
     text += f", {failed} failed" if failed else ""

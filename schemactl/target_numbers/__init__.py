@@ -30,7 +30,7 @@ from schemactl.target_numbers.mapping import (
     target_number,
     target_versions,
 )
-from schemactl.target_numbers.on_target import numbered
+from schemactl.target_numbers.on_target import expect_agreement, numbered
 from schemactl.target_numbers.writing import accept
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "TopicNumbers",
     "accept",
     "apart_values",
+    "expect_agreement",
     "find_apart",
     "joined",
     "judge_files",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,32 +11,26 @@ from schemactl.declare import Declared
 from schemactl.errors import DeclarationError, InvalidSchema
 from schemactl.history import Forked, History
 from schemactl.history.history import LazyMapping
-from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Target, Topic, TopicName
-from schemactl.target_numbers.judging import Judged, contradictions
+from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.target_numbers.judging import contradictions
 from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, target_number, target_versions
 
 
+def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked: Forked) -> None:
+    """Raise DeclarationError where a numbers file contradicts Git."""
+    histories = [forked.approved.catalog, *([forked.stepwise.catalog] if forked.stepwise else [])]
+    if problems := contradictions(records, declared, histories):
+        raise DeclarationError(problems)
+
+
 def numbered(
-    target: Target | None,
-    judged: Judged,
-    declared: Declared,
-    forked: Forked,
-    note: Callable[[object], None],
+    record: TargetNumbers, declared: Declared, forked: Forked, note: Callable[[object], None]
 ) -> tuple[Declared, Forked]:
-    """Return what is compared with the versions of `target` as its numbers file records them; None: with Git's.
+    """Return what is compared with the versions of a target as its numbers file records them.
 
     `note` takes what cannot be compared with.
-
-    Raises:
-        DeclarationError: a numbers file, of whichever target, contradicts Git.
     """
     git = forked.approved.catalog
-    histories = [git, *([forked.stepwise.catalog] if forked.stepwise else [])]
-    if problems := contradictions(judged.records, declared.catalog, histories):
-        raise DeclarationError(problems)
-    record = next((each for each in judged.records if target and each.target == target.name), None)
-    if record is None:
-        return declared, forked
     for name, number in _incomparable(record):
         note(
             f"{record.target}'s version {number} of {name} is not compared with: its definition does not parse"

@@ -136,6 +136,7 @@ def test_a_row_of_what_is_declared_no_longer_says_what_it_is_reset_to(
     report = json.loads(schemactl(made.path, "check", "--format", "json").out)
     assert report["policies"][-1] == {
         "name": TOPIC, "policy": STRATEGY, "before": "ALWAYS_COMPATIBLE", "after": None, "inherited": inherited,
+        "targets": [],
     }  # fmt: skip
     for form in ("text", "markdown"):
         assert said in schemactl(made.path, "check", "--format", form).out

@@ -366,7 +366,7 @@ def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> N
     carry_out(registry, target)
     assert held(registry, there) == [A]
     more = Topic(TopicName("web", "sales", "more"))
-    with pytest.raises(UsageError, match="shop/sales and web/sales are both called shop-prod/sales"):
+    with pytest.raises(SchemactlError, match="shop/sales and web/sales would both be shop-prod/sales there"):
         renamed(catalog(topic(ORDERS, A), more), names)
 
 

@@ -157,13 +157,14 @@ class DeprecatedShape(MappingShape):
     use: TopicText = optional("The topic to use instead.")
 
 
+Partitions = Annotated[Any, whole("a number of partitions, 1 or more", 1)]
+
+
 class TopicShape(MappingShape):
     """A topic and its schema."""
 
     topic: TopicText = Field(description="persistent://tenant/namespace/topic; the domain may be omitted.")
-    partitions: Annotated[Any, whole("a number of partitions, 1 or more", 1)] = optional(
-        "Absent: not partitioned. May only grow."
-    )
+    partitions: Partitions = optional("Absent: not partitioned. May only grow.")
     generation: Annotated[Any, whole("a number of generations, 1 or more", 1)] = optional(
         "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
     )
@@ -186,6 +187,14 @@ class TopicShape(MappingShape):
     schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]
         "Absent: a topic without schema.", alias="schema"
     )
+
+
+class TopicOverlayShape(MappingShape):
+    """What of a topic differs on a target. Of a namespace all its policies may."""
+
+    topic: TopicText = Field(description="The topic as it is declared.")
+    partitions: Partitions = optional("Its partitions there. May only grow.")
+    schema_compatibility_strategy: Strategy = optional(_STRATEGY)
 
 
 class NamespaceShape(MappingShape):

@@ -1,0 +1,170 @@
+"""What a target has of a catalog: its topics, with the policies and partitions that differ there. Names are the declared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from schemactl import topic_match
+from schemactl.declare import NO_OVERLAYS, Files, read_overlays
+from schemactl.errors import Source
+from schemactl.history import CommitFiles, History, Repository, read_for
+from schemactl.history import read as read_history
+from schemactl.history.history import LazyMapping
+from schemactl.history.versions import Progress, no_progress
+from schemactl.model import (
+    Catalog,
+    Locator,
+    Namespace,
+    NamespaceName,
+    Policies,
+    Project,
+    Target,
+    Topic,
+    TopicName,
+)
+from schemactl.source import tokens
+
+D = TypeVar("D", Namespace, Topic)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def read_effective(
+    repository: Repository,
+    project: Project,
+    target: Target | None,
+    *,
+    at: str | None = None,
+    progress: Progress = no_progress,
+) -> History:
+    """Return the approved history of the project as `target` has it, and up to where it is, or `at`; None: all, as it is declared.
+
+    Raises:
+        HistoryError: Git cannot say what was approved, or where the target is.
+        DeclarationError: the target's overlays there have problems.
+    """
+    if target is None:
+        return read_history(repository, project, progress=progress)
+    return on_target(
+        repository, read_for(repository, project, target, at=at, progress=progress), project, target
+    )
+
+
+def on_target(
+    repository: Repository, history: History, project: Project, target: Target, files: Files | None = None
+) -> History:
+    """Return `history` as `target` has it, the whole of it, too; its overlays are those of the same commit, or among `files`.
+
+    What the project file says of the target is as of today: at an older commit an overlay may not be there yet.
+    """
+    if not differs(target):
+        return history
+
+    def shown(each: History) -> Catalog:
+        found = files or CommitFiles(repository, each.tip)
+        may_miss = each is not history.whole or each.tip is None
+        return effective(each.catalog, target, read_overlays(found, project, target, may_miss=may_miss))
+
+    if history.whole is history:
+        return history.shown_as(shown(history))
+    return history.shown_as(shown(history), whole=history.whole.shown_as(shown(history.whole)))
+
+
+def differs(target: Target) -> bool:
+    """Whether a target has anything else than what is declared."""
+    return bool(target.overlays or target.include or target.exclude)
+
+
+def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS) -> Catalog:
+    """Return what `target` has of `catalog`: the topics that it includes, with `overlays` laid over them."""
+    patterns = _patterns(target)
+    chosen = part_of(catalog, patterns) if patterns else catalog
+    if overlays == NO_OVERLAYS:
+        return chosen
+
+    def topic(name: TopicName) -> Topic | None:
+        declared, overlay = chosen.topics.get(name), overlays.topics.get(name)
+        if declared is None or overlay is None or declared.deleted:
+            return declared
+        return replace(_overlaid(declared, overlay), partitions=overlay.partitions or declared.partitions)
+
+    def namespace(name: NamespaceName) -> Namespace | None:
+        declared, overlay = chosen.namespaces.get(name), overlays.namespaces.get(name)
+        return _overlaid(declared, overlay) if declared and overlay else declared
+
+    def former(name: NamespaceName | TopicName) -> Policies | None:
+        overlay = overlays.topics.get(name) if isinstance(name, TopicName) else overlays.namespaces.get(name)
+        found = chosen.former.get(name)
+        left = found.without(overlay.policies) if found and overlay else found
+        return None if left == Policies() else left
+
+    return Catalog(
+        LazyMapping(lambda: [*chosen.namespaces], namespace),
+        LazyMapping(lambda: [*chosen.topics], topic),
+        LazyMapping(lambda: [name for name in chosen.former if former(name)], former),
+    )
+
+
+def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:
+    """Return those of `names` that `target` has."""
+    return topic_match.select(names, _patterns(target))
+
+
+def _patterns(target: Target) -> list[str]:
+    return [*target.include, *(f"!{glob}" for glob in target.exclude)]
+
+
+def _overlaid(declared: D, overlay: D) -> D:
+    """Return what is declared with the policies of `overlay` in place of its own; each value has its own place."""
+    keys = {
+        key
+        for key, value in (*overlay.policies.managed().items(), *_partitions(overlay))
+        if value is not None
+    }
+
+    def locate(pointer: str) -> Source:
+        found = (overlay if keys.intersection(tokens(pointer)[:1]) else declared).locate(pointer)
+        assert found  # noqa: S101  both come from files
+        return found
+
+    locator: Locator | None = locate if declared.source else None
+    return replace(declared, policies=declared.policies.overlaid(overlay.policies), locator=locator)
+
+
+def _partitions(overlay: Namespace | Topic) -> list[tuple[str, int | None]]:
+    return [("partitions", overlay.partitions)] if isinstance(overlay, Topic) else []
+
+
+def namespaces_of(catalog: Catalog) -> set[NamespaceName]:
+    """Return the namespaces that are declared, or were, and those of topics."""
+    former = {name for name in catalog.former if isinstance(name, NamespaceName)}
+    return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
+
+
+def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection[str] = ()) -> Catalog:
+    """Return the part of `catalog` whose topics match one of the globs `topics`, and no `!GLOB`, and one of `namespaces`; empty means all.
+
+    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
+    """
+    spaces = namespaces_of(catalog)
+    chosen = topic_match.select(catalog.topics, topics, [*namespaces])
+    needed = {name.namespace_name for name in chosen}
+    kept = {name for name in spaces if not namespaces or str(name) in namespaces}
+    if any(not pattern.startswith("!") for pattern in topics):
+        kept = needed
+    elif topics:
+        # Of what is only skipped, a namespace goes that was there for nothing else.
+        kept -= {name.namespace_name for name in catalog.topics.keys() - chosen} - needed
+    return Catalog(
+        _only(catalog.namespaces, kept),
+        _only(catalog.topics, chosen),
+        _only(catalog.former, {*kept, *chosen}),
+    )
+
+
+def _only(found: Mapping[K, V], keys: Collection[K]) -> Mapping[K, V]:
+    return LazyMapping(
+        lambda: [key for key in found if key in keys], lambda key: found.get(key) if key in keys else None
+    )

@@ -1,0 +1,167 @@
+"""The environments that a check judges for: what targets make of declarations and history. Targets that differ in nothing are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from schemactl.checking import Fork
+from schemactl.declare import NO_OVERLAYS, Declared, Files, place_in_project, read_overlays
+from schemactl.effective import chosen_topics, differs, effective, namespaces_of
+from schemactl.errors import DeclarationError, Problem, SchemactlError
+from schemactl.history import CommitFiles, Forked, History, Repository
+from schemactl.history.local_changes import LocalChanges
+from schemactl.model import Catalog, Commit, Project, Release, Target, TopicName
+from schemactl.project_files import ProjectFiles
+from schemactl.target_numbers import TargetNumbers, numbered
+from schemactl.topic_match import matching
+
+Note = Callable[[object], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One way in which what is declared is deployed.
+
+    Attributes:
+        targets: the names of those that have it; none: nothing but the declarations.
+        target: one of them, whose settings are those of all.
+        release: whose answers are predicted.
+        overlays: what differs there, as the files say. `approved` and `left` are the same as the approved history says now, and
+            said where the work left it.
+        numbers: the record of its version numbers; None: they are Git's.
+        only: these topics alone, which no target has; None: all that the target has.
+    """
+
+    targets: tuple[str, ...]
+    target: Target | None
+    release: Release
+    overlays: Catalog = NO_OVERLAYS
+    approved: Catalog = NO_OVERLAYS
+    left: Catalog = NO_OVERLAYS
+    numbers: TargetNumbers | None = None
+    only: frozenset[TopicName] | None = None
+
+    def is_as(self, other: Environment) -> bool:
+        """Whether both make the same of everything."""
+        return self._settings() == other._settings()
+
+    def _settings(self) -> tuple[object, ...]:
+        target = self.target
+        chosen = (target.include, target.exclude) if target else ()
+        numbers = self.numbers.topics if self.numbers else {}
+        return self.release, chosen, self.overlays, self.approved, self.left, numbers
+
+    def of(
+        self, declared: Declared, forked: Forked, changes: LocalChanges, note: Note
+    ) -> tuple[Declared, Forked, Fork]:
+        """Return what is declared, the history and where the work left it, as this environment has them."""
+        unchanged = changes.unchanged
+        if self.target and differs(self.target):
+            declared, forked = self._shown(declared, forked, self.target)
+            now, then = self.overlays.topics, self.left.topics
+            changed = {name for name in {*now, *then} if now.get(name) != then.get(name)}
+            unchanged = frozenset(name for name in unchanged - changed if name in declared.catalog.topics)
+        if self.numbers:
+            declared, forked = numbered(self.numbers, declared, forked, note)
+        base = forked.base
+        return declared, forked, Fork(base.catalog, base.tip, unchanged, changes.combined, changes.settled)
+
+    def _shown(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
+        def shown(history: History, overlays: Catalog) -> History:
+            return history.shown_as(effective(history.catalog, target, overlays))
+
+        approved = shown(forked.approved, self.approved)
+        return (
+            replace(declared, catalog=effective(declared.catalog, target, self.overlays)),
+            forked._replace(
+                approved=approved,
+                base=approved if forked.base is forked.approved else shown(forked.base, self.left),
+                stepwise=shown(forked.stepwise, self.overlays) if forked.stepwise else None,
+            ),
+        )
+
+
+def environments(
+    proposed: Project,
+    judging: Project,
+    read: ProjectFiles,
+    forked: Forked,
+    repository: Repository,
+    note: Note,
+) -> list[Environment]:
+    """Return the environments of the project's targets, each once, and what no target has as it is declared.
+
+    Args:
+        proposed: has the targets, as the change has them.
+        judging: has them as they were approved, and the release of the project.
+        read: what the files say.
+        forked: the approved history.
+        repository: where the approved overlays are read.
+        note: takes what cannot be read there.
+    """
+    found: list[Environment] = []
+    for target in proposed.targets.values():
+        before = judging.targets.get(target.name)
+
+        def then(commit: Commit | None, target: Target = target, before: Target | None = before) -> Catalog:
+            if before is None or commit is None:
+                # Nothing was there to differ from.
+                return read.overlays[target.name]
+            try:
+                return read_overlays(CommitFiles(repository, commit), judging, before, may_miss=True)
+            except DeclarationError as error:
+                note(f"what differed on {target.name} in {commit.short} cannot be read: {error.problems[0]}")
+                return read.overlays[target.name]
+
+        approved = then(forked.approved.tip)
+        environment = Environment(
+            (target.name,),
+            target,
+            target.release or judging.release,
+            read.overlays[target.name],
+            approved,
+            approved if forked.base is forked.approved else then(forked.base.tip),
+            next((each for each in read.numbers.records if each.target == target.name and each.topics), None),
+        )
+        same = next((index for index, each in enumerate(found) if each.is_as(environment)), None)
+        if same is None:
+            found.append(environment)
+        else:
+            found[same] = replace(found[same], targets=(*found[same].targets, target.name))
+    if all(each.target and (each.target.include or each.target.exclude) for each in found):
+        found += _left(found, read.declared.catalog, forked.approved.catalog, judging.release)
+    return found
+
+
+def _left(
+    found: Sequence[Environment], declared: Catalog, approved: Catalog, release: Release
+) -> Iterator[Environment]:
+    """Yield what is declared and on no target, which is judged all the same."""
+    names = frozenset({*declared.topics, *approved.topics})
+    left = names.difference(*(chosen_topics(names, each.target) for each in found if each.target))
+    if left or not found:
+        yield Environment((), None, release, only=left if found else None)
+
+
+def setting_problems(
+    files: Files, project: Project, declared: Catalog, approved: Catalog
+) -> Iterator[Problem]:
+    """Yield what does not fit the declarations, now or as they were approved: globs of no topic, and names that targets lack."""
+    names = {*declared.topics, *approved.topics}
+    for target in project.targets.values():
+        at = ("targets", target.name)
+        for key, globs in (("include", target.include), ("exclude", target.exclude)):
+            for index, glob in enumerate(globs):
+                if not matching(glob, names):
+                    what = f"no topic is called `{glob}`, now or before"
+                    place = place_in_project(files, project, (*at, key, str(index)))
+                    yield Problem(place, what, "correct it, or remove it")
+        if target.names:
+            # What policies were declared once is not asked for, which takes long: `plan` does.
+            held = [effective(Catalog(each.namespaces, each.topics), target) for each in (declared, approved)]
+            try:
+                target.names.require({name for each in held for name in namespaces_of(each)})
+            except SchemactlError as error:
+                key = "tenants" if target.tenants else "namespaces"
+                yield Problem(place_in_project(files, project, (*at, key)), error.what, error.fix)

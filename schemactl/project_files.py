@@ -1,0 +1,95 @@
+"""What the files of a project say: declarations, what differs on targets, their version numbers, and waivers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from schemactl import declare
+from schemactl.errors import DeclarationError, Problem, did_you_mean
+from schemactl.history import attributes
+from schemactl.target_numbers import Judged, judge_files
+
+if TYPE_CHECKING:
+    from schemactl.declare import Declared
+    from schemactl.history import CommitFiles, HashedFiles, Repository
+    from schemactl.model import Catalog, Project, Waiver
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFiles:
+    """What the files of a project say, none of which has problems.
+
+    Attributes:
+        overlays: by target, what differs there.
+        numbers: the numbers files of all targets.
+    """
+
+    declared: Declared
+    overlays: Mapping[str, Catalog]
+    numbers: Judged
+    waivers: tuple[Waiver, ...]
+
+
+def read_files(repository: Repository, project: Project, files: CommitFiles | HashedFiles) -> ProjectFiles:
+    """Return what `files` say. Raise DeclarationError, with all their problems, if they have any."""
+    store = repository.store(project.path)
+    release = f"{project.release}\n".encode()
+    before = bytes(store.read("valid") or b"")
+    cache = declare.ValidationCache(
+        declare.Definitions(files),
+        lambda path: ":".join(files.entry(path) or ()),
+        before.removeprefix(release) if before.startswith(release) else b"",
+    )
+    declared = declare.read(files, project, cache=cache)
+    if (content := cache.content()) is not None:
+        store.write("valid", release + content)
+    overlays = {}
+    problems: set[Problem] = set()
+    for target in project.targets.values():
+        try:
+            overlays[target.name] = declare.read_overlays(files, project, target)
+            if not declared.problems:
+                problems |= {*_undeclared(overlays[target.name], declared.catalog)}
+        except DeclarationError as error:
+            problems |= {*error.problems}
+    numbers = judge_files(files, project)
+    waivers, wrong_waivers = declare.read_waivers(files, project.waivers)
+    wrong = sorted({*declared.problems, *problems, *numbers.problems, *wrong_waivers})
+    judged = {project.path, *paths_of(declared), *numbers.paths, *(each.source.path for each in wrong)}
+    judged |= {path for path in overlay_paths(project) if files.kind(path) != "missing"}
+    if files.kind(project.waivers) != "missing":
+        judged.add(project.waivers)
+    if found := [*wrong, *attributes.problems(repository, files, judged)]:
+        raise DeclarationError(found)
+    return ProjectFiles(declared, overlays, numbers, waivers)
+
+
+def paths_of(declared: Declared) -> Iterator[str]:
+    """Return the files that the declarations are made of."""
+    sources = (
+        *(each.source for each in declared.catalog.namespaces.values()),
+        *(each.source for each in declared.catalog.topics.values()),
+    )
+    yield from (source.path for source in sources if source)
+    yield from chain.from_iterable(declared.dependencies.values())
+
+
+def overlay_paths(project: Project) -> frozenset[str]:
+    """Return the files that say what differs on targets."""
+    return frozenset(path for target in project.targets.values() for path in target.overlays)
+
+
+def _undeclared(overlays: Catalog, declared: Catalog) -> Iterator[Problem]:
+    """Yield the overlays of what no file declares."""
+    for kind, held, known in (
+        ("namespace", overlays.namespaces, declared.namespaces),
+        ("topic", overlays.topics, declared.topics),
+    ):
+        for name, each in held.items():
+            if name not in known and each.source:
+                meant = did_you_mean(str(name), map(str, known))
+                fix = f"declare the {kind}, or remove its overlay"
+                yield Problem(each.source, f"no file declares the {kind} {name}{meant}", fix)

@@ -1,0 +1,291 @@
+"""One check judges for all targets: releases, numbers, and what differs on each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from estate import Estate, avro
+from scratch import declared, record
+
+PROJECT = """\
+version: 1
+targets:
+  dev: {registry: "sqlite:.schemactl/dev.db", pulsar: "4.2"}
+  test: {registry: "sqlite:.schemactl/test.db", pulsar: "4.2.4", labels: {region: eu}}
+  stage: {registry: "sqlite:.schemactl/stage.db", overlays: environments/live.yaml, exclude: [clicks]}
+  prod: {registry: "sqlite:.schemactl/prod.db", overlays: [environments/live.yaml, environments/prod.yaml]}
+"""
+LIVE = "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n"
+PROD = "topic: shop/sales/orders\npartitions: 4\nschema_compatibility_strategy: BACKWARD\n"
+TARGETS = ("dev", "test", "stage", "prod")
+CLICKS = "topic: shop/sales/clicks\nschema: {type: AVRO, definition: clicks.avsc}\n"
+
+ORDERS = "namespaces/orders.avsc"
+REQUIRED = record("id", note=0).replace(', "default": 0', "")
+EDITS: dict[str, dict[str, str | bytes | None]] = {
+    "nothing": {},
+    "a field goes, which old readers want": {ORDERS: record("id")},
+    "a field without default, as the foreign version": {ORDERS: REQUIRED},
+    "another type": {ORDERS: record("id", "note", name="Other")},
+    "two topics": {ORDERS: record("id", more=1), "namespaces/clicks.avsc": record("id", "more")},
+    "a strategy": {
+        "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"
+    },
+    "fewer partitions than on a target": {"namespaces/orders.yaml": declared(more="partitions: 2\n")},
+    "an overlay": {
+        "environments/prod.yaml": PROD.replace("BACKWARD", "FORWARD"),
+        ORDERS: record("id", more=1),
+    },
+    "a topic goes": {"namespaces/clicks.yaml": None, "namespaces/clicks.avsc": None},
+    "a new topic": {"namespaces/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n"},
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Orders with two versions, and one of somebody else on prod; clicks; and what differs on four targets."""
+    estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT.replace("clicks", "orders"))
+    estate.scratch.commit(
+        {
+            "schemactl.yaml": PROJECT,
+            "environments/live.yaml": LIVE,
+            "environments/prod.yaml": PROD,
+            "namespaces/clicks.yaml": CLICKS,
+            "namespaces/clicks.avsc": record("id"),
+        }
+    )
+    estate.orders("id", note=0)
+    numbers = (
+        "shop/sales/orders: {2: {foreign: theirs.avsc, type: AVRO, reason: by hand, accepted: 2026-11-22}}\n"
+    )
+    theirs = avro("id", theirs=0).schema.decode()
+    estate.scratch.commit({"numbers/prod.yaml": numbers, "numbers/theirs.avsc": theirs})
+    estate.scratch.git("checkout", "-q", "-b", "work")
+    return estate
+
+
+@pytest.fixture
+def estate(prepared: Estate, tmp_path: Path) -> Estate:
+    return prepared.copied(tmp_path / "shop")
+
+
+def checked(estate: Estate, *arguments: str) -> Any:
+    return json.loads(estate.run("check", "--format", "json", *arguments, code=(0, 100)).out)
+
+
+def said(report: Any, key: str, target: str) -> list[str]:
+    """What a report says for one target, without what only names the target."""
+    found = [each for each in report[key] if target in each["targets"] or not each["targets"]]
+    left_out = ("targets", "cause")
+    texts = [{name: value for name, value in each.items() if name not in left_out} for each in found]
+    return sorted(json.dumps(each).replace(f" --target {target}", "") for each in texts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("base", [(), ("--base", "main")])
+def test_one_check_says_for_each_target_what_a_check_for_it_alone_says(
+    estate: Estate, edit: str, base: tuple[str, ...]
+) -> None:
+    if base:
+        estate.scratch.commit({"namespaces/more.yaml": "topic: shop/sales/more\n", **EDITS[edit]})
+        estate.scratch.git("checkout", "-q", "main")
+        estate.scratch.commit({"environments/live.yaml": LIVE.replace("FULL_", "BACKWARD_")})
+        estate.scratch.git("checkout", "-q", "work")
+    else:
+        estate.scratch.write({path: text for path, text in EDITS[edit].items() if text is not None})
+        for path in (path for path, text in EDITS[edit].items() if text is None):
+            (estate.scratch.path / path).unlink()
+    together = checked(estate, *base)
+    assert together["targets"] == {"dev": "4.2", "test": "4.2", "stage": "4.0", "prod": "4.0"}
+    for target in TARGETS:
+        alone = checked(estate, *base, "--target", target)
+        for key in ("findings", "topics", "policies"):
+            assert said(together, key, target) == said(alone, key, target)
+
+
+def rules(report: Any, key: str = "targets") -> set[tuple[str, ...]]:
+    return {(each["rule"], *each[key]) for each in report["findings"]}
+
+
+@pytest.mark.slow
+def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
+    estate.scratch.write(EDITS["a field without default, as the foreign version"])
+    found = rules(checked(estate))
+    # Version 0 has no `note`: FULL_TRANSITIVE on stage looks at it; BACKWARD on prod looks at the foreign version alone.
+    missing = "READER_FIELD_MISSING_DEFAULT_VALUE"
+    assert {each for each in found if each[0] == missing} == {(missing, "stage"), (missing, "prod")}
+    text = estate.run("check", code=100).out
+    assert "messages of version 0 do not carry it, and reading one throws.\n  For stage.\n" in text
+    assert "messages of version 2 do not carry it, and reading one throws.\n  For prod.\n" in text
+    assert "orders (dev, test)  version 1, will be 2  BACKWARD " in text
+    assert "for Pulsar 4.0 and 4.2, 1 changed, 1 failed" in text
+
+
+@pytest.mark.slow
+def test_where_nothing_differs_no_target_is_named(tmp_path: Path) -> None:
+    project = (
+        'version: 1\ntargets: {a: {registry: "sqlite:a.db"}, b: {registry: "sqlite:b.db", pulsar: "4.1"}}\n'
+    )
+    estate = Estate(tmp_path / "shop", project=project)
+    estate.scratch.write({ORDERS: record("id", "more")})
+    [finding, *_] = checked(estate)["findings"]
+    assert finding["targets"] == ["a", "b"]
+    text = estate.run("check", code=100).out
+    assert "For a" not in text
+    assert "(a" not in text
+
+
+@pytest.mark.slow
+def test_what_no_target_has_is_judged_as_it_is_declared(tmp_path: Path) -> None:
+    project = 'version: 1\ntargets: {a: {registry: "sqlite:a.db", include: [clicks]}}\n'
+    estate = Estate(tmp_path / "shop", project=project.replace("clicks", "orders"))
+    estate.scratch.commit({"schemactl.yaml": project, "namespaces/clicks.yaml": "topic: shop/sales/clicks\n"})
+    estate.scratch.write({ORDERS: record("id", "more")})
+    assert ("READER_FIELD_MISSING_DEFAULT_VALUE",) in rules(checked(estate))
+
+
+WEAKER = {
+    "an overlay that protects less": (
+        {"environments/prod.yaml": PROD.replace("BACKWARD", "ALWAYS_COMPATIBLE")},
+        "environments/prod.yaml:3:32: GATE_WEAKENED",
+        "prod is ALWAYS_COMPATIBLE, was BACKWARD (for persistent://shop/sales/orders)",
+    ),
+    "an overlay that is removed": (
+        {"environments/live.yaml": "topic: shop/sales/clicks\npartitions: 2\n"},
+        "schemactl.yaml:5:61: GATE_WEAKENED",
+        "stage is BACKWARD, was FULL_TRANSITIVE (for persistent://shop/sales/orders)",
+    ),
+    "a topic that is excluded": (
+        {
+            "schemactl.yaml": PROJECT.replace(
+                "prod.db", 'prod.db", exclude: [orders], labels: {of: "x"}, numbers: "n.yaml'
+            )
+        },
+        "schemactl.yaml:6:",
+        "prod has fewer topics (for persistent://shop/sales/orders)",
+    ),
+    "an older release": (
+        {"schemactl.yaml": PROJECT.replace('pulsar: "4.2"', 'pulsar: "4.0"')},
+        "schemactl.yaml:3:55: GATE_WEAKENED",
+        "answers of dev are predicted for Pulsar 4.0, not 4.2",
+    ),
+    "other names": (
+        {"schemactl.yaml": PROJECT.replace("4.2.4", '4.2.4", tenants: {shop: live}, numbers: "n.yaml')},
+        "schemactl.yaml:4:",
+        "test has other names, and what it holds by the names so far is looked at no more",
+    ),
+    "a target that goes": (
+        {"schemactl.yaml": "".join(PROJECT.splitlines(keepends=True)[:-1])},
+        "schemactl.yaml:3:3: GATE_WEAKENED",
+        "prod is no target any more, and nothing is judged for it",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", WEAKER)
+def test_a_target_that_is_judged_less_weakens_the_gate(estate: Estate, change: str) -> None:
+    files, place, what = WEAKER[change]
+    estate.scratch.write(files)
+    text = estate.run("check", "--strict", code=100).out
+    assert place in text
+    assert "GATE_WEAKENED (warning)" in text
+    assert what in text
+    # Beside a changed schema it is an error.
+    estate.scratch.write({ORDERS: record("id", note=0, more=1)})
+    assert "GATE_WEAKENED\n" in estate.run("check", code=100).out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"environments/prod.yaml": PROD.replace("BACKWARD", "FULL_TRANSITIVE")},
+        {"schemactl.yaml": PROJECT.replace(", exclude: [clicks]", "")},
+        {"schemactl.yaml": PROJECT.replace("test:", "other:")},
+        {
+            "schemactl.yaml": PROJECT
+            + '  more: {registry: "sqlite:more.db", overlays: environments/live.yaml}\n'
+        },
+    ],
+)
+def test_a_target_that_is_judged_more_does_not(estate: Estate, files: dict[str, str]) -> None:
+    estate.scratch.write(files)
+    assert "GATE_WEAKENED" not in estate.run("check", code=(0, 100)).out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (
+            "topic: shop/sales/order\npartitions: 4\n---\nnamespace: shop/sale\nschema_validation_enforced: true\n",
+            [
+                "environments/prod.yaml:1:8: no file declares the topic persistent://shop/sales/order; did you mean persistent://shop/sales/orders?",
+                "environments/prod.yaml:4:12: no file declares the namespace shop/sale; did you mean shop/sales?",
+            ],
+        ),
+        (
+            "topic: shop/sales/orders\nowner: me\nschema: {type: STRING}\npartition: 4\n---\ntopic: shop/sales/clicks\n---\n[]\n",
+            [
+                "environments/prod.yaml:2:1: `owner` is the same on every target\n  Fix: set it where the topic is declared",
+                "environments/prod.yaml:3:1: `schema` is the same on every target",
+                "environments/prod.yaml:4:1: unknown key `partition`\n  Fix: write `partitions`",
+                "environments/prod.yaml:6:8: nothing of this topic is set here",
+                "environments/prod.yaml:8:1: expected a mapping, found a list",
+            ],
+        ),
+        (
+            "namespace: shop/sales\nis_allow_auto_update_schema: false\n",
+            [
+                "environments/prod.yaml:1:12: shop/sales has a second overlay on prod; the first is at environments/live.yaml:1:12"
+            ],
+        ),
+        (None, ["schemactl.yaml:6:84: there is no file `environments/prod.yaml`"]),
+    ],
+)
+def test_a_wrong_overlay_is_told_with_its_place(
+    estate: Estate, text: str | None, messages: list[str]
+) -> None:
+    path = estate.scratch.path / "environments/prod.yaml"
+    path.unlink() if text is None else path.write_text(text)
+    error = estate.run("check", code=1).err
+    for message in messages:
+        assert message in error
+
+
+@pytest.mark.slow
+def test_globs_of_nothing_and_names_that_a_target_lacks_are_told(estate: Estate) -> None:
+    project = PROJECT.replace("exclude: [clicks]", "exclude: [clicks, click], include: [orders, '*click']")
+    project = project.replace('"4.2"}', '"4.2", namespaces: {shop/web: live/web}}')
+    estate.scratch.write({"schemactl.yaml": project})
+    error = estate.run("check", code=1).err
+    assert (
+        "schemactl.yaml:3:74: target dev: neither its `tenants` nor its `namespaces` say what is shop/sales there"
+        in error
+    )
+    assert "no topic is called `click`, now or before" in error
+    assert "no topic is called `*click`, now or before" in error
+
+
+@pytest.mark.slow
+def test_plan_and_drift_have_what_the_target_has(estate: Estate) -> None:
+    estate.scratch.git("checkout", "-q", "main")
+    shown = estate.run("plan", "--target", "prod", code=(0, 100)).out
+    assert "4 partitions" in shown
+    assert "strategy: FULL_TRANSITIVE" in shown
+    assert "strategy: BACKWARD" in shown
+    stage = estate.run("apply", "--target", "stage", "--auto-approve").out
+    assert "clicks" not in stage
+    assert "FULL_TRANSITIVE" in stage
+    assert "No drift" in estate.run("drift", "--target", "stage").out
+    assert "FULL" not in estate.run("apply", "--target", "dev", "--auto-approve").out
+    # What the working tree says counts after its approval.
+    estate.scratch.write({"environments/live.yaml": LIVE.replace("FULL_TRANSITIVE", "FULL")})
+    assert "No changes" in estate.run("plan", "--target", "stage").out
+    estate.scratch.git("commit", "-q", "-a", "-m", "Less strict")
+    assert "FULL_TRANSITIVE" in estate.run("plan", "--target", "stage").out
