@@ -50,7 +50,7 @@ def check(
         base: HEAD is checked, against this approved ref.
         topics: only these, as `--topic` takes them.
         namespaces: only these.
-        target: judge for this target, by its release and numbers.
+        target: judge for this target alone; None: for all.
         config: the project file, as in `load_project`.
         timeout_s: how long it may take.
 

@@ -24,6 +24,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
+from schemactl.past_overlays import last_overlays
 from schemactl.source import tokens
 
 D = TypeVar("D", Namespace, Topic)
@@ -65,11 +66,29 @@ def on_target(
     def shown(each: History) -> Catalog:
         found = files or CommitFiles(repository, each.tip)
         may_miss = each is not history.whole or each.tip is None
-        return effective(each.catalog, target, read_overlays(found, project, target, may_miss=may_miss))
+        laid = effective(each.catalog, target, read_overlays(found, project, target, may_miss=may_miss))
+        past = last_overlays(repository, project, target, each.tip) if each.tip and target.overlays else {}
+        return _with_former(laid, past)
 
     if history.whole is history:
         return history.shown_as(shown(history))
     return history.shown_as(shown(history), whole=history.whole.shown_as(shown(history.whole)))
+
+
+def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:
+    """Return `catalog` with what overlays set in the `past`, and nothing sets any more, among what was declared once."""
+
+    def former(name: NamespaceName | TopicName) -> Policies | None:
+        held = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+        if held is None and name not in catalog.former:
+            return None
+        last = catalog.former.get(name, Policies()).overlaid(past.get(name, Policies()))
+        left = last.without(held.policies) if held else last
+        return None if left == Policies() else left
+
+    named = dict.fromkeys([*catalog.former, *past])
+    lost = LazyMapping(lambda: [name for name in named if former(name)], former)
+    return replace(catalog, former=lost) if past else catalog
 
 
 def differs(target: Target) -> bool:

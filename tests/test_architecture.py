@@ -45,7 +45,8 @@ LAYERS: dict[str, set[str]] = {
     },
     "history": {"errors", "output", "model", "source", "formats", "declare"},
     "early_exit": {"history"},
-    "effective": {"errors", "model", "source", "declare", "history", "topic_match"},
+    "past_overlays": {"declare", "errors", "history", "model"},
+    "effective": {"errors", "model", "source", "declare", "history", "past_overlays", "topic_match"},
     "target_numbers": {
         "errors",
         "output",

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl check --base origin/main       a pull request: HEAD, against the branch it goes to\n"
         "  schemactl check --format github --format sarif=schemactl.sarif\n"
         "  schemactl check --topic 'shop/sales/*'\n"
-        "  schemactl check --target prod            as prod's brokers and readers will see it\n"
+        "  schemactl check --target prod            for prod alone, not for all targets\n"
     )
     what = parser.add_mutually_exclusive_group()
     add_options(
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--target NAME: judge for this target: by its release, its version numbers, and the versions that its numbers file "
+        "--target NAME: judge for this target alone (default: for all): by its release, its policies, its topics, and what its numbers file "
         "records; no registry is asked",
     )
     add_options(

@@ -289,3 +289,21 @@ def test_plan_and_drift_have_what_the_target_has(estate: Estate) -> None:
     assert "No changes" in estate.run("plan", "--target", "stage").out
     estate.scratch.git("commit", "-q", "-a", "-m", "Less strict")
     assert "FULL_TRANSITIVE" in estate.run("plan", "--target", "stage").out
+
+
+@pytest.mark.slow
+def test_a_line_that_is_removed_from_an_overlay_is_reset(tmp_path: Path) -> None:
+    target = '{registry: "sqlite:.schemactl/prod.db", overlays: [one.yaml, other.yaml]}'
+    project = f"version: 1\ntargets: {{prod: {target}}}\n"
+    estate = Estate(tmp_path / "shop", project="version: 1\n")
+    line = "schema_validation_enforced: true\n"
+    estate.scratch.commit({"schemactl.yaml": project, "one.yaml": LIVE + line, "other.yaml": PROD})
+    estate.run("apply", "--auto-approve")
+    assert "No changes" in estate.run("plan").out
+    # A file that is named no longer sets nothing; where no declaration does, either, what the namespace has counts again.
+    estate.scratch.commit({"schemactl.yaml": project.replace(", other.yaml", ""), "one.yaml": LIVE})
+    plan = estate.run("plan").out
+    assert "- schema_validation_enforced: true (now false, the broker's default)" in plan
+    assert "- schema_compatibility_strategy: BACKWARD (now FULL_TRANSITIVE, from its namespace)" in plan
+    estate.run("apply", "--auto-approve")
+    assert "No changes" in estate.run("plan").out
