@@ -71,8 +71,8 @@ def on_target(
         return _with_former(laid, past)
 
     if history.whole is history:
-        return history.shown_as(shown(history))
-    return history.shown_as(shown(history), whole=history.whole.shown_as(shown(history.whole)))
+        return history.with_catalog(shown(history))
+    return history.with_catalog(shown(history), whole=history.whole.shown_as(shown(history.whole)))
 
 
 def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:

@@ -69,7 +69,7 @@ class Environment:
 
     def _shown(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         def shown(history: History, overlays: Catalog) -> History:
-            return history.shown_as(effective(history.catalog, target, overlays))
+            return history.with_catalog(effective(history.catalog, target, overlays))
 
         approved = shown(forked.approved, self.approved)
         return (

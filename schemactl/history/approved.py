@@ -182,7 +182,7 @@ def judging_project(
         return None
     ref, tip = approved(repository, proposed, base or (found.ref if found else None))
     head = repository.commit("HEAD")
-    left = fork(repository, head=head, tip=tip) if head and tip else tip
+    left = merge_base(repository, head=head, tip=tip) if head and tip else tip
     project = _project_at(repository, left, ref, directory, config)
     if project is None and (since := _project_at(repository, tip, ref, directory, config)):
         # The work began before there was a project; what was approved since judges it, if it is the same one.
@@ -249,7 +249,7 @@ def is_clone(repository: Repository) -> bool:
     )
 
 
-def fork(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
+def merge_base(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
     """Return the newest commit that both have; None: they have none in common. Raise HistoryError where a shallow clone ends before."""
     try:
         found = repository.run("merge-base", head.id, tip.id).decode().strip()

@@ -93,7 +93,7 @@ def fingerprint(info: SchemaInfo) -> bytes:
     """
     if _is_avro(info.type):
         found = composition(avro.parsed_by_any(info.schema))
-        return _joined(info.type, frozenset(_hashes(found).values()))
+        return _combined(info.type, frozenset(_hashes(found).values()))
     return _hash(info.type.name, repr(identity(info)))
 
 
@@ -112,7 +112,7 @@ class Fingerprints:
         """Return which definition `declaration` declares now; `definitions` reads the same files."""
         if _is_avro(declaration.type) and not declaration.proto and isinstance(declaration.definition, str):
             parts = self._parts(declaration, declaration.definition)
-            if parts and (found := self.again(declaration.type, parts)):
+            if parts and (found := self.refreshed(declaration.type, parts)):
                 return Inspected(found, declaration.type, parts.paths, parts)
         read = definitions.read(declaration)
         if read.info is None:
@@ -124,7 +124,7 @@ class Fingerprints:
             problem = Problem(source, error.what, error.fix)
             return Inspected(None, declaration.type, read.paths, problems=(problem,))
 
-    def again(self, type_: SchemaType, parts: Parts) -> bytes | None:
+    def refreshed(self, type_: SchemaType, parts: Parts) -> bytes | None:
         """Return the fingerprint with the files it takes types of as they are now; None: it takes an inspection."""
         hashes, depth, size = parts.own, parts.depth, parts.size
         for path, (names, taken) in parts.taken.items():
@@ -134,7 +134,7 @@ class Fingerprints:
             hashes = hashes.union(*[found.reached[name] for name in taken])
             depth += found.depth
             size += found.size
-        return _joined(type_, hashes) if depth <= MAX_DEPTH and size <= _MAX_TEXT else None
+        return _combined(type_, hashes) if depth <= MAX_DEPTH and size <= _MAX_TEXT else None
 
     def _parts(self, declaration: SchemaDeclaration, written: str) -> Parts | None:
         """Return what a definition is made of; None: it is unusual, or has problems."""
@@ -234,7 +234,7 @@ def _hashes(made: Composition) -> dict[str, bytes]:
     return {"": _hash("root", made.root.text), **types}
 
 
-def _joined(type_: SchemaType, hashes: frozenset[bytes]) -> bytes:
+def _combined(type_: SchemaType, hashes: frozenset[bytes]) -> bytes:
     return _hash(type_.name, *sorted(hashes))
 
 

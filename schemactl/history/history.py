@@ -77,7 +77,7 @@ class History:
         self.catalog = Catalog(namespaces, topics, LazyMapping(self._former_names, self._former))
         self.notes, self.repaired = (tuple(map(self._note, notes)) for notes in cache.notes())
 
-    def shown_as(self, catalog: Catalog, *, whole: History | None = None) -> History:
+    def with_catalog(self, catalog: Catalog, *, whole: History | None = None) -> History:
         """Return the same history with another `catalog`, and as a part of another `whole`."""
         shown = copy(self)
         shown.catalog, shown._whole = catalog, whole or self._whole  # noqa: SLF001  of a copy

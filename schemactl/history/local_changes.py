@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from schemactl.declare import Declared, Definitions, Files, TopicDocument, in_roots, read_documents
 from schemactl.declare.files import SUFFIXES, Kind, read_bytes
 from schemactl.errors import DeclarationError, HistoryError, Problem
-from schemactl.history.approved import approved, fork
+from schemactl.history.approved import approved, merge_base
 from schemactl.history.cache import Cache, derived_from
 from schemactl.history.files import CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.history import History
@@ -91,18 +91,20 @@ def read_forked(
         return Forked(now, now)
     own = branch(repository, head=head, tip=tip) if stepwise and head and head.id != tip.id else None
     if own:
-        repository.want(change.blob for each in own.commits for change in each.changes if is_read(change))
+        repository.fetch_later(
+            change.blob for each in own.commits for change in each.changes if is_read(change)
+        )
     derivation = Derivation(repository, project, progress)
     known = derivation.at(tip, keep=ref is None)
     now = History(repository, project, name, known)
-    left_at, left = _left(repository, derivation, known, name, head=head, tip=tip)
+    left_at, left = _at_merge_base(repository, derivation, known, name, head=head, tip=tip)
     base = now if left_at.id == tip.id else History(repository, project, name, left)
     forked = Forked(now, base, changes=functools.partial(_local_changes, repository, left, known))
     if own is None or not own.commits:
         return forked._replace(branch=own)
-    beyond = derivation.beyond(known, own.commits)
-    each = History(repository, project, name, beyond)
-    return forked._replace(stepwise=each, branch=own, recorded=beyond.recorded(known.step))
+    following = derivation.followed_by(known, own.commits)
+    each = History(repository, project, name, following)
+    return forked._replace(stepwise=each, branch=own, recorded=following.recorded(known.step))
 
 
 class Merged(NamedTuple):
@@ -155,9 +157,9 @@ def read_merged(
     now = History(repository, project, name, known)
     after = known
     if tip and head and head.id != tip.id:
-        left_at, began = _left(repository, derivation, known, name, head=head, tip=tip)
+        left_at, began = _at_merge_base(repository, derivation, known, name, head=head, tip=tip)
         if by_commit and (own := branch(repository, head=head, tip=tip)).commits:
-            after = derivation.beyond(known, own.commits)
+            after = derivation.followed_by(known, own.commits)
     files = MergedFiles(repository, here, began=began, now=known)
     paths = {*here.paths(), *used, project.path, project.waivers}
     paths |= {path for path in known.paths() if in_roots(path, project, previous=True)}
@@ -171,7 +173,7 @@ def read_merged(
     changes = [*_changes(repository, here, after, ours)]
     if changes:
         pending = Commit("0" * 40, tip.time_s if tip else 0, "what is not approved yet")
-        after = derivation.beyond(after, [LoggedCommit(pending, changes, ())])
+        after = derivation.followed_by(after, [LoggedCommit(pending, changes, ())])
     merged = now if after is known else History(repository, project, name, after)
     if wrong := [note.problem for note in merged.notes if note not in now.notes]:
         raise DeclarationError(wrong)
@@ -203,7 +205,7 @@ def branch(repository: Repository, *, head: Commit, tip: Commit) -> Branch:
     return Branch(tuple(own), is_updated)
 
 
-def _left(
+def _at_merge_base(
     repository: Repository,
     derivation: Derivation,
     known: Cache,
@@ -219,7 +221,7 @@ def _left(
     """
     if head is None or head.id == tip.id:
         return tip, known
-    left_at = fork(repository, head=head, tip=tip)
+    left_at = merge_base(repository, head=head, tip=tip)
     if left_at is None:
         raise HistoryError(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
@@ -368,5 +370,5 @@ def _changes(
         elif found and found != before and not (before and before.kind == found.kind != "file"):
             if found.kind == "file":
                 data = read_bytes(here, path)
-                repository.lend(Blob(found.blob, "blob", len(data), data))
+                repository.add_content(Blob(found.blob, "blob", len(data), data))
             yield ChangedFile(path, _MODES[found.kind], found.blob)

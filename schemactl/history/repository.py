@@ -127,8 +127,8 @@ class Repository:
         self._folders: dict[tuple[str, str], bytes] = {}
         # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
         self._present: set[str] | None = None
-        self._wanted: set[str] = set()
-        self._lent: dict[str, Blob] = {}
+        self._fetched_later: set[str] = set()
+        self._added: dict[str, Blob] = {}
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
@@ -188,18 +188,18 @@ class Repository:
 
     def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
         """Yield the blobs with these ids, in order; those that a partial clone lacks are fetched together."""
-        stored = [each for each in ids if each not in self._lent]
+        stored = [each for each in ids if each not in self._added]
         self.fetch_missing(stored)
         found = self.objects(stored)
         for blob_id in ids:
-            blob = self._lent.get(blob_id) or next(found)
+            blob = self._added.get(blob_id) or next(found)
             if blob is None or blob.type != "blob":
                 raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
             yield blob
 
-    def lend(self, blob: Blob) -> None:
+    def add_content(self, blob: Blob) -> None:
         """Let `blobs` give a content that git need not have: of a file at hand."""
-        self._lent[blob.id] = blob
+        self._added[blob.id] = blob
 
     def commit(self, ref: str) -> Commit | None:
         """Return the commit that `ref` names, tags followed; None when there is none. Git is asked once for each."""
@@ -274,10 +274,10 @@ class Repository:
                 fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
             )
 
-    def want(self, blob_ids: Iterable[str]) -> None:
+    def fetch_later(self, blob_ids: Iterable[str]) -> None:
         """Fetch the blobs with these ids together with the next that are missing."""
         if self.promisor:
-            self._wanted.update(blob_ids)
+            self._fetched_later.update(blob_ids)
 
     def fetch_missing(self, blob_ids: Iterable[str]) -> None:
         """Fetch those of these blobs that a partial clone lacks, by one `git fetch`."""
@@ -289,8 +289,8 @@ class Repository:
         missing = {*blob_ids} - self._present
         if not missing:
             return
-        missing |= self._wanted - self._present
-        self._wanted.clear()
+        missing |= self._fetched_later - self._present
+        self._fetched_later.clear()
         # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
         upload = () if self.top else ("--upload-pack=git-upload-pack",)
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")

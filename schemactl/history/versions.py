@@ -90,7 +90,7 @@ class Derivation:
             found.keep(self._store)
         return found
 
-    def beyond(self, known: Cache, commits: Iterable[LoggedCommit]) -> Cache:
+    def followed_by(self, known: Cache, commits: Iterable[LoggedCommit]) -> Cache:
         """Return the state as it would be if `commits` followed; nothing of it is kept."""
         return self._extended(known.copy(), commits)
 
@@ -142,7 +142,7 @@ class VersionDerivation:
         try:
             for each in self._fetched(commits) if self._repository.promisor else commits:
                 self._writer.begin(each.commit)
-                self._take(each)
+                self._apply(each)
                 self._large.clear()
                 done += 1
                 progress(done, None)
@@ -155,10 +155,10 @@ class VersionDerivation:
         changes = [change for each in found for change in each.changes if is_read(change)]
         self._repository.fetch_missing(change.blob for change in changes if self._is_wanted(change.path))
         # Should a definition outside of the roots be needed, all others come with it.
-        self._repository.want(change.blob for change in changes)
+        self._repository.fetch_later(change.blob for change in changes)
         return found
 
-    def _take(self, logged: LoggedCommit) -> None:
+    def _apply(self, logged: LoggedCommit) -> None:
         before: dict[str, Entry | None] = {}
         changed: list[str] = []
         for change in logged.changes:
@@ -181,7 +181,7 @@ class VersionDerivation:
         # Files that several topics share are read once for all of them.
         definitions = Definitions(self._files)
         for schema in sorted(touched):
-            self._settle(schema, definitions)
+            self._record(schema, definitions)
 
     def _change(self, change: ChangedFile) -> bool:
         """Make the change; return whether it makes a difference to what declarations can see."""
@@ -292,7 +292,7 @@ class VersionDerivation:
         made_of, taken = self._writer.made_of(schema), inspected.parts.taken
         if any(path in made_of and path not in taken for path in changed):
             return False
-        found = self._fingerprints.again(inspected.type, inspected.parts)
+        found = self._fingerprints.refreshed(inspected.type, inspected.parts)
         if found is None:
             return False
         for domain in DOMAINS:
@@ -301,7 +301,7 @@ class VersionDerivation:
                 self._writer.set_definition(schema, domain, state.path, (inspected.type.name, found))
         return True
 
-    def _settle(self, schema: str, definitions: Definitions) -> None:
+    def _record(self, schema: str, definitions: Definitions) -> None:
         """Record the topics of that tenant/namespace/topic as they are declared now."""
         self._inspected.pop(schema, None)
         places = self._writer.declarations(schema)
@@ -309,7 +309,7 @@ class VersionDerivation:
             # While files move from a former root to today's, both may hold the topic; today's counts.
             places = [place for place in places if self._is_today(place.path)] or places
         documents = [self._document(place) for place in places]
-        problems = [_twice(document, documents[0]) for document in documents[1:]]
+        problems = [_declared_twice(document, documents[0]) for document in documents[1:]]
         definition = None
         if len(documents) == 1 and (declaration := documents[0].schema):
             inspected = self._fingerprints.inspect(declaration, definitions)
@@ -358,7 +358,7 @@ def _name(document: TopicDocument | NamespaceDocument) -> tuple[str, str | None]
     return str(document.namespace.name), None
 
 
-def _twice(document: TopicDocument, first: TopicDocument) -> tuple[TopicDocument, Problem]:
+def _declared_twice(document: TopicDocument, first: TopicDocument) -> tuple[TopicDocument, Problem]:
     what = f"{document.topic.name} is declared twice, first at {first.source}"
     return document, Problem(document.source, what, "keep one of the two")
 

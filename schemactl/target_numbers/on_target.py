@@ -37,7 +37,7 @@ def numbered(
         )
 
     def seen(history: History) -> History:
-        return history.shown_as(on_target(history.catalog, record, git))
+        return history.with_catalog(on_target(history.catalog, record, git))
 
     approved = seen(forked.approved)
     base = approved if forked.base is forked.approved else seen(forked.base)
