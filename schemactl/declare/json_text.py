@@ -37,7 +37,7 @@ def read_json(definition: JsonText) -> Any:
         ]
         raise DeclarationError(problems) from None
     # Counting is quick; only a text of many brackets can be deep.
-    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if text.count("[") + text.count("{") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
         raise DeclarationError(list(islice(_problems(definition), MAX_PROBLEMS)))
     return value
 
@@ -63,7 +63,8 @@ def _constant(_name: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
 
 
-def _depth(value: Any) -> int:
+def depth_of(value: Any) -> int:
+    """Return how deep objects and arrays nest in a JSON value."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from schemactl.declare import Definitions, SchemaDeclaration
 from schemactl.declare.files import AVRO_SUFFIXES, decode, read_bytes, resolve
-from schemactl.declare.json_text import read_json
+from schemactl.declare.json_text import depth_of, read_json
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS, avro, identity
 from schemactl.formats.avro.equality import Composition, composition
@@ -247,13 +247,7 @@ def _hash(*parts: str | bytes) -> bytes:
 def _depth(text: str, value: Any) -> int:
     """Return how deep objects and arrays nest, at most: in a text of few brackets, how many there are."""
     brackets = text.count("{") + text.count("[")
-    if brackets <= _FEW_BRACKETS:
-        return brackets
-    depth, level = 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
-        depth += 1
-        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
-    return depth
+    return brackets if brackets <= _FEW_BRACKETS else depth_of(value)
 
 
 def _is_avro(type_: SchemaType) -> bool:
