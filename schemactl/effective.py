@@ -72,7 +72,7 @@ def on_target(
 
     if history.whole is history:
         return history.with_catalog(shown(history))
-    return history.with_catalog(shown(history), whole=history.whole.shown_as(shown(history.whole)))
+    return history.with_catalog(shown(history), whole=history.whole.with_catalog(shown(history.whole)))
 
 
 def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:
