@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Event, Lock, Thread
+from functools import partial
+from threading import Event, Lock
 from typing import Final
 
 from schemactl.changes import content_identity, stamp, upload
@@ -34,6 +35,7 @@ from schemactl.plan import (
 from schemactl.plan.order import Lane, NumberedStep, blocked_by, blocks, phases
 from schemactl.plan.registry_state import state_changes, state_values
 from schemactl.registry.base import Registry, Scope
+from schemactl.workers import Worker
 
 PARALLEL: Final = 8
 """So many topics are worked on at once."""
@@ -156,7 +158,7 @@ class _Run:
         self._blocked: set[NamespaceName | str] = set()
         """Tenants, namespaces and lists of schemas of which nothing more is tried."""
         self._relaxed: set[TopicName] = set()
-        self._threads: list[Thread] = []
+        self._workers: list[Worker] = []
         self._lock = Lock()
         self._stopping = Event()
         self._interrupted = False
@@ -185,12 +187,12 @@ class _Run:
         """Carry out `lanes`, so many at a time."""
         left = deque(lanes)
         number = min(parallel, len(lanes))
-        self._threads = [Thread(target=self._work, args=(left,), daemon=True) for _ in range(number)]
-        for thread in self._threads:
-            thread.start()
-        for thread in self._threads:
-            while thread.is_alive():
-                thread.join(_TICK_S)
+        self._workers = [Worker(partial(self._work, left)) for _ in range(number)]
+        for worker in self._workers:
+            worker.start()
+        for worker in self._workers:
+            while not worker.has_ended:
+                worker.wait(_TICK_S)
                 waiting()
         if self._raised is not None:
             raise self._raised
@@ -261,8 +263,8 @@ class _Run:
         self._interrupted = True
         self._registry.keep_others_waiting()
         end_s = time.monotonic() + _GRACE_S
-        for thread in self._threads:
-            thread.join(max(0.0, end_s - time.monotonic()))
+        for worker in self._workers:
+            worker.wait(max(0.0, end_s - time.monotonic()))
         left = []
         for name in sorted(self._relaxed):
             try:

@@ -38,19 +38,21 @@ def read_effective(
     target: Target | None,
     *,
     at: str | None = None,
+    whole: History | None = None,
     progress: Progress = no_progress,
 ) -> History:
     """Return the approved history of the project as `target` has it, and up to where it is, or `at`; None: all, as it is declared.
+
+    `whole` is all of it, as it is declared, if it has been read.
 
     Raises:
         HistoryError: Git cannot say what was approved, or where the target is.
         DeclarationError: the target's overlays there have problems.
     """
     if target is None:
-        return read_history(repository, project, progress=progress)
-    return on_target(
-        repository, read_for(repository, project, target, at=at, progress=progress), project, target
-    )
+        return whole or read_history(repository, project, progress=progress)
+    found = read_for(repository, project, target, at=at, whole=whole, progress=progress)
+    return on_target(repository, found, project, target)
 
 
 def on_target(

@@ -96,6 +96,10 @@ class RegistryError(SchemactlError):
     """The registry could not be reached, or did not answer as it must."""
 
 
+class MissingCredentials(RegistryError):
+    """The credentials that a target names are not here."""
+
+
 class NotPermitted(RegistryError):
     """The registry knows who asks, and does not allow it."""
 

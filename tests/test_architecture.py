@@ -26,6 +26,7 @@ LAYERS: dict[str, set[str]] = {
     "source": {"errors"},
     "waivers": {"errors", "model", "verdicts", "formats"},
     "deadline": {"errors"},
+    "workers": set(),
     "json_values": {"errors", "model", "verdicts"},
     "formats": {"errors", "model", "verdicts"},
     "broker": {"errors", "model", "verdicts", "formats"},
@@ -122,7 +123,7 @@ LAYERS: dict[str, set[str]] = {
     "status": {"changes", "drift", "json_values", "model", "plan"},
     "promotion": {"changes", "model", "plan"},
     "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "messages"},
-    "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry"},
+    "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry", "workers"},
     "report": {
         "installation",
         "model",

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -40,6 +40,7 @@ class Context:
         verbose: details of the work on standard error.
         color: the report may use ANSI colours.
         trust_working_tree: targets may be taken from the project file here, as nobody has approved it.
+        subject: the one of several targets that is spoken of; "": there are not several.
     """
 
     directory: str
@@ -48,6 +49,11 @@ class Context:
     verbose: bool = False
     color: bool = False
     trust_working_tree: bool = False
+    subject: str = ""
+
+    def about(self, subject: str) -> Context:
+        """Return what speaks of one of several targets."""
+        return replace(self, subject=subject)
 
     def say(self, text: str) -> None:
         """Print `text` to standard error, unless the user asked for quiet."""
@@ -55,7 +61,7 @@ class Context:
             if sys.stderr is not None and sys.stderr.isatty():
                 # A line of progress may stand there.
                 print("\r\x1b[K", end="", file=uncleaned(sys.stderr))
-            print(text, file=sys.stderr, flush=True)
+            print(f"{self.subject}: {text}" if self.subject else text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
         """Print `text` to standard error where the user asked for details."""
@@ -74,7 +80,7 @@ class Context:
 
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
         """Return what shows "so many of so many" on the terminal, or, with --verbose elsewhere, once at the end."""
-        if not self.quiet and sys.stderr.isatty():
+        if not self.quiet and not self.subject and sys.stderr.isatty():
             return Progress(what, of)
 
         def at_the_end(done: int, total: int | None) -> None:

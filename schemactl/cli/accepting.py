@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.drift import opened, report_on
-from schemactl.cli.selection import ChosenTarget, approved_waivers
+from schemactl.cli.drift import DriftRequest, DriftScope
+from schemactl.cli.selection import ChosenTarget
+from schemactl.cli.several_targets import AskedTargets, opened
 from schemactl.cli.waive import last_day
 from schemactl.declare import WorktreeFiles
 from schemactl.declare.catalog import in_roots
 from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.errors import UsageError
+from schemactl.history import Repository
 from schemactl.messages import counted, versions
 from schemactl.model import Catalog, NamespaceName, Target, TopicName
 from schemactl.plan import applicable, select
@@ -27,6 +29,7 @@ from schemactl.target_numbers import (
     TopicNumbers,
     accept,
     joined,
+    numbers_of,
     numbers_path,
     read_numbers,
     topic_apart,
@@ -48,15 +51,19 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         today,
         last_day(args.until, today) if args.until else None,
     )
-    with opened(args, context) as (place, repository, registry, approved, recorded):
+    with opened(AskedTargets.of(args), context) as targets, Repository.open(context.directory) as repository:
+        [open_target] = targets.targets
+        place, approved = open_target.place, open_target.approved
         if repository.top is None:
             raise UsageError(
                 "a bare repository has no working tree to record in", fix="work in a clone of it"
             )
         target = place.target
+        recorded = numbers_of(target, place.project, repository, approved)
         before = _before(place, recorded)
-        waivers = approved_waivers(place, context)
-        report = report_on(place, registry, approved, before, args, repository.commit, waivers)
+        asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
+        request = DriftRequest.of(open_target, asked, before)
+        report = request.report(*request.observe(), repository.commit)
         known = {*report.held.topics} - {target.names.there(name) for name in approved.whole.catalog.topics}
         chosen = select(approved.whole.catalog, topics=args.topic, namespaces=args.namespace, known=known)
         found = _acceptable(chosen, report.held, before, target, decision)

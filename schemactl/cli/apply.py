@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import add_arguments, planned
+from schemactl.cli.several_targets import AskedTargets, side_by_side, succeeded, worst
 from schemactl.cli.time_limit import add_timeout, limited
+from schemactl.deadline import OutOfTime
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.cli.reviewed_plan import Review
+    from schemactl.apply import Result
+    from schemactl.cli.plan import ReadyPlan
     from schemactl.deadline import Deadline
     from schemactl.plan import Plan, PlanStep
     from schemactl.registry import Registry
@@ -36,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl apply                           plan, ask, apply\n"
         "  schemactl apply --auto-approve            without asking: in a pipeline\n"
         "  schemactl apply plan.json                 what `schemactl plan --out plan.json` showed\n"
+        "  schemactl apply --all-targets --auto-approve    every target, side by side\n"
         "  schemactl apply plan.json --result result.json\n"
         "  schemactl apply --require-approved sha256:4f6c...   a new plan, but only if it is the one that was approved\n"
     )
@@ -80,19 +86,44 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
     from schemactl.cli.reviewed_plan import reviewed
+
+    asked = AskedTargets.of(args)
+    if args.plan:
+        asked.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
+        with reviewed(args, context) as ready:
+            return worst(_applied([ready], args, context, deadline))
+    if args.result:
+        asked.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
+    if args.require_approved is not None:
+        asked.expect_one("--require-approved", "schemactl apply --target {} --require-approved DIGEST".format)
+    with planned(asked, args, context) as (targets, found):
+        codes: list[int] = []
+        plans = list(succeeded(found, codes, context))
+        return targets.exit_code([*codes, *_applied(plans, args, context, deadline)])
+
+
+def _applied(
+    plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline | None
+) -> list[int]:
+    """Show the plans, ask where that is wanted, carry them out side by side, and return the exit code of each."""
     from schemactl.report.plan_text import render
 
-    with (reviewed if args.plan else planned)(args, context) as (plan, registry, review):
+    codes, left = [], []
+    for each in plans:
+        plan = each.plan
         if plan.refusals or not plan.steps or not args.plan:
-            context.report(render(plan, color=context.color))
+            context.report(render(plan, color=context.color) + ("\n" if each.context.subject else ""))
         if plan.refusals and (args.fail_fast or only_restores(plan)):
-            print_restored(plan, registry)
-            return NEGATIVE
-        if plan.steps and args.require_approved is not None:
-            _expect_approved(plan, registry, args.require_approved)
-        elif plan.steps and not args.plan and not args.auto_approve and not confirmed():
-            return SchemactlError.exit_code
-        return carry_out(plan, registry, args, context, review, deadline)
+            print_restored(plan, each.registry)
+            codes.append(NEGATIVE)
+        else:
+            left.append(each)
+    with_steps = [each for each in left if each.plan.steps]
+    if with_steps and args.require_approved is not None:
+        _expect_approved(with_steps[0].plan, with_steps[0].registry, args.require_approved)
+    elif with_steps and not args.plan and not args.auto_approve and not confirmed():
+        return [*codes, SchemactlError.exit_code]
+    return [*codes, *carry_out(left, args, deadline)]
 
 
 def only_restores(plan: Plan) -> bool:
@@ -124,57 +155,105 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
         )
 
 
-def carry_out(
-    plan: Plan,
-    registry: Registry,
-    args: argparse.Namespace,
-    context: Context,
-    review: Review | None = None,
-    deadline: Deadline | None = None,
-) -> int:
-    """Carry out the plan, record what is done in its result file, and return the exit code of `apply`."""
+class _Interruption:
+    """What stops the applies to several targets: each in its own thread, as an interrupt stops one, so that it puts things right.
+
+    Args:
+        deadline: when they have to be done.
+        several: whether there are several.
+    """
+
+    def __init__(self, deadline: Deadline | None, *, several: bool) -> None:
+        self._deadline = deadline
+        self._several = several
+        self._error: BaseException | None = None
+
+    def stop(self, error: BaseException) -> bool:
+        """Remember what interrupts the main thread; all are waited for."""
+        self._error = error
+        if self._deadline is not None:
+            self._deadline.end()
+        return True
+
+    def look(self) -> None:
+        """Raise what stops the apply of this thread."""
+        if self._error is not None:
+            raise self._error
+        if self._deadline is not None and not self._several:
+            # An alarm could interrupt what puts things right after the first one.
+            self._deadline.end()
+            self._deadline.look()
+
+
+def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline | None) -> list[int]:
+    """Carry out plans of different targets side by side, and return the exit codes of `apply`; the error of the only one is raised."""
+    interruption = _Interruption(deadline, several=len(plans) > 1)
+    with _terminated_as_interrupted():
+        results = side_by_side(
+            [partial(_carry_out, each, args, interruption) for each in plans], stop=interruption.stop
+        )
+    return [_report(result, each) for each, result in zip(plans, results, strict=True)]
+
+
+def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> Result:
+    """Carry out one plan, and record what is done in its result file."""
     from schemactl.apply import Result, apply_plan, as_planned
     from schemactl.cli.apply_progress import ApplyProgress
     from schemactl.cli.apply_record import ApplyRecord
-    from schemactl.report import numbers_text
-    from schemactl.report.plan_text import render_result
 
-    progress = ApplyProgress(len(plan.steps), context)
+    plan, registry = ready.plan, ready.registry
+    progress = ApplyProgress(len(plan.steps), ready.context)
     # Before the first step: a file that cannot be written must stop the apply.
-    record = ApplyRecord(plan, args.result, context)
+    record = ApplyRecord(ready, args.result)
 
     def ended(number: int, step: PlanStep) -> None:
         record.add(number)
         progress.ended(number, step)
 
-    def waiting() -> None:
-        if deadline is not None:
-            # An alarm could interrupt what puts things right after the first one.
-            deadline.end()
-            deadline.look()
+    def tick() -> None:
+        interruption.look()
         record.sync()
         progress.tick()
 
     try:
-        with _terminated_as_interrupted():
-            result = apply_plan(
-                plan,
-                registry,
-                begun=progress.begun,
-                progress=ended,
-                waiting=waiting,
-                review=review or as_planned,
-                parallel=args.parallel,
-                fail_fast=args.fail_fast,
-            )
+        result = apply_plan(
+            plan,
+            registry,
+            begun=progress.begun,
+            progress=ended,
+            waiting=tick,
+            review=ready.review or as_planned,
+            parallel=args.parallel,
+            fail_fast=args.fail_fast,
+        )
     except SchemactlError as error:
         record.end(Result(plan, stopped=error), registry)
         raise
+    except (KeyboardInterrupt, OutOfTime) as error:
+        if not ready.context.subject:
+            raise
+        # Others of several may have done something, and their results are to be told.
+        raise SchemactlError("interrupted before the first step") from error
     finally:
         progress.end()
     record.end(result, registry)
+    return result
+
+
+def _report(result: Result | SchemactlError, ready: ReadyPlan) -> int:
+    """Print what was done of a plan, and return the exit code of `apply`; raise the error of the only one."""
+    from schemactl.report import numbers_text
+    from schemactl.report.plan_text import render_result
+
+    plan, context = ready.plan, ready.context
+    if isinstance(result, SchemactlError):
+        if not context.subject:
+            raise result
+        context.report(f"{context.subject}: {result}")
+        return result.exit_code
     if plan.steps:
-        context.report(render_result(result, color=context.color))
+        subject = f"{context.subject}: " if context.subject else ""
+        context.report(subject + render_result(result, color=context.color))
     if result.failure is not None:
         if result.is_stale or not result.done:
             return StalePlan.exit_code if result.is_stale else result.failure.exit_code

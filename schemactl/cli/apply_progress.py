@@ -33,6 +33,8 @@ class ApplyProgress:
         self._total = total
         self._context = context
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and not context.quiet
+        # Lines of several targets cannot be written over.
+        self._is_terminal &= not context.subject
         self._began_s = self._shown_s = time.monotonic()
         self._under_way: dict[int, tuple[float, str]] = {}
         self._named: set[int] = set()

@@ -6,14 +6,13 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from schemactl import output
 from schemactl.cli.ci import ci_run
-from schemactl.cli.selection import output_file, relative_path, target_of
+from schemactl.cli.selection import output_file, relative_path
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, json_text
 from schemactl.plan.file import write_json
@@ -21,9 +20,7 @@ from schemactl.report.plan_json import result_document, started_document
 
 if TYPE_CHECKING:
     from schemactl.apply import Result
-    from schemactl.cli import Context
-    from schemactl.model import Project, Target
-    from schemactl.plan import Plan
+    from schemactl.cli.plan import ReadyPlan
     from schemactl.registry import Registry
     from schemactl.status import LastApply
 
@@ -62,25 +59,23 @@ class ApplyRecord:
     process loses none of them, one of the machine those of the last second.
 
     Args:
-        plan: what is to be done.
+        ready: what is to be done, and where.
         result: what `--result` names; None: the target's own file is written, where it can be.
-        context: where to work.
 
     Raises:
         SchemactlError: the named file cannot be written.
     """
 
-    def __init__(self, plan: Plan, result: str | None, context: Context) -> None:
+    def __init__(self, ready: ReadyPlan, result: str | None) -> None:
+        context, plan, place = ready.context, ready.plan, ready.place
         self._context = context
         self._run = ci_run()
-        # Warnings about the target have been printed before.
-        place = target_of(plan.origin.target, replace(context, quiet=True))
         if result:
             self._path = output_file(result, context, name="result.json")
-            self._numbers = _numbers(plan, place.project, place.target, context)
+            self._numbers = _numbers(ready)
         else:
             self._path = relative_path(
-                str(result_path(Path(place.top, place.project.folder), plan.origin.target)), context
+                str(result_path(Path(place.top, place.project.folder), place.target.name)), context
             )
             self._numbers = lambda _: None
         text = json_text(started_document(plan, self._run)).encode().removesuffix(b"]\n}")
@@ -121,27 +116,19 @@ class ApplyRecord:
             write_json(document, self._path, below=self._context.top)
 
 
-def _numbers(
-    plan: Plan, project: Project, target: Target, context: Context
-) -> Callable[[Registry], list[Json] | None]:
+def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     """Return what asks a registry which numbers it gave to Git's versions; None where it cannot be read."""
-    from schemactl import history
-    from schemactl.effective import on_target
     from schemactl.model import Catalog
     from schemactl.plan import renamed
     from schemactl.target_numbers.pairs import topic_values
 
-    git = Catalog()
-    if plan.origin.tip is not None:
-        with history.Repository.open(context.directory) as repository:
-            whole = history.read(repository, project, progress=context.reading_history())
-            approved = on_target(repository, whole, project, target)
-        named = renamed(approved.catalog, target.names)
-        git = Catalog(topics={name: named.topics[name] for name in plan.scope.topics & named.topics.keys()})
+    scope = ready.plan.scope
+    named = renamed(ready.approved.whole.catalog, ready.place.target.names)
+    git = Catalog(topics={name: named.topics[name] for name in scope.topics & named.topics.keys()})
 
     def values(registry: Registry) -> list[Json] | None:
         try:
-            return topic_values(git=git, registry=registry.read(plan.scope))
+            return topic_values(git=git, registry=registry.read(scope))
         except SchemactlError:
             return None
 

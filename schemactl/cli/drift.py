@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,21 +12,31 @@ from schemactl import topic_match
 from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import (
-    ChosenTarget,
-    add_selection,
+    add_filters,
     approved_waivers,
     asked_namespaces,
     origin_of,
-    target_of,
+    recorded_numbers,
     with_held,
 )
-from schemactl.errors import UsageError
+from schemactl.cli.several_targets import (
+    AskedTargets,
+    OpenTarget,
+    OpenTargets,
+    Stop,
+    add_targets,
+    each_target,
+    looked_up,
+    opened,
+    print_line,
+    succeeded,
+)
+from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
-    from schemactl.history import History, Repository
     from schemactl.model import Catalog, Commit
-    from schemactl.plan import WaiversAt
+    from schemactl.plan import RegistryState
     from schemactl.registry import Registry, Scope
     from schemactl.target_numbers import TargetNumbers
 
@@ -43,12 +53,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  schemactl drift --target prod\n"
         "  schemactl drift --target prod --unmanaged            also what Git never declared\n"
+        "  schemactl drift --all-targets                        side by side\n"
         "  schemactl drift --target prod --detailed-exitcode    2: something differs\n"
         "  schemactl drift --target prod --accept --reason 'uploaded by hand'    record it: no drift any more\n"
         "  schemactl drift --target prod --accept --reason 'of team B' --unmanaged --topic 'b/**' --until 2027-06-30\n"
         "  schemactl drift --target prod --format json > numbers.json    keep it: `schemactl rebuild` reads it\n"
     )
-    add_selection(parser)
+    add_targets(parser)
+    add_filters(parser)
     add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
     add_format(parser)
     add_options(
@@ -66,6 +78,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: nothing differs, or no --detailed-exitcode; 2: something does; 100: messages would be misread."""
     if args.accept:
+        AskedTargets.of(args).expect_one(
+            "--accept", "schemactl drift --target {} --accept --reason TEXT".format
+        )
         from schemactl.cli.accepting import accept_drift
 
         return accept_drift(args, context)
@@ -74,90 +89,139 @@ def run(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(f"--{option} belongs to --accept")
     from schemactl.report import drift_json, drift_text
 
-    with opened(args, context) as (place, repository, registry, approved, numbers):
-        waivers = approved_waivers(place, context)
-        report = report_on(place, registry, approved, numbers, args, repository.commit, waivers)
-    if args.format == "json":
-        print(drift_json.render(report))
-    else:
-        context.report(drift_text.render(report, color=context.color))
+    as_json = args.format == "json"
+    asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
+    with opened(AskedTargets.of(args), context) as targets:
+        codes: list[int] = []
+        for each in succeeded(drifts(targets, asked, context), codes, context, as_json=as_json):
+            if as_json and targets.several:
+                print_line(drift_json.document(each))
+            elif as_json:
+                print(drift_json.render(each))
+            else:
+                context.report(drift_text.render(each, color=context.color) + "\n" * targets.several)
+            codes.append(_exit_code(each, detailed=args.detailed_exitcode))
+    return targets.exit_code(codes)
+
+
+def _exit_code(report: DriftReport, *, detailed: bool) -> int:
     if any(not topic.recorded for topic in report.apart):
         return NEGATIVE
-    return CHANGES if report.differences and args.detailed_exitcode else 0
+    return CHANGES if report.differences and detailed else 0
 
 
-@contextmanager
-def opened(
-    args: argparse.Namespace, context: Context
-) -> Iterator[tuple[ChosenTarget, Repository, Registry, History, TargetNumbers | None]]:
-    """Yield the target, the repository, the target's registry, what was approved, and what of its version numbers is recorded."""
-    from schemactl import history
-    from schemactl.effective import read_effective
-    from schemactl.target_numbers import numbers_of
+@dataclass(frozen=True, slots=True)
+class DriftScope:
+    """What is compared: globs of topics and namespaces (empty: all); `unmanaged`: also what Git never declared."""
 
-    place = target_of(args.target, context)
-    with history.Repository.open(context.directory) as repository, closing(place.open(context)) as registry:
-        progress = context.reading_history()
-        approved = read_effective(repository, place.project, place.target, progress=progress)
-        context.note(approved.notes)
-        recorded = numbers_of(place.target, place.project, repository, approved)
-        yield place, repository, registry, approved, recorded
+    topics: Sequence[str] = ()
+    namespaces: Sequence[str] = ()
+    unmanaged: bool = False
 
 
-def report_on(
-    place: ChosenTarget,
-    registry: Registry,
-    approved: History,
-    numbers: TargetNumbers | None,
-    args: argparse.Namespace,
-    commit: Callable[[str], Commit | None],
-    waivers: WaiversAt,
-) -> DriftReport:
-    """Return the drift of a target's registry from what was approved; `numbers` is the target's record.
+def drifts(
+    targets: OpenTargets,
+    asked: DriftScope,
+    context: Context,
+    *,
+    stop: Stop | None = None,
+) -> dict[str, DriftReport | SchemactlError]:
+    """Return by name the drift of each target, or why it is not known; see `each_target`."""
+    from schemactl.history import Repository
 
-    Of `args` it asks for `topic`, `namespace` and `unmanaged`.
+    with Repository.open(context.directory) as repository:
+        return each_target(
+            targets,
+            lambda each: DriftRequest.of(each, asked),
+            DriftRequest.observe,
+            lambda request, answer: request.report(*answer, repository.commit),
+            stop=stop,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DriftRequest:
+    """What the drift of one target is to be found of.
+
+    Attributes:
+        target: the target.
+        asked: what is compared.
+        approved: what was approved, by declared names.
+        everything: the same beyond where the target is, too; nothing where it is not asked for.
+        numbers: what is recorded of the target's version numbers.
     """
-    from schemactl.drift import find
-    from schemactl.plan import observe, renamed, renamed_numbers, scope_of, select
-    from schemactl.registry import Scope
 
-    names = place.target.names
-    everything = renamed(approved.whole.catalog, names)
-    others = _others(registry, everything, args) if args.unmanaged else Scope(frozenset(), frozenset())
-    chosen = select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=others.topics)
-    git = renamed(chosen, names)
-    state = observe(registry, _joined(scope_of(git), others, args), git=git)
-    return find(
-        with_held(git, state.catalog, approved, place.target),
-        state,
-        origin=origin_of(place, registry, approved),
-        commit=commit,
-        today=datetime.now(UTC).date(),
-        waivers=waivers,
-        numbers=renamed_numbers(numbers, names),
-        is_whole=args.unmanaged and not (args.topic or args.namespace),
-    )
+    target: OpenTarget
+    asked: DriftScope
+    approved: Catalog
+    everything: Catalog
+    numbers: TargetNumbers | None
+
+    @classmethod
+    def of(cls, target: OpenTarget, asked: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
+        """Return what is asked; `numbers` is the target's record instead of the approved one."""
+        from schemactl.model import Catalog
+        from schemactl.plan import renamed_numbers
+
+        place, approved = target.place, target.approved
+        recorded = (
+            renamed_numbers(numbers, place.target.names)
+            if numbers
+            else recorded_numbers(place, approved, target.context)
+        )
+        everything = approved.whole.catalog if asked.unmanaged else Catalog()
+        return cls(target, asked, looked_up(approved.catalog), looked_up(everything), recorded)
+
+    def observe(self) -> tuple[Catalog, RegistryState]:
+        """Return what is compared of Git, by the target's names, and what the registry holds: all that takes long."""
+        from schemactl.plan import observe, renamed, scope_of, select
+        from schemactl.registry import Scope
+
+        asked, names, registry = self.asked, self.target.place.target.names, self.target.registry
+        nothing = Scope(frozenset(), frozenset())
+        others = _others(registry, renamed(self.everything, names), asked) if asked.unmanaged else nothing
+        chosen = select(self.approved, topics=asked.topics, namespaces=asked.namespaces, known=others.topics)
+        git = renamed(chosen, names)
+        return git, observe(registry, _joined(scope_of(git), others, asked), git=git)
+
+    def report(
+        self, git: Catalog, state: RegistryState, commit: Callable[[str], Commit | None]
+    ) -> DriftReport:
+        """Return the drift from `git` of a registry in that state; `commit` finds one by its id."""
+        from schemactl.drift import find
+
+        target, place, asked = self.target, self.target.place, self.asked
+        return find(
+            with_held(git, state.catalog, target.approved, place.target),
+            state,
+            origin=origin_of(place, target.registry, target.approved),
+            commit=commit,
+            today=datetime.now(UTC).date(),
+            waivers=approved_waivers(place, target.context),
+            numbers=self.numbers,
+            is_whole=asked.unmanaged and not (asked.topics or asked.namespaces),
+        )
 
 
-def _others(registry: Registry, git: Catalog, args: argparse.Namespace) -> Scope:
+def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
     """Return what the registry has and Git never declared."""
     from schemactl.plan import scope_of
     from schemactl.registry import Scope
 
-    declared, there = scope_of(git), registry.everything(asked_namespaces(args))
+    declared, there = scope_of(git), registry.everything(asked_namespaces(asked.namespaces))
     managed = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in there.topics if name.schema_id not in managed)
     return Scope(there.namespaces - declared.namespaces, topics)
 
 
-def _joined(scope: Scope, others: Scope, args: argparse.Namespace) -> Scope:
+def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
     """Return `scope`, and of `others` what was asked for."""
     from schemactl.registry import Scope
 
-    topics = topic_match.select(others.topics, args.topic, args.namespace)
+    topics = topic_match.select(others.topics, asked.topics, asked.namespaces)
     spaces = frozenset(
         name
         for name in others.namespaces
-        if (str(name) in args.namespace if args.namespace else not args.topic)
+        if (str(name) in asked.namespaces if asked.namespaces else not asked.topics)
     )
     return Scope(scope.namespaces | spaces | {name.namespace_name for name in topics}, scope.topics | topics)

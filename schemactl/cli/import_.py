@@ -159,7 +159,7 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
     from schemactl.plan import renamed
     from schemactl.registry import Scope
 
-    there = registry.everything(asked_namespaces(args))
+    there = registry.everything(asked_namespaces(args.namespace))
     known = frozenset(there.topics)
     require_matches(
         known, args.topic, args.namespace, where=target.name, known_namespaces=map(str, there.namespaces)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,25 +13,37 @@ from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.awaiting import awaited
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import (
-    EnvironmentTarget,
-    add_selection,
+    ChosenTarget,
+    add_filters,
     approved_waivers,
     find,
     origin_of,
     output_file,
     recorded_numbers,
     relative_path,
-    target_of,
     with_held,
 )
+from schemactl.cli.several_targets import (
+    AskedTargets,
+    OpenTarget,
+    OpenTargets,
+    add_targets,
+    each_target,
+    looked_up,
+    opened,
+    print_line,
+    succeeded,
+)
 from schemactl.cli.time_limit import add_timeout, limited
-from schemactl.errors import UsageError
+from schemactl.errors import SchemactlError, UsageError
 from schemactl.topic_match import is_glob, matching, require_matches
 
 if TYPE_CHECKING:
+    from schemactl.history import History
     from schemactl.model import Catalog, TopicName
-    from schemactl.plan import Plan
+    from schemactl.plan import Permissions, Plan, RegistryState
     from schemactl.registry import Registry
+    from schemactl.target_numbers import TargetNumbers
 
 
 CREATE_TENANTS_OPTION: Final = (
@@ -51,6 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan                                      where the project has one target\n"
         "  schemactl plan --target prod --out plan.json        to be reviewed, then: schemactl apply plan.json\n"
         "  schemactl plan --target prod --detailed-exitcode    2: there are changes\n"
+        "  schemactl plan --target stage --target prod         both, side by side\n"
         "  schemactl plan --target prod --summary --skip 'shop/legacy/*'    the sums, without these topics\n"
         "  schemactl plan --target prod --at origin/main~3     not further than that commit\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
@@ -78,7 +91,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `plan` and `apply` share."""
-    add_selection(parser)
+    add_targets(parser)
+    add_filters(parser)
     add_options(
         parser,
         "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number; a glob means all such topics",
@@ -101,20 +115,26 @@ def _run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.cli.reviewed_plan import command_for
     from schemactl.plan.file import write
 
-    with planned(args, context) as (plan, *_):
-        out = output_file(args.out, context, name="plan.json") if args.out else None
-        if out:
-            write(plan, out, below=context.top)
-        code = _print(plan, args, context)
-        if out and plan.steps:
-            context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
-    return code
+    asked = AskedTargets.of(args)
+    if args.out:
+        asked.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
+    with planned(asked, args, context) as (targets, found):
+        codes: list[int] = []
+        for each in succeeded(found, codes, context, as_json=args.format == "json"):
+            plan = each.plan
+            out = output_file(args.out, context, name="plan.json") if args.out else None
+            if out:
+                write(plan, out, below=context.top)
+            codes.append(_print(plan, args, context, in_line=targets.several))
+            if out and plan.steps:
+                context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
+    return targets.exit_code(codes)
 
 
 def _show(args: argparse.Namespace, context: Context) -> int:
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
-    explicit = None if isinstance(args.target, EnvironmentTarget) else args.target
+    explicit = args.target or args.all_targets
     for option in (
         "topic",
         "namespace",
@@ -135,78 +155,150 @@ def _show(args: argparse.Namespace, context: Context) -> int:
     return _print(read(relative_path(args.plan, context)), args, context)
 
 
-def _print(plan: Plan, args: argparse.Namespace, context: Context) -> int:
-    """Print the plan and return the exit code of `plan`."""
-    from schemactl.plan.file import plan_digest
+def _print(plan: Plan, args: argparse.Namespace, context: Context, *, in_line: bool = False) -> int:
+    """Print the plan, of several in a line each, and return the exit code of `plan`."""
+    from schemactl.plan.file import document, plan_digest
     from schemactl.report import plan_json, plan_text
 
     if args.format == "json":
-        print(plan_json.render(plan))
+        print_line(document(plan)) if in_line else print(plan_json.render(plan))
     else:
         render = plan_text.render_summary if args.summary else plan_text.render
         context.report(render(plan, color=context.color))
         if plan.steps:
             print(f"Digest: {plan_digest(plan)}")
+        if in_line:
+            print()
     if plan.refusals or plan.misread:
         return NEGATIVE
     return CHANGES if plan.steps and args.detailed_exitcode else 0
 
 
+@dataclass(frozen=True, slots=True)
+class ReadyPlan:
+    """A plan, and what it takes to carry it out.
+
+    Attributes:
+        plan: the plan.
+        registry: of its target, open.
+        place: its target.
+        approved: what is approved now.
+        context: how to speak of it.
+        review: the judgement of a plan from a file; a new one needs none.
+    """
+
+    plan: Plan
+    registry: Registry
+    place: ChosenTarget
+    approved: History
+    context: Context
+    review: Callable[[RegistryState], None] | None = None
+
+
 @contextmanager
-def planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, None]]:
-    """Yield the plan from approved history to the target's registry, and that registry, open; a new plan needs no review."""
-    from schemactl.plan import Permissions, make_plan, observe, renamed, scope_of, select
+def planned(
+    asked: AskedTargets, args: argparse.Namespace, context: Context
+) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
+    """Yield the targets, open, and by name the plan from approved history to each one's registry, or why there is none."""
+    with opened(asked, context, at=args.at) as targets:
+        yield (
+            targets,
+            each_target(
+                targets, lambda each: PlanRequest.of(each, args), PlanRequest.observe, PlanRequest.plan
+            ),
+        )
 
-    chosen = target_of(args.target, context)
-    target = chosen.target
-    approved = context.approved(chosen.project, target, at=args.at)
-    context.note(approved.notes)
 
-    selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a plan for one target is to be made of.
 
-    def addressed(texts: list[str], *, globs: bool = False) -> frozenset[TopicName]:
-        names: list[TopicName] = []
-        for text in texts:
-            if globs and is_glob(text, approved.catalog.topics):
-                names += _no_longer_declared(text, selected, context)
-            else:
-                names.append(find(text, approved.catalog, globs=False).name)
-        for name in names:
-            if name not in selected.topics:
-                raise UsageError(f"{name} is to be deleted, but --topic or --namespace leaves it out")
-            if selected.topics[name].schema is not None:
-                raise UsageError(
-                    f"{name} cannot be deleted: it is still declared",
-                    fix="remove its declaration and have that approved first",
-                )
-        return frozenset(target.names.there(name) for name in names)
+    Attributes:
+        target: the target.
+        catalog: what was chosen of the approved history, by the target's names.
+        permissions: what the plan may do.
+        numbers: what is recorded of the target's version numbers.
+        whole: nothing was chosen.
+    """
 
-    permissions = Permissions(
-        addressed(args.allow_delete, globs=True),
-        addressed(args.force_delete),
-        relax=args.relax_while_replaying,
-        create_tenants=args.create_tenants,
-    )
-    catalog = renamed(selected, target.names)
-    numbers = recorded_numbers(chosen, approved, context)
-    with closing(chosen.open(context)) as registry:
-        state = observe(registry, scope_of(catalog), deletions=permissions.delete, git=catalog)
-        catalog = with_held(catalog, state.catalog, approved, target)
-        origin = origin_of(chosen, registry, approved)
-        waivers = approved_waivers(chosen, context)
+    target: OpenTarget
+    catalog: Catalog
+    permissions: Permissions
+    numbers: TargetNumbers | None
+    whole: bool
+
+    @classmethod
+    def of(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
+        """Return what `args` ask for. Raise UsageError where they name what is not there, or what cannot be deleted."""
+        from schemactl.plan import Permissions, renamed, select
+
+        approved, names = target.approved, target.place.target.names
+        selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
+        soft = _to_delete(args.allow_delete, approved.catalog, selected, target.context, globs=True)
+        forced = _to_delete(args.force_delete, approved.catalog, selected, target.context)
+        permissions = Permissions(
+            frozenset(map(names.there, soft)),
+            frozenset(map(names.there, forced)),
+            relax=args.relax_while_replaying,
+            create_tenants=args.create_tenants,
+        )
+        numbers = recorded_numbers(target.place, approved, target.context)
+        return cls(
+            target,
+            renamed(looked_up(selected), names),
+            permissions,
+            numbers,
+            whole=not (args.topic or args.namespace),
+        )
+
+    def observe(self) -> RegistryState:
+        """Return what the registry holds: all that takes long, and nothing of Git."""
+        from schemactl.plan import observe, scope_of
+
+        registry = self.target.registry
+        state = observe(registry, scope_of(self.catalog), deletions=self.permissions.delete, git=self.catalog)
+        assert registry.release  # noqa: S101  asked for here, and remembered
+        return state
+
+    def plan(self, state: RegistryState) -> ReadyPlan:
+        """Return the plan for a registry in that state."""
+        from schemactl.plan import make_plan
+
+        target, place, approved = self.target, self.target.place, self.target.approved
         made = partial(
             make_plan,
             state,
-            catalog,
-            origin=origin,
-            permissions=permissions,
-            waivers=waivers,
-            numbers=numbers,
+            with_held(self.catalog, state.catalog, approved, place.target),
+            origin=origin_of(place, target.registry, approved),
+            permissions=self.permissions,
+            waivers=approved_waivers(place, target.context),
+            numbers=self.numbers,
         )
         plan = made()
-        if elsewhere := awaited(chosen, plan, approved, context):
+        if elsewhere := awaited(place, plan, approved, target.context):
             plan = made(awaited=elsewhere)
-        yield replace(plan, whole=not (args.topic or args.namespace)), registry, None
+        return ReadyPlan(replace(plan, whole=self.whole), target.registry, place, approved, target.context)
+
+
+def _to_delete(
+    texts: list[str], git: Catalog, selected: Catalog, context: Context, *, globs: bool = False
+) -> list[TopicName]:
+    """Return the topics whose schemas `texts` allow to be deleted. Raise UsageError where that cannot be."""
+    names: list[TopicName] = []
+    for text in texts:
+        if globs and is_glob(text, git.topics):
+            names += _no_longer_declared(text, selected, context)
+        else:
+            names.append(find(text, git, globs=False).name)
+    for name in names:
+        if name not in selected.topics:
+            raise UsageError(f"{name} is to be deleted, but --topic or --namespace leaves it out")
+        if selected.topics[name].schema is not None:
+            raise UsageError(
+                f"{name} cannot be deleted: it is still declared",
+                fix="remove its declaration and have that approved first",
+            )
+    return names
 
 
 def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[TopicName]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, only_restores, print_restored
 from schemactl.cli.parser import add_options
-from schemactl.cli.plan import CREATE_TENANTS_OPTION
+from schemactl.cli.plan import CREATE_TENANTS_OPTION, ReadyPlan
 from schemactl.cli.selection import (
     add_selection,
     approved_waivers,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from schemactl.model import Catalog, TopicName
     from schemactl.plan import Plan
     from schemactl.plan.rebuild import Lists
-    from schemactl.registry import Registry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +77,8 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
     from schemactl.plan.file import plan_digest, write
     from schemactl.report.plan_text import render
 
-    with _planned(args, context) as (plan, registry, sources):
+    with _planned(args, context) as (ready, sources):
+        plan, registry = ready.plan, ready.registry
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if args.out:
             out = output_file(args.out, context, name="plan.json")
@@ -92,12 +92,12 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
             return NEGATIVE
         if plan.steps and not args.auto_approve and not confirmed():
             return SchemactlError.exit_code
-        return carry_out(plan, registry, args, context, deadline=deadline)
+        return carry_out([ready], args, deadline)[0]
 
 
 @contextmanager
-def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, list[str]]]:
-    """Yield the plan, the registry it is for, and where its numbers come from."""
+def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[ReadyPlan, list[str]]]:
+    """Yield the plan, and where its numbers come from."""
     from schemactl import plan as planning
     from schemactl.plan import Permissions, applicable, observe, renamed, scope_of
     from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
@@ -155,7 +155,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
             for name in lists
         }
         plan = replace(plan, whole=not (args.topic or args.namespace))
-        yield plan, registry, list(_sources(git, lists, files, plan))
+        yield ReadyPlan(plan, registry, found, approved, context), list(_sources(git, lists, files, plan))
 
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:

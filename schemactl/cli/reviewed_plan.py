@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.awaiting import expect_nothing_awaited
+from schemactl.cli.plan import ReadyPlan
 from schemactl.cli.selection import (
     ChosenTarget,
-    EnvironmentTarget,
     approved_waivers,
+    environment_target,
     origin_of,
     recorded_numbers,
     relative_path,
@@ -54,8 +55,8 @@ def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
 
 
 @contextmanager
-def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan, Registry, Review]]:
-    """Yield the plan in the file that `args` name, the registry of its target, open, and the review of the plan.
+def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
+    """Yield the plan in the file that `args` name, with the registry of its target, open, and the review of the plan.
 
     The digest in the file says that it is whole, and anybody can write another. So its steps are worked out once more, from
     the approved history at the commit it was made at, from what the target holds and, of a rebuild, from the lists in the file, and have
@@ -73,14 +74,13 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
                 f"--{option.replace('_', '-')} applies when a plan is made: give it to `schemactl plan`"
             )
     plan = read(relative_path(args.plan, context))
-    if isinstance(args.target, EnvironmentTarget):
+    named = environment_target()
+    if not args.target and named not in (None, plan.origin.target):
         # A plan names its target itself.
-        if args.target != plan.origin.target:
-            context.note(
-                [f"{args.plan} is for {plan.origin.target}; {shown_target(args.target)} does not count"]
-            )
-    elif args.target not in (None, plan.origin.target):
-        raise UsageError(f"--target {args.target}: {args.plan} was made for {plan.origin.target}")
+        context.note([f"{args.plan} is for {plan.origin.target}; {shown_target(named)} does not count"])
+    for name in args.target:
+        if name != plan.origin.target:
+            raise UsageError(f"--target {name}: {args.plan} was made for {plan.origin.target}")
     _expect_options_of(plan, args)
     chosen = target_of(plan.origin.target, context)
     target = chosen.target
@@ -93,7 +93,8 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[tuple[Plan,
     with Repository.open(context.directory) as repository:
         then = _at(plan, args, repository, chosen, approved.whole)
     with closing(chosen.open(context)) as registry:
-        yield plan, registry, Review(plan, args, context, chosen, approved, then, registry)
+        review = Review(plan, args, context, chosen, approved, then, registry)
+        yield ReadyPlan(plan, registry, chosen, approved, context, review)
 
 
 def _again(plan: Plan, args: argparse.Namespace) -> str:

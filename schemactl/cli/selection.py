@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -99,7 +99,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def asked_namespaces(args: argparse.Namespace) -> frozenset[NamespaceName] | None:
+def asked_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
     """Return the namespaces that `--namespace` names, by the registry's names; None: all.
 
     Only a superuser may list all; about one, its tenant's administrator may ask, too.
@@ -107,7 +107,7 @@ def asked_namespaces(args: argparse.Namespace) -> frozenset[NamespaceName] | Non
     from schemactl.model import NamespaceName
 
     found = set()
-    for text in args.namespace:
+    for text in names:
         try:
             found.add(NamespaceName.parse(text))
         except ValueError as error:
@@ -256,9 +256,25 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
         UsageError: there is no such target, or more than one.
         SchemactlError: what was approved cannot be read.
     """
+    return _chosen(name, project, top, reviewed_project(project, context), context)
+
+
+def approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
+    """Return the targets called `names`, as `target_of` returns one; None: all of them."""
+    from schemactl import history
+
+    project, top = history.load_project(context.directory, context.config)
+    approved = reviewed_project(project, context)
+    # Where there is none, choosing the only one says what to do.
+    known = names or list((approved.project if approved else project).targets) or [None]
+    return [_chosen(name, project, top, approved, context) for name in known]
+
+
+def _chosen(
+    name: str | None, project: Project, top: str, approved: ApprovedProject | None, context: Context
+) -> ChosenTarget:
     from schemactl import declare
 
-    approved = reviewed_project(project, context)
     if approved is None:
         chosen = ChosenTarget(declare.choose_target(project, name, shown_target(name)), project, top)
     else:

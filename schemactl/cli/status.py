@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import CHANGES, Context
-from schemactl.cli.drift import opened, report_on
+from schemactl.cli.drift import DriftScope, drifts
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
-from schemactl.cli.selection import add_target, approved_waivers, environment_target
+from schemactl.cli.several_targets import AskedTargets, add_targets, opened
+from schemactl.cli.time_limit import add_timeout, limited
 from schemactl.errors import SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from schemactl.cli.selection import ChosenTarget
+    from schemactl.deadline import Deadline, OutOfTime
+    from schemactl.history import History
     from schemactl.model import Catalog, TopicName
-    from schemactl.status import LastApply, TargetStatus, UnknownStatus
+    from schemactl.status import LastApply
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl status --detailed-exitcode               2: something is pending, or drifts\n"
         "  schemactl status --format prometheus=/var/lib/node_exporter/schemactl.prom\n"
     )
-    add_target(
-        parser,
-        "one of the approved project file's targets; may be repeated (default: $SCHEMACTL_TARGET, or all of them)",
-        several=True,
-    )
+    add_targets(parser, "$SCHEMACTL_TARGET, or all of them")
     add_options(
         parser,
         "--unmanaged: count also namespaces and topics that Git never declared",
@@ -53,54 +50,51 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--results DIR: where the result of each target's last apply is, TARGET.json (default: .schemactl/results of the project)",
         "--detailed-exitcode: exit with 2 when something is pending, or drifts",
     )
+    add_timeout(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every target answered; 1: one did not; 2: something is pending or drifts, with --detailed-exitcode."""
-    from schemactl.status import StatusReport
+    return limited(args.timeout, lambda deadline: _run(args, context, deadline))
+
+
+def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
+    from schemactl.status import StatusReport, TargetStatus, UnknownStatus
 
     outputs = asked_outputs(args.format or ["text"], STATUS_FORMATS)
-    approved: dict[TopicName, int] = {}
-    targets = tuple(_status(name, args, context, approved) for name in _names(args, context))
-    report = StatusReport(int(time.time()), targets, approved)
+    asked = AskedTargets.of(args)
+    if asked.names == [None]:
+        asked = AskedTargets(are_all=True)
+
+    def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
+        """Give up waiting: a target that has not answered in time is a row that says so."""
+        if deadline is None or isinstance(error, KeyboardInterrupt):
+            raise error
+        deadline.end()
+        return False
+
+    with opened(asked, context, as_rows=True) as targets:
+        found = drifts(targets, DriftScope(unmanaged=args.unmanaged), context, stop=stop)
+        of = {each.name: each for each in targets.targets}
+        statuses = tuple(
+            UnknownStatus(name, str(each))
+            if isinstance(each, SchemactlError)
+            else TargetStatus(name, each, _result(of[name].place, args, context), _later(of[name].approved))
+            for name, each in found.items()
+        )
+        latest = _latest(targets.targets[0].approved.whole.catalog) if targets.targets else {}
+    report = StatusReport(int(time.time()), statuses, latest)
     write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
     if report.known != report.targets:
         return SchemactlError.exit_code
     return CHANGES if args.detailed_exitcode and any(each.is_changed for each in report.known) else 0
 
 
-def _names(args: argparse.Namespace, context: Context) -> Iterator[str]:
-    """Yield the targets that are asked for, each once. Raise UsageError where the approved project has one of them not."""
-    from schemactl import declare, history
-    from schemactl.cli.selection import reviewed_project, shown_target
-
-    project, _ = history.load_project(context.directory, context.config)
-    approved = reviewed_project(project, context)
-    project = approved.project if approved else project
-    named = environment_target()
-    for name in dict.fromkeys(args.target or ([named] if named else project.targets or [None])):
-        yield declare.choose_target(project, name, shown_target(name)).name
-
-
-def _status(
-    name: str, args: argparse.Namespace, context: Context, latest: dict[TopicName, int]
-) -> TargetStatus | UnknownStatus:
-    """Return the status of one target; why it is not known, where it is not. Add to `latest` what is approved, where it is empty."""
+def _later(approved: History) -> int:
+    """Return how many versions are approved beyond where the target is."""
     from schemactl.history import later_versions
-    from schemactl.status import TargetStatus, UnknownStatus
 
-    asked = argparse.Namespace(target=name, topic=[], namespace=[], unmanaged=args.unmanaged)
-    try:
-        with opened(asked, context) as (place, repository, registry, approved, numbers):
-            waivers = approved_waivers(place, context)
-            drift = report_on(place, registry, approved, numbers, asked, repository.commit, waivers)
-            latest.update({} if latest else _latest(approved.whole.catalog))
-            later = sum(
-                each.info is not None for found in later_versions(approved).values() for each in found
-            )
-            return TargetStatus(name, drift, _result(place, args, context), later)
-    except SchemactlError as error:
-        return UnknownStatus(name, str(error))
+    return sum(each.info is not None for found in later_versions(approved).values() for each in found)
 
 
 def _latest(git: Catalog) -> dict[TopicName, int]:

@@ -30,6 +30,7 @@ def read_for(
     target: Target,
     *,
     at: str | None = None,
+    whole: History | None = None,
     progress: Progress = no_progress,
 ) -> History:
     """Return the approved history up to where `target` is.
@@ -39,12 +40,13 @@ def read_for(
         project: as it was approved.
         target: its `promoted` names the position; None: the tip.
         at: the ref or commit that is the position instead.
+        whole: the history up to its tip, if it has been read.
         progress: as for `read`.
 
     Raises:
         HistoryError: as `read`, and where the position is no commit of the approved line.
     """
-    whole = read(repository, project, progress=progress)
+    whole = whole or read(repository, project, progress=progress)
     if at is None and target.promoted is None:
         return whole
     found = position(repository, whole, at, "--at") if at else promoted(repository, whole, target)

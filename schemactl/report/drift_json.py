@@ -12,9 +12,14 @@ from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 
 def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Every difference, and the version mapping of every topic that was looked at: a file that `rebuild` reads."""
+    """Return indented JSON: a file that `rebuild` reads."""
+    return json_text(document(report))
+
+
+def document(report: DriftReport) -> Json:
+    """Return every difference, and the version mapping of every topic that was looked at."""
     origin = report.origin
-    value: Json = {
+    return {
         "format_version": FORMAT_VERSION,
         "schemactl": version(),
         "target": origin.target,
@@ -38,7 +43,6 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
         "numbers_apart": apart_values(report.apart),
         "topics": topic_values(git=report.git, registry=report.held),
     }
-    return json_text(value)
 
 
 def _key(name: NamespaceName | TopicName) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
-from schemactl.errors import RegistryError
+from schemactl.errors import MissingCredentials, RegistryError
 from schemactl.printing import on_one_line
 from schemactl.registry.pulsar import http_limits
 from schemactl.registry.pulsar.replies import Reply
@@ -181,7 +181,7 @@ def _token_in(path: Path) -> str:
     try:
         token = path.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise RegistryError(
+        raise MissingCredentials(
             f"the token file {path} cannot be read: {error.strerror}", fix="check `token_file` of the target"
         ) from None
     except UnicodeDecodeError:
@@ -270,7 +270,7 @@ def _is_as_private(endpoint: str, issuer: str) -> bool:
 def _environment(name: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
-        raise RegistryError(
+        raise MissingCredentials(
             f"the environment variable {name} is not set, and the target's credentials come from it",
             fix=f"set {name} where schemactl runs",
         )
@@ -297,7 +297,8 @@ def _tls(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
         except OSError as error:
             not_pem = "it is not PEM, or the key has a password or does not fit the certificate"
             why = not_pem if isinstance(error, ssl.SSLError) else error.strerror
-            raise RegistryError(f"{what} cannot be used: {why}", fix="check the target's files") from None
+            kind = MissingCredentials if isinstance(error, FileNotFoundError) else RegistryError
+            raise kind(f"{what} cannot be used: {why}", fix="check the target's files") from None
 
     if "ca_file" in written:
         path = folder / written["ca_file"]
