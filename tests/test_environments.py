@@ -81,10 +81,10 @@ def follow(folder: Path) -> Path:
             subprocess.run(
                 [program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
             )
-        lines = [line.strip() for line in printed.splitlines()]
+        lines = [" ".join(line.split()) for line in printed.splitlines()]
         for each in shown:
-            pattern = ".*".join(map(re.escape, each.split("...")))
-            assert any(re.fullmatch(f"(?:- |~ )?{pattern}", line) for line in lines), (written, each, printed)
+            pattern = ".*".join(map(re.escape, " ".join(each.split()).split("...")))
+            assert any(re.fullmatch(pattern, line) for line in lines), (written, each, printed)
     return folder
 
 

@@ -82,7 +82,9 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
             else TargetStatus(name, each, _result(of[name].place, args, context), _later(of[name].approved))
             for name, each in found.items()
         )
-        latest = _latest(targets.targets[0].approved.whole.catalog) if targets.targets else {}
+        latest: dict[TopicName, int] = {}
+        for each in targets.targets:
+            latest |= _latest(each.approved.whole.catalog)
     report = StatusReport(int(time.time()), statuses, latest)
     write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
     if report.known != report.targets:

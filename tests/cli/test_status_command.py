@@ -277,13 +277,18 @@ def test_a_broker_is_asked(tmp_path: Path, release: str) -> None:
 
 @pytest.mark.slow
 def test_the_versions_of_a_topic_stand_side_by_side(tmp_path: Path) -> None:
-    """`refunds` is the same everywhere; of `orders` one registry has another's version, and one is at an older position."""
-    project = PROJECT + '  back: {registry: "sqlite:.schemactl/back.db", promoted: promoted/back}\n'
+    """`refunds` is the same everywhere; of `orders` one registry has another's version, and one is at an older position.
+
+    One target never has `carts`.
+    """
+    project = PROJECT.replace('.db"}', '.db", exclude: [carts]}', 1)
+    project += '  back: {registry: "sqlite:.schemactl/back.db", promoted: promoted/back}\n'
     estate = Estate(tmp_path / "shop", project=project)
     estate.scratch.commit(
         {
             "namespaces/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
             "namespaces/refunds.avsc": record_of("id"),
+            "namespaces/carts.yaml": "topic: shop/sales/carts\nschema: {type: STRING}\n",
         }
     )
     estate.scratch.git("branch", "promoted/back")
@@ -297,12 +302,13 @@ def test_the_versions_of_a_topic_stand_side_by_side(tmp_path: Path) -> None:
     rows = [line.split() for line in text.partition("TOPIC  ")[2].splitlines()]
     assert rows[0] == ["GIT", "local", "empty", "back"]
     assert rows[1] == ["shop/sales/orders", "v2", "v1", "as", "v2", "v1", "v0"]
-    assert rows[2] == ["1", "other", "topic,", "as", "in", "Git", "everywhere", "(--all-topics)"]
+    assert rows[2] == ["2", "other", "topics,", "as", "in", "Git", "everywhere", "(--all-topics)"]
     assert "\nback:\n  not promoted: 2 versions of 2 later commits\n" in text
     everything = estate.run("status", "--all-topics").out
+    assert re.search(r"\nshop/sales/carts    v0             v0     v0\n", everything)
     assert everything.endswith("shop/sales/refunds  v0   v0        v0     v0\n")
     document = json.loads(estate.run("status", "--format", "json").out)
-    [orders, refunds] = document["topics"]
+    [carts, orders, refunds] = document["topics"]
     assert orders == {
         "topic": str(ORDERS),
         "approved": 2,
@@ -313,6 +319,7 @@ def test_the_versions_of_a_topic_stand_side_by_side(tmp_path: Path) -> None:
         },
     }
     assert refunds["targets"]["empty"] == {"registry": 0, "git": 0}
+    assert {*carts["targets"]} == {"empty", "back"}
     samples = metrics(estate.run("status", "--format", "prometheus").out)
     assert samples['unpromoted_versions{target="back"}'] == 2
     assert samples['unpromoted_versions{target="local"}'] == 0
