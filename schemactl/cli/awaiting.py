@@ -51,7 +51,7 @@ def awaited(
         # What another target is never to have is not awaited there.
         asked = chosen_topics(declared, place.target)
         held, source = _held(place, asked, approved, context)
-        for own in asked:
+        for own in sorted(asked):
             name = declared[own]
             if missing := _missing(wanted[name], held.versions(own)):
                 found.setdefault(
