@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from schemactl import output
 from schemactl.cli.ci import ci_run
-from schemactl.cli.selection import output_file, relative_path
+from schemactl.cli.selection import output_file, relative_path, with_held
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, json_text
 from schemactl.plan.file import write_json
@@ -122,14 +122,15 @@ def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     from schemactl.plan import renamed
     from schemactl.target_numbers.pairs import topic_values
 
-    scope = ready.plan.scope
-    named = renamed(ready.approved.whole.catalog, ready.place.target.names)
+    scope, then, target = ready.plan.scope, ready.then, ready.place.target
+    named = renamed(then.catalog, target.names) if then else Catalog()
     git = Catalog(topics={name: named.topics[name] for name in scope.topics & named.topics.keys()})
 
     def values(registry: Registry) -> list[Json] | None:
         try:
-            return topic_values(git=git, registry=registry.read(scope))
+            held = registry.read(scope)
         except SchemactlError:
             return None
+        return topic_values(git=with_held(git, held, then, target) if then else git, registry=held)
 
     return values

@@ -182,7 +182,7 @@ class ReadyPlan:
         plan: the plan.
         registry: of its target, open.
         place: its target.
-        approved: what is approved now.
+        then: what was approved when it was made; None: nothing was yet.
         context: how to speak of it.
         review: the judgement of a plan from a file; a new one needs none.
     """
@@ -190,7 +190,7 @@ class ReadyPlan:
     plan: Plan
     registry: Registry
     place: ChosenTarget
-    approved: History
+    then: History | None
     context: Context
     review: Callable[[RegistryState], None] | None = None
 

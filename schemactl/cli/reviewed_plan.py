@@ -94,7 +94,7 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
         then = _at(plan, args, repository, chosen, approved.whole)
     with closing(chosen.open(context)) as registry:
         review = Review(plan, args, context, chosen, approved, then, registry)
-        yield ReadyPlan(plan, registry, chosen, approved, context, review)
+        yield ReadyPlan(plan, registry, chosen, then, context, review)
 
 
 def _again(plan: Plan, args: argparse.Namespace) -> str:
