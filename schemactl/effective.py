@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -169,23 +169,26 @@ def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection
 
     A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
     """
-    spaces = namespaces_of(catalog)
     chosen = topic_match.select(catalog.topics, topics, [*namespaces])
     needed = {name.namespace_name for name in chosen}
-    kept = {name for name in spaces if not namespaces or str(name) in namespaces}
-    if any(not pattern.startswith("!") for pattern in topics):
-        kept = needed
-    elif topics:
-        # Of what is only skipped, a namespace goes that was there for nothing else.
-        kept -= {name.namespace_name for name in catalog.topics.keys() - chosen} - needed
+    is_listed = any(not pattern.startswith("!") for pattern in topics)
+    # Of what is only skipped, a namespace goes that was there for nothing else.
+    emptied = {name.namespace_name for name in catalog.topics.keys() - chosen} - needed if topics else set()
+
+    def is_kept(name: NamespaceName | TopicName) -> bool:
+        if isinstance(name, TopicName):
+            return name in chosen
+        if is_listed:
+            return name in needed
+        return (not namespaces or str(name) in namespaces) and name not in emptied
+
     return Catalog(
-        _only(catalog.namespaces, kept),
-        _only(catalog.topics, chosen),
-        _only(catalog.former, {*kept, *chosen}),
+        _only(catalog.namespaces, is_kept), _only(catalog.topics, is_kept), _only(catalog.former, is_kept)
     )
 
 
-def _only(found: Mapping[K, V], keys: Collection[K]) -> Mapping[K, V]:
+def _only(found: Mapping[K, V], is_kept: Callable[[K], bool]) -> Mapping[K, V]:
+    """Return a part of a mapping, of which nothing is read before it is asked for."""
     return LazyMapping(
-        lambda: [key for key in found if key in keys], lambda key: found.get(key) if key in keys else None
+        lambda: [key for key in found if is_kept(key)], lambda key: found.get(key) if is_kept(key) else None
     )
