@@ -204,13 +204,21 @@ class Repository:
     def commit(self, ref: str) -> Commit | None:
         """Return the commit that `ref` names, tags followed; None when there is none. Git is asked once for each."""
         if ref not in self._commits:
-            self._commits[ref] = self._commit(ref)
+            self._commits[ref] = found = self._commit(ref)
+            if found:
+                self._commits[found.id] = found
         return self._commits[ref]
 
     def _commit(self, ref: str) -> Commit | None:
-        if "\0" in ref or ".." in ref or ref.startswith(("^", "-")):
+        if any(part in ref for part in ("\0", "\n", "..")) or ref.startswith(("^", "-")):
             # A line of commits, or none, is no commit.
             return None
+        # Most names that are tried name nothing, which the process that reads objects can say. Only plain ones: of an upstream
+        # that is not set, or a wrong pattern, it would die.
+        if set("@:{").isdisjoint(ref):
+            [named] = self.objects([f"{ref}^{{commit}}"])
+            if named is None or named.id in self._commits:
+                return named and self._commits[named.id]
         form = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct%x00%s")
         try:
             found = self.run("log", "-1", *form, "--end-of-options", f"{ref}^{{commit}}", "--")

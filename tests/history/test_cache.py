@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,23 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "trace"
 
 
-def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path) -> None:
+def test_a_second_run_reads_no_log_and_no_blob(
+    scratch: Scratch, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read(scratch)
     started(trace)
+    named: list[str] = []
+    objects = history.Repository.objects
+
+    def noted(repository: history.Repository, names: Sequence[str]) -> Iterator[Any]:
+        named.extend(names)
+        return objects(repository, names)
+
+    monkeypatch.setattr(history.Repository, "objects", noted)
     with history.Repository.open(scratch.path) as repository:
         approved = history.read(repository, PROJECT)
-    assert not [command for command in started(trace) if "--raw" in command or "cat-file" in command]
+    assert not [command for command in started(trace) if "--raw" in command]
+    assert all(name.endswith("^{commit}") for name in named)
     assert subjects(approved) == ["v0", "v1"]
 
 
