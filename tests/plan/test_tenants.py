@@ -83,7 +83,7 @@ def test_a_reviewed_plan_does_not_need_the_permission_again(tmp_path: Path, url:
     [
         ("shop/web/clicks", ""),
         ("public/default/clicks", ""),
-        ("clicks/web/clicks", ", namespaces: {clicks/web: web-prod/clicks}"),
+        ("clicks/web/clicks", ", namespaces: {clicks/web: web-prod/clicks, shop/sales: shop/sales}"),
     ],
 )
 def test_the_tenant_of_a_declared_namespace_or_of_the_target_is_declared(
