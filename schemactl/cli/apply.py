@@ -12,7 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.plan import add_arguments, planned
 from schemactl.cli.several_targets import AskedTargets, side_by_side, succeeded, worst
 from schemactl.cli.time_limit import add_timeout, limited
@@ -49,6 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
     # A plan file carries its position; without one, the target is where the project file says.
     parser.set_defaults(at=None)
+    if isinstance(parser, Parser):
+        parser.renamed = {"--at": "schemactl plan --at REF --out plan.json && schemactl apply plan.json"}
     add_options(
         parser,
         "--auto-approve, --yes: do not ask before applying a new plan",

@@ -61,6 +61,8 @@ def test_at_names_another_position(estate: Estate) -> None:
     estate.run("plan", "--at", "main", "--out", "plan.json")
     estate.run("apply", "plan.json")
     assert len(estate.held()) == 4
+    said = estate.run("apply", "--at", "main", code=64).err
+    assert "did you mean `schemactl plan --at REF --out plan.json && schemactl apply plan.json`?" in said
 
 
 def test_a_registry_ahead_of_its_position_holds_nothing_foreign(estate: Estate) -> None:
