@@ -58,7 +58,7 @@ def process(folder: Path, *arguments: str, **variables: str) -> Printed:
 
 
 def interpreter(folder: Path, *arguments: str, **variables: str) -> Printed:
-    """What the command prints in a Python that starts for it, in `folder`: ten times the work of `process`."""
+    """What the command prints in a Python that starts for it, in `folder`: five times the work of `process`."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "schemactl", *arguments],
         cwd=folder,
