@@ -31,6 +31,9 @@ ChangedOverlays = Mapping[str, tuple[Catalog, Catalog]]
 def target_changes(proposed: Project, overlays: ChangedOverlays, run: Run) -> Iterator[SettingChange]:
     """Yield what a change does to the approved targets of `run`, for the topics that it knows."""
     approved = run.project
+    if approved.targets == proposed.targets and all(before == after for before, after in overlays.values()):
+        # Mostly so; and which topics are declared is read from Git.
+        return
     topics = tuple(sorted(name for name, topic in run.approved.topics.items() if not topic.deleted))
     judged = {_judges(target, proposed) for target in proposed.targets.values()}
     for name, before in approved.targets.items():
