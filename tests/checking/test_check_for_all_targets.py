@@ -10,6 +10,10 @@ import pytest
 from estate import Estate, avro
 from scratch import declared, record
 
+from schemactl.declare import TopicDocument
+from schemactl.early_exit import is_nothing_staged
+from schemactl.history.definition_loader import DefinitionLoader
+
 PROJECT = """\
 version: 1
 targets:
@@ -123,6 +127,37 @@ def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
     assert "messages of version 2 do not carry it, and reading one throws.\n  For prod.\n" in text
     assert "orders (dev, test)  version 1, will be 2  BACKWARD " in text
     assert "for Pulsar 4.0 and 4.2, 1 changed, 1 failed" in text
+
+
+@pytest.mark.slow
+def test_a_topic_that_did_not_change_is_read_for_no_target(
+    estate: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked(estate)
+    read: list[str] = []
+    topic = DefinitionLoader.topic
+
+    def noting(loader: DefinitionLoader, step: int, path: str, schema: str) -> TopicDocument:
+        read.append(schema)
+        return topic(loader, step, path, schema)
+
+    monkeypatch.setattr(DefinitionLoader, "topic", noting)
+    estate.scratch.write(EDITS["a field without default, as the foreign version"])
+    checked(estate)
+    assert {*read} == {"shop/sales/orders"}
+
+
+@pytest.mark.slow
+def test_an_overlay_that_is_staged_ends_the_early_exit(
+    estate: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estate.scratch.flush()
+    monkeypatch.chdir(estate.scratch.path)
+    checked(estate, "--staged")
+    assert is_nothing_staged()
+    estate.scratch.write({"environments/prod.yaml": PROD.replace("4", "8")})
+    estate.scratch.git("add", "environments")
+    assert not is_nothing_staged()
 
 
 @pytest.mark.slow
