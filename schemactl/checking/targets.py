@@ -84,6 +84,14 @@ def _settings(
         at = "namespaces" if before.namespaces != after.namespaces else "tenants"
         what = f"{after.name} has other names, and what it holds by the names so far is looked at no more"
         yield SettingChange((*key, at), what, loses=True, topics=moved)
+    if before.promoted and before.promoted != after.promoted:
+        what = (
+            f"{after.name} is at {after.promoted or 'the tip of what is approved'}, not at {before.promoted}"
+        )
+        yield SettingChange((*key, "promoted"), what, loses=True, topics=_of(after, topics))
+    if gone := [other for other in before.after if other not in after.after]:
+        what = f"{after.name} waits no more for {', '.join(gone)}"
+        yield SettingChange((*key, "after"), what, loses=True, topics=_of(after, topics))
 
 
 def _there(target: Target, name: TopicName) -> TopicName | None:

@@ -237,6 +237,32 @@ def test_a_target_that_is_judged_less_weakens_the_gate(estate: Estate, change: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    ("prod", "what"),
+    [
+        ("after: [stage]", "prod is at the tip of what is approved, not at origin/promoted/prod (for"),
+        ("after: [stage], promoted: main", "prod is at main, not at origin/promoted/prod (for"),
+        ("promoted: origin/promoted/prod", "prod waits no more for stage (for"),
+        ("promoted: origin/promoted/prod, after: [dev, stage]", None),
+    ],
+)
+def test_a_target_that_gets_sooner_what_is_approved_weakens_the_gate(
+    tmp_path: Path, prod: str, what: str | None
+) -> None:
+    def project(more: str) -> str:
+        names = (("dev", ""), ("stage", ""), ("prod", f", {more}"))
+        targets = (f'  {name}: {{registry: "sqlite:{name}.db"{more}}}\n' for name, more in names)
+        return "version: 1\ntargets:\n" + "".join(targets)
+
+    estate = Estate(tmp_path / "shop", project=project("promoted: origin/promoted/prod, after: [stage]"))
+    estate.scratch.write({"schemactl.yaml": project(prod)})
+    found = checked(estate)["findings"]
+    assert [(each["rule"], each["line"]) for each in found] == ([("GATE_WEAKENED", 5)] if what else [])
+    assert not what or found[0]["message"].startswith(what)
+    assert not what or found[0]["severity"] == "warning"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     "files",
     [
         {"environments/prod.yaml": PROD.replace("BACKWARD", "FULL_TRANSITIVE")},
