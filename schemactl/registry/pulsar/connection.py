@@ -309,6 +309,10 @@ class AdminConnection:
                 fine = response.status < 300
                 most = http_limits.MAX_ANSWER_BYTES if fine else MAX_ERROR_BYTES
                 body = http_limits.body_of(response, most=most, cut=not fine)
+            except BaseException:
+                # What is left of it is nobody's answer to the next request.
+                response.close()
+                raise
             finally:
                 response.release_conn()
         except (HTTPError, UnicodeError) as error:
