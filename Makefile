@@ -29,7 +29,7 @@ test-fast: $(STAMP)
 	$(PYTEST) -m "not (spark or broker or java or network or live or slow)"
 
 live: $(STAMP)
-	$(PYTEST) -m "live and not timed"
+	$(PYTEST) -n 2 -m "live and not timed"
 	$(BIN)/python -m pytest -q -m timed
 
 soak: $(STAMP)

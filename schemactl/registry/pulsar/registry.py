@@ -60,8 +60,8 @@ _PROBE = "schemactl-asks-for-the-strategy"
 _SYSTEM_TENANTS = frozenset({"pulsar", "sla"})
 """The tenants of the brokers' own topics."""
 _VISIBLE_WITHIN_S = 15.0
-_CONNECTS_FOLLOW_S = 1.0
-"""A loaded topic judges clients by the policies of up to 0.04 s ago, seen on 4.0.7 and 4.2.4, and of 0.6 s ago under load."""
+_CONNECTS_FOLLOW_S = 2.0
+"""A loaded topic judges clients by the policies of up to 0.04 s ago, seen on 4.0.7 and 4.2.4, and of over 1 s ago under load."""
 _UNSET: Final = Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
 
 _SETTERS: Final = {
