@@ -1,7 +1,7 @@
 # make demo     a real example end to end: Git, checks, registry, Spark
 # make test     the tests, without those of make live
 # make test-fast  the tests that start no JVM, no broker and no server: at most a minute on two cores
-# make live     the tests that need several releases of the broker, a cluster or an object store; then, alone, those that compare times
+# make live     the tests that need several releases of the broker, a cluster or an object store
 # make soak     long runs of random tests, in full
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
@@ -30,9 +30,9 @@ test-fast: $(STAMP)
 
 live: $(STAMP)
 	$(PYTEST) -n 2 -m "live and not timed"
-	$(BIN)/python -m pytest -q -m timed
 
 soak: $(STAMP)
+	$(BIN)/python -m pytest -q -m timed
 	SCHEMACTL_FAULT_SEEDS=600 SCHEMACTL_KILL_STEP=1 SCHEMACTL_HOSTILE_SEEDS=600 SCHEMACTL_FORGED_EVERY=1 \
 	  $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py tests/pulsar/test_pulsar_kills.py \
 	  tests/pulsar/test_hostile_registry.py tests/plan/test_plan_file_forged.py tests/spark/test_landing_faults.py
