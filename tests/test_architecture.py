@@ -128,6 +128,7 @@ LAYERS: dict[str, set[str]] = {
         "installation",
         "model",
         "verdicts",
+        "formats",
         "rules",
         "checking",
         "tables",

@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import unified_diff
-from itertools import takewhile
-from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import Context
@@ -21,8 +18,6 @@ from schemactl.report.style import paint
 if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.model import SchemaInfo, Topic
-
-_SMALLEST_DIFF_LINES = 5_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,13 +51,6 @@ class Side:
     def name(self) -> str:
         """As it is named on the command line."""
         return f"{self.topic.name.topic}@{self.number}"
-
-    @property
-    def text(self) -> list[str]:
-        """The definition's lines, laid out the same on both sides: layout is no difference."""
-        from schemactl.formats import spec
-
-        return spec(self.info).lines(self.info)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -103,13 +91,13 @@ def _side(history: History, chosen: ChosenTopic) -> Side:
 
 
 def _text(old: Side, new: Side, *, color: bool) -> str:
-    from schemactl.formats.outline import changes
+    from schemactl.formats.outline import changes, line_changes
 
     topics = (
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     )
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    text = _text_changes(old, new)
+    text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
     fields = [f"  {sign} {what}" for sign, what in changes(old=old.info, new=new.info)]
     lines = [paint(topics, "bold", color=color), ""]
     lines += [paint(line, styles[line[0]], color=color) if line[:1] in styles else line for line in text]
@@ -122,25 +110,6 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
         lines.append("No field differs" + (": only order, docs, aliases and the like do." if text else "."))
     lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
     return "\n".join(lines)
-
-
-def _text_changes(old: Side, new: Side) -> list[str]:
-    """Return the lines of a unified diff, the smallest where that can be found in reasonable time."""
-    before, after = old.text, new.text
-    if max(len(before), len(after)) <= _SMALLEST_DIFF_LINES or before == after:
-        return list(unified_diff(before, after, old.label, new.label, lineterm=""))
-    # Looking for the smallest takes time in the square of the lines: here all between the first and the last difference is one.
-    head = _alike(before, after)
-    tail = _alike(before[head:][::-1], after[head:][::-1])
-    gone, come = (text[head : len(text) - tail] for text in (before, after))
-    place = f"@@ -{head + 1},{len(gone)} +{head + 1},{len(come)} @@"
-    lines = [f"--- {old.label}", f"+++ {new.label}", place]
-    return [*lines, *(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
-
-
-def _alike(one: list[str], other: list[str]) -> int:
-    """Return how many of their first lines are the same."""
-    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
@@ -163,12 +132,12 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
 
 
 def _facts(old: Side, new: Side) -> dict[str, Any]:
-    from schemactl.formats.outline import changes
+    from schemactl.formats.outline import changes, line_changes
 
     return {
         "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},
         "new": {"topic": str(new.topic.name), "version": new.number, "label": new.label},
-        "text": _text_changes(old, new),
+        "text": line_changes(old=old.info, new=new.info, labels=(old.label, new.label)),
         "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
         "new_reads_old": [reason_value(each) for each in incompatibilities(reader=new.info, writer=old.info)],
         "old_reads_new": [reason_value(each) for each in incompatibilities(reader=old.info, writer=new.info)],

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import unified_diff
 from shlex import quote
 
 from schemactl.broker import put
 from schemactl.changes import last_tombstone, unstamped, upload
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.errors import InvalidSchema
-from schemactl.formats import problems, spec
-from schemactl.formats.outline import changes
+from schemactl.formats import problems
+from schemactl.formats.outline import changes, line_changes
 from schemactl.messages import day, format_version, moment, numbers
 from schemactl.model import (
     WITHOUT_SCHEMA,
@@ -296,15 +295,8 @@ def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
         found = []
     if found:
         return found
-    text = unified_diff(spec(old).lines(old), spec(new).lines(new), lineterm="", n=0)
-    return [
-        (line[0], line[1:].strip()) for line in text if line[:1] in "+-" and line[:3] not in ("+++", "---")
-    ]
-
-
-def text_diff(*, old: SchemaInfo, new: SchemaInfo) -> list[str]:
-    """Return a unified diff of the two texts, laid out the same."""
-    return list(unified_diff(spec(old).lines(old), spec(new).lines(new), "git", "registry", lineterm=""))
+    text = line_changes(old=old, new=new)[2:]
+    return [(line[0], line[1:].strip()) for line in text if line[:1] in "+-"]
 
 
 def _distance(*, old: SchemaInfo, new: SchemaInfo) -> float:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
+from operator import eq
+from typing import Final
 
 from schemactl.formats.base import spec
 from schemactl.model import SchemaInfo
+
+_SMALLEST_DIFF_LINES: Final = 5_000
 
 
 def outline(info: SchemaInfo) -> dict[str, str]:
@@ -43,6 +48,32 @@ def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
         elif before[part] != what:
             name = f"{part}: " if part else ""
             yield "~", f"{name}{before[part]} -> {what}"
+
+
+def line_changes(
+    *, old: SchemaInfo | None, new: SchemaInfo | None, labels: tuple[str, str] = ("old", "new")
+) -> list[str]:
+    """Return the lines of a unified diff of two definitions, laid out the same: layout is no difference. None is no definition.
+
+    It is the smallest diff where that can be found in reasonable time.
+    """
+    from difflib import unified_diff
+
+    before, after = (spec(info).lines(info) if info else [] for info in (old, new))
+    if max(len(before), len(after)) <= _SMALLEST_DIFF_LINES or before == after:
+        return list(unified_diff(before, after, *labels, lineterm=""))
+    # Looking for the smallest takes time in the square of the lines: here all between the first and the last difference is one.
+    head = _alike(before, after)
+    tail = _alike(before[head:][::-1], after[head:][::-1])
+    gone, come = (text[head : len(text) - tail] for text in (before, after))
+    place = f"@@ -{head + 1},{len(gone)} +{head + 1},{len(come)} @@"
+    lines = [f"--- {labels[0]}", f"+++ {labels[1]}", place]
+    return [*lines, *(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+
+
+def _alike(one: list[str], other: list[str]) -> int:
+    """Return how many of their first lines are the same."""
+    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
 def protobuf_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from schemactl.drift import DriftItem, DriftReport
-from schemactl.drift.versions import differences, text_diff
+from schemactl.drift.versions import differences
+from schemactl.formats.outline import line_changes
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion, TopicName
@@ -85,5 +86,5 @@ def _nearest(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None:
         "version": nearest.number,
         "commit": commit_value(nearest.commit),
         "changes": [{"sign": sign, "what": what} for sign, what in changed],
-        "diff": text_diff(old=nearest.info, new=new),
+        "diff": line_changes(old=nearest.info, new=new, labels=("git", "registry")),
     }
