@@ -43,18 +43,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl apply plan.json                 what `schemactl plan --out plan.json` showed\n"
         "  schemactl apply --all-targets --auto-approve    every target, side by side\n"
         "  schemactl apply plan.json --result result.json\n"
-        "  schemactl apply --require-approved sha256:4f6c...   a new plan, but only if it is the one that was approved\n"
+        "  schemactl apply --expect-digest sha256:4f6c...   a new plan, but only if it is the one that was approved\n"
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a file that `schemactl plan --out` wrote")
     add_arguments(parser)
     # A plan file carries its position; without one, the target is where the project file says.
-    parser.set_defaults(at=None)
+    parser.set_defaults(at=None, base=None)
     if isinstance(parser, Parser):
-        parser.renamed = {"--at": "schemactl plan --at REF --out plan.json && schemactl apply plan.json"}
+        parser.renamed = {
+            "--at": "schemactl plan --at REF --out plan.json && schemactl apply plan.json",
+            "--require-approved": "--expect-digest DIGEST",
+        }
     add_options(
         parser,
         "--auto-approve, --yes: do not ask before applying a new plan",
-        "--require-approved DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; does not ask for confirmation",
+        "--expect-digest DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; does not ask for confirmation",
     )
     add_carrying_out(parser)
 
@@ -96,8 +99,8 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
             return worst(_applied([ready], args, context, deadline))
     if args.result:
         asked.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
-    if args.require_approved is not None:
-        asked.expect_one("--require-approved", "schemactl apply --target {} --require-approved DIGEST".format)
+    if args.expect_digest is not None:
+        asked.expect_one("--expect-digest", "schemactl apply --target {} --expect-digest DIGEST".format)
     with planned(asked, args, context) as (targets, found):
         codes: list[int] = []
         plans = list(succeeded(found, codes, context))
@@ -121,8 +124,8 @@ def _applied(
         else:
             left.append(each)
     with_steps = [each for each in left if each.plan.steps]
-    if with_steps and args.require_approved is not None:
-        _expect_approved(with_steps[0].plan, with_steps[0].registry, args.require_approved)
+    if with_steps and args.expect_digest is not None:
+        _expect_approved(with_steps[0].plan, with_steps[0].registry, args.expect_digest)
     elif with_steps and not args.plan and not args.auto_approve and not confirmed():
         return [*codes, SchemactlError.exit_code]
     return [*codes, *carry_out(left, args, deadline)]

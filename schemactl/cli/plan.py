@@ -66,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --target stage --target prod         both, side by side\n"
         "  schemactl plan --target prod --summary --skip 'shop/legacy/*'    the sums, without these topics\n"
         "  schemactl plan --target prod --at origin/main~3     not further than that commit\n"
+        "  schemactl plan --target prod --base origin/main     what the merge of this branch would do\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
         "  schemactl plan --allow-delete 'shop/sales/*'        of these, the topics that are no longer declared\n"
         "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
@@ -76,6 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--at REF: plan for this commit of the approved first-parent line, not for the one that the target is at",
+        "--base REF: plan for what is approved once HEAD is merged into REF: for a review before the merge; its digest is that of the plan after a squash",
     )
     add_options(
         parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`"
@@ -118,6 +120,10 @@ def _run(args: argparse.Namespace, context: Context) -> int:
     asked = AskedTargets.of(args)
     if args.out:
         asked.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
+    if args.base and args.at:
+        raise UsageError(
+            "--base is what comes after all that is approved, and --at what comes before: give one of them"
+        )
     with planned(asked, args, context) as (targets, found):
         codes: list[int] = []
         for each in succeeded(found, codes, context, as_json=args.format == "json"):
@@ -127,7 +133,8 @@ def _run(args: argparse.Namespace, context: Context) -> int:
                 write(plan, out, below=context.top)
             codes.append(_print(plan, args, context, in_line=targets.several))
             if out and plan.steps:
-                context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
+                once = ", once it is merged" if plan.origin.proposed else ""
+                context.say(f"To carry out exactly this{once}: {command_for(plan, args.out, out)}")
     return targets.exit_code(codes)
 
 
@@ -143,6 +150,7 @@ def _show(args: argparse.Namespace, context: Context) -> int:
         "relax_while_replaying",
         "create_tenants",
         "at",
+        "base",
         "out",
     ):
         if getattr(args, option) or explicit:
@@ -200,7 +208,7 @@ def planned(
     asked: AskedTargets, args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Yield the targets, open, and by name the plan from approved history to each one's registry, or why there is none."""
-    with opened(asked, context, at=args.at) as targets:
+    with opened(asked, context, at=args.at, base=args.base) as targets:
         yield (
             targets,
             each_target(

@@ -28,7 +28,7 @@ from schemactl.cli.selection import (
 from schemactl.errors import SchemactlError, StalePlan, UsageError
 from schemactl.model import Catalog, NamespaceName, Policies, TopicName
 from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, make_plan, renamed
-from schemactl.plan.file import read, step_document
+from schemactl.plan.file import plan_digest, read, step_document
 from schemactl.plan.rebuild import make_rebuild
 from schemactl.report.plan_text import describe
 from schemactl.target_numbers.pairs import lists_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
-    """Return the command that carries out the plan in `file`, with what it needs to be allowed.
+    """Return the command that carries out the plan in `file`, with what it needs to be allowed; of one before its merge, its digest.
 
     `written` is the file that was made of it, which has another name where `file` is a folder.
     """
@@ -51,7 +51,11 @@ def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
     deletions = [f" --allow-delete {quote(name.schema_id)}" for name in sorted(permissions.delete)]
     deletions += [f" --force-delete {quote(name.schema_id)}" for name in sorted(permissions.force_delete)]
     relax = " --relax-while-replaying" if permissions.relax else ""
-    return f"schemactl apply {quote(file)}{''.join(deletions)}{relax}"
+    if plan.origin.proposed:
+        file = f"--target {quote(plan.origin.target)} --expect-digest {plan_digest(plan)}"
+    else:
+        file = quote(file)
+    return f"schemactl apply {file}{''.join(deletions)}{relax}"
 
 
 @contextmanager
@@ -74,6 +78,11 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
                 f"--{option.replace('_', '-')} applies when a plan is made: give it to `schemactl plan`"
             )
     plan = read(relative_path(args.plan, context))
+    if plan.origin.proposed:
+        raise SchemactlError(
+            f"{args.plan} says what a merge would do, which is not approved yet; nothing was changed",
+            fix=f"once it is merged: {command_for(plan, args.plan)}",
+        )
     named = environment_target()
     if not args.target and named not in (None, plan.origin.target):
         # A plan names its target itself.
@@ -131,7 +140,7 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
 
 def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
     """Raise SchemactlError unless the user allows what the plan destroys, or vouches for all of it by its digest."""
-    if args.require_approved is not None:
+    if args.expect_digest is not None:
         return
     needed = _needed(plan)
     missing = [
@@ -148,7 +157,7 @@ def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
     if missing:
         raise SchemactlError(
             f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
-            fix=f"if that was reviewed: {command_for(plan, args.plan)}; or name the reviewed digest: --require-approved DIGEST",
+            fix=f"if that was reviewed: {command_for(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
         )
 
 

@@ -218,11 +218,13 @@ class ChosenTarget:
         target: says which registry, and with which credentials.
         project: the one that has the target; its release and defaults stand for what the registry does not say.
         top: the folder that the project's own is relative to.
+        proposed: both are as a change that is not approved yet would leave them.
     """
 
     target: Target
     project: Project
     top: str
+    proposed: bool = False
 
     def open(self, context: Context) -> Registry:
         """Open the registry; a relative path in its URL starts at the project file's folder."""
@@ -347,6 +349,7 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
         chosen.project.require_declared_namespaces,
         frozenset({_TENANT_OF_EVERY_CLUSTER, *named, *(name.tenant for name in spaces)}),
         approved.later,
+        chosen.proposed,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
+from schemactl.cli.proposed_targets import proposed_targets
 from schemactl.cli.selection import ChosenTarget, add_trust, approved_targets, environment_target
 from schemactl.deadline import OutOfTime
 from schemactl.errors import MissingCredentials, SchemactlError, UsageError
@@ -125,7 +126,12 @@ class AskedTargets(NamedTuple):
 
 @contextmanager
 def opened(
-    asked: AskedTargets, context: Context, *, at: str | None = None, as_rows: bool = False
+    asked: AskedTargets,
+    context: Context,
+    *,
+    at: str | None = None,
+    base: str | None = None,
+    as_rows: bool = False,
 ) -> Iterator[OpenTargets]:
     """Yield the targets `asked`, open, with the approved history, which is read once.
 
@@ -133,6 +139,7 @@ def opened(
         asked: which.
         context: where to work.
         at: the position that counts instead of the targets' own.
+        base: the ref that HEAD is to be merged into: what comes after that counts as approved.
         as_rows: whatever prevents that a target is asked is a failure of it alone, also where one is named.
 
     Raises:
@@ -149,7 +156,10 @@ def opened(
     failures: dict[str, SchemactlError] = {}
     left_out = 0
     with ExitStack() as stack, history.Repository.open(context.directory) as repository:
-        whole = context.approved(places[0].project)
+        if base:
+            places, whole = proposed_targets(places, base, repository, context)
+        else:
+            whole = context.approved(places[0].project)
         context.note(whole.notes)
         for place in places:
             name = place.target.name

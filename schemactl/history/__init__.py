@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.history import History, read, read_here
     from schemactl.history.local_changes import Forked, Merged, read_forked, read_merged
+    from schemactl.history.merging import Proposed, proposed
     from schemactl.history.positions import Position, later_versions, position, promoted, read_for, until
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
@@ -38,6 +39,7 @@ __all__ = [
     "IndexFiles",
     "Merged",
     "Position",
+    "Proposed",
     "Repository",
     "Store",
     "approved_project",
@@ -45,6 +47,7 @@ __all__ = [
     "load_project",
     "position",
     "promoted",
+    "proposed",
     "read",
     "read_for",
     "read_forked",
@@ -62,6 +65,7 @@ _MODULES = {
     "history": ("History", "read", "read_here"),
     "local_changes": ("Forked", "Merged", "read_forked", "read_merged"),
     "positions": ("Position", "later_versions", "position", "promoted", "read_for", "until"),
+    "merging": ("Proposed", "proposed"),
     "repository": ("Repository",),
     "store": ("Store",),
 }

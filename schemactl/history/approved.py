@@ -203,7 +203,7 @@ def waivers_at(repository: Repository, project: Project, commit: Commit) -> tupl
 def project_at(repository: Repository, project: Project, commit: Commit) -> Project:
     """Return `project` as a commit has it; where that cannot be read, itself with all the roots that it knows."""
     try:
-        found = _bare_project(repository, commit, project.path)
+        found = read_project_at(repository, commit, project.path)
     except DeclarationError:
         found = None
     return found or replace(project, roots=(*project.roots, *project.previous_roots))
@@ -282,7 +282,7 @@ def load_project(directory: str, config: str | None = None) -> tuple[Project, st
             if head is None:
                 raise
             path = config or PROJECT_FILE
-            found = _bare_project(repository, head, path)
+            found = read_project_at(repository, head, path)
         if found is None:
             raise UsageError(
                 f"this repository is bare, and its HEAD ({head.short}) has no file {path}",
@@ -291,7 +291,8 @@ def load_project(directory: str, config: str | None = None) -> tuple[Project, st
         return found, str(Path(directory).resolve())
 
 
-def _bare_project(repository: Repository, commit: Commit, path: str) -> Project | None:
+def read_project_at(repository: Repository, commit: Commit, path: str) -> Project | None:
+    """Return the project whose file is at `path` in a commit; None: it has none. Raise DeclarationError where that is wrong."""
     files = CommitFiles(repository, commit)
     return read_project(path, read_bytes(files, path)) if files.kind(path) == "file" else None
 
@@ -304,7 +305,7 @@ def _project_at(
         return None
     try:
         if repository.top is None:
-            return _bare_project(repository, commit, config or PROJECT_FILE)
+            return read_project_at(repository, commit, config or PROJECT_FILE)
         return declare.load_project(directory, config, files=CommitFiles(repository, commit))[0]
     except DeclarationError as error:
         raise SchemactlError(

@@ -99,6 +99,7 @@ _PLAN: Final = {
     "pulsar": str,
     "registry_version": str,
     "approved": {"ref": str, "commit": _COMMIT},
+    "proposed": bool,
     "state": STATE_SHAPE,
     "scope": {"namespaces": [str], "topics": [str]},
     "steps": [{"action": str}],
@@ -107,9 +108,12 @@ _PLAN: Final = {
     "numbers_apart": [_APART],
     "numbers_apart_now": bool,
     "whole": bool,
+    "digest": str,
     "lists": ([{"topic": str, "versions": [_LISTED]}], NoneType),
 }
 """The shape of a plan (see `shape_error`). Other keys may follow in later formats."""
+
+_OF_ITS_MAKING: Final = frozenset({"schemactl", "registry_version", "approved", "proposed"})
 
 _INHERITED: Final = ({"namespace": _POLICIES, "default": _POLICIES}, NoneType)
 _SIDES: Final = {"before": _POLICIES, "after": _POLICIES, "inherited": _INHERITED}
@@ -136,7 +140,7 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
 
 
 def document(plan: Plan) -> Json:
-    """Return `plan` as JSON values; the last key is the digest of all the others."""
+    """Return `plan` as JSON values: after what it says its digest, and the checksum of all of that."""
     values: Json = {
         "format_version": FORMAT_VERSION,
         "schemactl": version(),
@@ -145,6 +149,7 @@ def document(plan: Plan) -> Json:
         "pulsar": plan.origin.release.value,
         "registry_version": plan.origin.version,
         "approved": {"ref": plan.origin.ref, "commit": commit_value(plan.origin.tip)},
+        "proposed": plan.origin.proposed,
         "state": plan.state,
         "scope": {
             "namespaces": sorted(map(str, plan.scope.namespaces)),
@@ -161,11 +166,15 @@ def document(plan: Plan) -> Json:
     }
     if plan.lists is not None:
         values["lists"] = [*plan.lists]
-    return {**values, "digest": _digest(values)}
+    values["digest"] = _digest(values)
+    return {**values, "checksum": _checksum(values)}
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the digest by which a plan is approved: equal for two plans exactly when they say the same."""
+    """Return the digest by which a plan is approved: equal for two plans exactly when both do the same to the same registry.
+
+    Contents and the target count, not commits: a squash makes another one of what was reviewed.
+    """
     digest: str = document(plan)["digest"]
     return digest
 
@@ -242,15 +251,15 @@ def read(path: Path) -> Plan:
     """
     again = f"make it again: schemactl plan --out {path}"
     value = read_document(
-        path, what="a plan of schemactl", keys={"digest"}, version=FORMAT_VERSION, fix=again
+        path, what="a plan of schemactl", keys={"checksum"}, version=FORMAT_VERSION, fix=again
     )
-    digest = value.pop("digest")
+    checksum = value.pop("checksum")
     try:
-        fits = digest == _digest(value)
+        fits = checksum == _checksum(value)
     except RecursionError as error:
         raise SchemactlError(f"{path} is not a plan: it nests too deep", fix=again) from error
     if not fits:
-        raise SchemactlError(f"{path} was changed after it was written: its digest does not fit", fix=again)
+        raise SchemactlError(f"{path} was changed after it was written: its checksum does not fit", fix=again)
     if wrong := _mismatch(value):
         raise SchemactlError(f"{path} is not a plan of schemactl: {wrong}", fix=again)
     try:
@@ -270,6 +279,13 @@ def _mismatch(plan: Json) -> str:
 
 
 def _digest(values: Json) -> str:
+    """Return the digest of a plan's values without what says who made it, and at which commit."""
+    rest = {key: value for key, value in values.items() if key not in _OF_ITS_MAKING}
+    steps = [{key: value for key, value in step.items() if key != "commit"} for step in values["steps"]]
+    return _checksum({**rest, "steps": steps})
+
+
+def _checksum(values: Json) -> str:
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -307,6 +323,7 @@ def _plan(value: Json) -> Plan:
         value["approved"]["ref"],
         read_commit(value["approved"]["commit"]),
         value["registry_version"],
+        proposed=value["proposed"],
     )
     scope = Scope(
         frozenset(map(NamespaceName.parse, value["scope"]["namespaces"])),

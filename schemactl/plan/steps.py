@@ -209,6 +209,7 @@ class Origin:
         release: the Pulsar release whose answers are predicted.
         ref: the approved ref, or what names the target's position; `tip` is its commit, None in a repository without commits.
         later: how many approved commits follow on that one, which are not planned.
+        proposed: what was planned for is not approved: `tip` is the commit that its merge would make.
         version: the release that the registry reports, "" where it does not tell.
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
@@ -227,6 +228,7 @@ class Origin:
     require_declared_namespaces: bool = field(default=False, compare=False)
     declared_tenants: frozenset[str] | None = field(default=None, compare=False)
     later: int = field(default=0, compare=False)
+    proposed: bool = False
 
     def declared_topic(self, name: TopicName) -> TopicName:
         """Return Git's name of the topic that is `name` on the target."""

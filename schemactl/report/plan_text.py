@@ -146,6 +146,7 @@ def render_result(result: Result, *, color: bool = False) -> str:
 def _head(plan: Plan) -> str:
     origin = plan.origin
     tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
+    tip = "" if origin.proposed else tip
     # A release in between answers as the nearest lower one that is known.
     known = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
     but = "" if known else f" (it is {origin.version})"

@@ -107,15 +107,15 @@ def test_a_topic_that_would_be_rejected_is_left_out_as_a_whole(shop: Estate) -> 
 
 def test_only_the_approved_plan_is_applied(shop: Estate) -> None:
     digest = shop.run("plan").out.rpartition("Digest: ")[2].strip()
-    err = shop.run("apply", "--require-approved", WRONG_DIGEST, code=4).err
+    err = shop.run("apply", "--expect-digest", WRONG_DIGEST, code=4).err
     assert "its digest is " + digest in err
     shop.run("plan", "--out", "plan.json")
     assert shop.json("plan.json")["digest"] == digest
-    shop.run("apply", "plan.json", "--require-approved", WRONG_DIGEST, code=4)
+    shop.run("apply", "plan.json", "--expect-digest", WRONG_DIGEST, code=4)
     shop.run("plan", "--detailed-exitcode", code=2)
-    shop.run("apply", "--require-approved", digest)
+    shop.run("apply", "--expect-digest", digest)
     # Where nothing is left to do, nothing is done that was not approved.
-    shop.run("apply", "--require-approved", digest)
+    shop.run("apply", "--expect-digest", digest)
 
 
 def test_without_a_terminal_nobody_is_asked(shop: Estate) -> None:

@@ -13,7 +13,7 @@ from approved import A, B, S, orders, plan_for
 from schemactl.errors import SchemactlError
 from schemactl.model import Policies, SchemaInfo, SchemaType
 from schemactl.plan import Plan
-from schemactl.plan.file import _digest, read, write
+from schemactl.plan.file import _checksum, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
 
 
@@ -45,8 +45,8 @@ def test_a_file_reads_back_as_the_plan(plan: Plan, path: Path) -> None:
 def test_a_file_says_what_it_is(path: Path) -> None:
     told = json.loads(path.read_text())
     assert " ".join(told) == (
-        "format_version schemactl target registry pulsar registry_version approved state scope steps notes left_out "
-        "numbers_apart numbers_apart_now whole digest"
+        "format_version schemactl target registry pulsar registry_version approved proposed state scope steps notes left_out "
+        "numbers_apart numbers_apart_now whole digest checksum"
     )
     assert told["format_version"] == 1
     assert told["approved"] == {
@@ -84,7 +84,7 @@ def test_a_changed_file_is_refused(path: Path, change: Callable[[Any], object]) 
     told = json.loads(path.read_text())
     change(told)
     path.write_text(json.dumps(told))
-    assert refusal(path) == f"{path} was changed after it was written: its digest does not fit"
+    assert refusal(path) == f"{path} was changed after it was written: its checksum does not fit"
 
 
 def test_another_layout_of_the_same_plan_is_no_change(plan: Plan, path: Path) -> None:
@@ -110,8 +110,8 @@ def test_a_newer_format_is_refused_by_its_number(path: Path) -> None:
 @pytest.mark.parametrize("damage", [{"steps": [{"action": "drop_everything"}]}, {"pulsar": "9.9"}])
 def test_a_plan_of_another_program_is_refused(path: Path, damage: dict[str, Any]) -> None:
     told = {**json.loads(path.read_text()), **damage}
-    del told["digest"]
-    path.write_text(json.dumps({**told, "digest": _digest(told)}))
+    del told["checksum"]
+    path.write_text(json.dumps({**told, "checksum": _checksum(told)}))
     assert "is not a plan of schemactl" in refusal(path)
 
 

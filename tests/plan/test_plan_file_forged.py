@@ -42,13 +42,13 @@ def planned(estate: Estate, *options: str, command: tuple[str, ...] = ("plan",))
 
 
 def forge(path: Path, change: Change) -> None:
-    """The file is changed, and its digest is that of what it says now."""
+    """The file is changed, and its checksum is that of what it says now."""
     told = json.loads(path.read_text())
-    del told["digest"]
+    del told["checksum"]
     change(told)
     text = json.dumps(told, sort_keys=True, separators=(",", ":"))
-    digest = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-    path.write_text(json.dumps({**told, "digest": digest}))
+    checksum = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    path.write_text(json.dumps({**told, "checksum": checksum}))
 
 
 def assert_refused(estate: Estate, *options: str, code: int = 1) -> str:
@@ -129,7 +129,7 @@ def assert_every_wrong_type_is_refused(estate: Estate) -> None:
     text = path.read_text()
     before = estate.held(), estate.held(LEGACY)
     told = json.loads(text)
-    del told["digest"]
+    del told["checksum"]
     allowed = 0
     for way in places(told):
         *above, key = way
@@ -242,9 +242,9 @@ def test_the_digest_that_was_reviewed_allows_what_the_plan_does(estate: Estate) 
     digest = json.loads(path.read_text())["digest"]
     text = path.read_text()
     forge(path, altered_text)
-    assert_refused(estate, "--require-approved", digest, code=4)
+    assert_refused(estate, "--expect-digest", digest, code=4)
     path.write_text(text)
-    estate.run("apply", "plan.json", "--require-approved", digest)
+    estate.run("apply", "plan.json", "--expect-digest", digest)
     assert estate.held(LEGACY) == []
 
 

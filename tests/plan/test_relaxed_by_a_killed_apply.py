@@ -126,7 +126,7 @@ def test_by_an_apply_on_a_broker_after_a_kill_between_any_two_writes(tmp_path: P
 
 
 def test_by_an_apply_of_what_was_not_approved(estate: Left) -> None:
-    options = ("--relax-while-replaying", "--require-approved", "sha256:0")
+    options = ("--relax-while-replaying", "--expect-digest", "sha256:0")
     estate.assert_restored(estate.run("apply", *options, code=4).out)
     assert estate.held() == [avro("id")]
 

@@ -133,7 +133,7 @@ def test_credentials_that_are_not_here_stop_a_run_or_leave_the_target_out(
             ("apply", "--all-targets", "--result", "r.json"),
             "schemactl apply --target NAME --result NAME.json",
         ),
-        (("apply", *BOTH, "--require-approved", "sha256:0"), "--require-approved is for one target"),
+        (("apply", *BOTH, "--expect-digest", "sha256:0"), "--expect-digest is for one target"),
         (("apply", *BOTH, "plan.json"), "plan.json is for one target\n  Fix: schemactl apply plan.json"),
         (
             ("drift", *BOTH, "--accept", "--reason", "x"),

@@ -1,0 +1,135 @@
+"""`schemactl plan --base`: what the merge of a branch would do, and that its digest is that of the plan after the merge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from estate import PROJECT, Estate, avro
+from scratch import record
+
+DIGEST = "Digest: "
+STRING = "topic: shop/sales/notes\nschema: {type: STRING}\n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Estate:
+    """One version that is applied, and a branch that adds another and a topic."""
+    found = Estate(tmp_path / "shop")
+    found.run("apply", "--auto-approve")
+    found.scratch.git("switch", "-q", "-c", "note")
+    change(found, {"namespaces/orders.avsc": record("id", note=0), "namespaces/notes.yaml": STRING})
+    return found
+
+
+def change(shop: Estate, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = shop.scratch.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    shop.scratch.git("add", ".")
+    shop.scratch.git("commit", "-q", "-m", "Change")
+
+
+def digest(shop: Estate, *arguments: str) -> str:
+    return shop.run("plan", *arguments).out.rpartition(DIGEST)[2].strip()
+
+
+def squash(shop: Estate) -> None:
+    shop.scratch.git("switch", "-q", "main")
+    shop.scratch.git("merge", "-q", "--squash", "note")
+    shop.scratch.git("commit", "-q", "-m", "Notes (#1)")
+
+
+def test_a_squash_leaves_the_digest_that_was_reviewed(shop: Estate) -> None:
+    refs = shop.scratch.git("for-each-ref")
+    printed = shop.run("plan", "--base", "main").out
+    assert "merged into main, answers" in printed
+    assert "notes" in printed
+    assert shop.scratch.git("for-each-ref") == refs
+    assert shop.scratch.git("status", "--porcelain") == ""
+    reviewed = printed.rpartition(DIGEST)[2].strip()
+    assert digest(shop, "--base", "main") == reviewed
+    squash(shop)
+    assert digest(shop) == reviewed
+    shop.run("apply", "--expect-digest", reviewed)
+    assert len(shop.held()) == 2
+
+
+def test_what_others_had_merged_since_counts(shop: Estate) -> None:
+    reviewed = digest(shop, "--base", "main")
+    shop.scratch.git("switch", "-q", "main")
+    change(shop, {"namespaces/others.yaml": STRING.replace("notes", "others")})
+    shop.scratch.git("switch", "-q", "note")
+    both = digest(shop, "--base", "main")
+    assert both != reviewed
+    squash(shop)
+    shop.run("apply", "--expect-digest", reviewed, code=4)
+    assert len(shop.held()) == 1
+    shop.run("apply", "--expect-digest", both)
+
+
+def test_a_registry_that_moved_on_is_another_plan(shop: Estate) -> None:
+    reviewed = digest(shop, "--base", "main")
+    squash(shop)
+    shop.put(avro("id", note=0))
+    assert digest(shop) != reviewed
+    shop.run("apply", "--expect-digest", reviewed, code=4)
+    assert len(shop.held()) == 2
+
+
+def test_other_contents_are_another_plan(shop: Estate) -> None:
+    reviewed = digest(shop, "--base", "main")
+    change(shop, {"namespaces/orders.avsc": record("id", note=0, more=0)})
+    assert digest(shop, "--base", "main") != reviewed
+
+
+def test_a_plan_before_the_merge_is_not_applied(shop: Estate) -> None:
+    said = shop.run("plan", "--base", "main", "--out", "plan.json").err
+    command = f"schemactl apply --target local --expect-digest {shop.json('plan.json')['digest']}"
+    assert said == f"To carry out exactly this, once it is merged: {command}\n"
+    assert "merged into main" in shop.run("plan", "show", "plan.json").out
+    refused = shop.run("apply", "plan.json", code=1).err
+    assert f"which is not approved yet; nothing was changed\n  Fix: once it is merged: {command}" in refused
+    shop.run("plan", "--base", "main", "--at", "main", code=64)
+
+
+def test_overlays_and_numbers_are_those_after_the_merge(shop: Estate) -> None:
+    overlay = "overlay: topic\ntopic: shop/sales/notes\npartitions: 4\n"
+    change(
+        shop,
+        {
+            "schemactl.yaml": PROJECT.replace("}", ", overlays: over.yaml}"),
+            "over.yaml": overlay.replace("overlay: topic\n", ""),
+        },
+    )
+    reviewed = digest(shop, "--base", "main")
+    assert "4 partitions" in shop.run("plan", "--base", "main").out
+    squash(shop)
+    assert digest(shop) == reviewed
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        '{registry: "http://127.0.0.1:9"}',
+        '{registry: "sqlite:.schemactl/registry.db", token_env: SECRET}',
+        '{registry: "sqlite:.schemactl/registry.db", after: [new]}\n  new: {registry: "http://127.0.0.1:9"}',
+    ],
+)
+def test_a_change_sends_no_secret_anywhere(shop: Estate, target: str) -> None:
+    change(shop, {"schemactl.yaml": f"version: 1\ntargets:\n  local: {target}\n"})
+    assert "with other credentials" in shop.run("plan", "--base", "main", code=1).err
+
+
+def test_conflicting_work_is_to_be_merged_first(shop: Estate) -> None:
+    shop.scratch.git("switch", "-q", "main")
+    change(shop, {"namespaces/orders.avsc": record("id", other=1)})
+    shop.scratch.git("switch", "-q", "note")
+    marker = shop.scratch.path / "ran"
+    shop.scratch.git("config", "merge.mine.driver", f"touch {marker}")
+    (shop.scratch.path / ".git/info/attributes").write_text("*.avsc merge=mine\n")
+    for _ in range(2):
+        assert "conflict\n  Fix: `git merge main`" in shop.run("plan", "--base", "main", code=1).err
+        (shop.scratch.path / ".git/info/attributes").unlink(missing_ok=True)
+    assert not marker.exists()
