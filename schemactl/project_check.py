@@ -312,13 +312,13 @@ def _with_settings(
 
     `projects` are as the files have it, and the one that judges.
     """
-    from schemactl.checking import overdue, with_settings
+    from schemactl.checking import deprecations, with_settings
     from schemactl.checking.run import Run
     from schemactl.declare import place_in_project
 
     proposed, project = projects
     run = Run(read.declared.catalog, forked.base.catalog, project)
-    found = (*report.findings, *overdue(run, only, request.today))
+    found = (*report.findings, *deprecations(run, only, request.today))
     report = replace(report, findings=found, target=request.target or "")
     overlays = {name: (each.left, each.overlays) for each in judged for name in each.targets}
     report = with_settings(

@@ -37,8 +37,8 @@ from schemactl.checking import (
     Stepwise,
     WaiverFile,
     check,
+    deprecations,
     judging,
-    overdue,
     undecided,
     with_settings,
     with_waivers,
@@ -154,7 +154,7 @@ def found_in(path: Path) -> list[dict[str, Any]]:
                 else None,
             )
             run = Run(declared.catalog, base.catalog, settings)
-            report = replace(report, findings=(*report.findings, *overdue(run, None, TODAY)))
+            report = replace(report, findings=(*report.findings, *deprecations(run, None, TODAY)))
             report = with_settings(report, run, proposed, partial(place_in_project, files, proposed), {})
             report = with_waivers(report, run, WaiverFile(waivers, known, TODAY), is_whole=True)
             return [shown(finding) for finding in report.findings]

@@ -18,12 +18,13 @@ from schemactl.checking.branches import (
     untouched,
 )
 from schemactl.checking.causes import Cause
+from schemactl.checking.deprecation import deprecations
 from schemactl.checking.gate import judging, with_settings
 from schemactl.checking.joining import joined
 from schemactl.checking.merging import merged
 from schemactl.checking.report import ORDER, Change, CheckReport, PolicyChange, TopicCheck, undecided
 from schemactl.checking.run import Run
-from schemactl.checking.topics import look_at, overdue
+from schemactl.checking.topics import look_at
 from schemactl.checking.waiving import WaiverFile, with_waivers
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.verdicts import Finding
@@ -39,9 +40,9 @@ __all__ = [
     "TopicCheck",
     "WaiverFile",
     "check",
+    "deprecations",
     "joined",
     "judging",
-    "overdue",
     "undecided",
     "with_settings",
     "with_waivers",

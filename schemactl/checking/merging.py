@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from typing import Final
 
 from schemactl.formats import identity, same_text
-from schemactl.model import Catalog, Namespace, Policies, SchemaInfo, Topic, TopicName
+from schemactl.model import NO_METADATA, Catalog, Namespace, Policies, SchemaInfo, Topic, TopicName
 
-_MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "deprecated", "clients")
+_MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "metadata", "clients")
 """What a topic declares besides its schema and policies."""
 
 
@@ -66,7 +66,9 @@ def _namespace(
     policies = _policies(
         target.policies, base=base.policies if base else Policies(), approved=approved.policies
     )
-    return replace(target, policies=policies)
+    said = base.metadata if base else NO_METADATA
+    metadata = approved.metadata if target.metadata == said else target.metadata
+    return replace(target, policies=policies, metadata=metadata)
 
 
 def _topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) -> Topic | None:

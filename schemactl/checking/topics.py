@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import date
 
 from schemactl.checking import clients, policies, schemas, tables
 from schemactl.checking.merging import declared as declared_in
@@ -42,7 +41,9 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         and not (before.lifecycle == "draft" and declared.lifecycle == "stable")
     ):
         return None, []
-    seen = TopicCheck(name, "policies", strategy, level, source=declared.source, owner=declared.owner)
+    seen = TopicCheck(
+        name, "policies", strategy, level, source=declared.source, owner=run.target.metadata(name).owner
+    )
     if before and old is not strategy:
         seen = replace(seen, strategy_before=old)
     findings = [*policies.partitions(run, declared, before)]
@@ -181,21 +182,3 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
         fingerprint=_end("DELETED_TOPIC", before),
     )
     return seen, [*found]
-
-
-def overdue(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
-    """Yield the topics that were to be gone by today, the day in UTC; of `only` these, unless that is None."""
-    dated = (name for name, topic in run.target.topics.items() if topic.deprecated)
-    for name in sorted(name for name in dated if only is None or name in only):
-        topic = run.target.topics[name]
-        deprecated = topic.deprecated
-        if deprecated and deprecated.remove_after and deprecated.remove_after < today:
-            names = ", ".join(client.name for client in topic.clients)
-            yield from run.find(
-                "REMOVAL_OVERDUE",
-                topic,
-                f"{name} is deprecated and was to be removed after {deprecated.remove_after}."
-                + (f" Use {deprecated.use} instead." if deprecated.use else "")
-                + (f" Declared clients: {names}." if names else ""),
-                source=topic.locate("/deprecated/remove_after"),
-            )

@@ -135,7 +135,7 @@ def _acceptable(
         if apart.unexplained:
             found.left_out.append(replace(apart, name=name))
             continue
-        owned = replace(decision, owner=decision.owner or topic.owner)
+        owned = replace(decision, owner=decision.owner or git.metadata(name).owner)
         new = accept(topic.versions, entries, old, owned)
         topics.pop(name, None)
         if new:
@@ -166,8 +166,7 @@ def _accept_states(
         if own is None:
             found.repairable += new
         elif new or own in found.removed:
-            topic = git.topics.get(own) if isinstance(own, TopicName) else None
-            owned = replace(decision, owner=decision.owner or (topic.owner if topic else ""))
+            owned = replace(decision, owner=decision.owner or git.metadata(own).owner)
             accepted[own] = joined([each.state for each in items if each.state], owned)
             found.accepted += new
     found.numbers = replace(found.numbers, accepted=accepted)

@@ -111,12 +111,16 @@ def _values(
         ("renamed_from", None),
         ("reader", "latest"),
         ("lifecycle", "stable"),
-        ("owner", ""),
     ):
         if (value := getattr(topic, key)) != usual:
             yield _Value(
                 key, value if isinstance(value, int) else str(value), "topic", topic.locate(f"/{key}")
             )
+    space = approved.catalog.namespaces.get(topic.name.namespace_name)
+    own, words = topic.metadata.values(), approved.catalog.metadata(topic.name).words()
+    for key, said in words.items():
+        holder, at = (space, "namespace") if space and key not in own else (topic, "topic")
+        yield _Value(key, said, at, holder.locate(f"/{key}"))
     if topic.schema:
         yield _Value("schema", topic.schema.type.name, "topic", topic.locate("/schema/type"))
 

@@ -17,7 +17,7 @@ from schemactl.formats import SPECS
 from schemactl.model import (
     EMPTY,
     Client,
-    Deprecated,
+    Metadata,
     Namespace,
     NamespaceName,
     Policies,
@@ -148,9 +148,8 @@ def _problems(document: YamlDocument, path: str) -> list[Problem]:
         meant = near and nearest(near, ("topic", "namespace"))
         fix = f"write `{meant}` for `{near}`" if near else "add one of the two keys"
         return [Problem(node_place(path, root), what, fix)]
-    if "topic" not in value:
-        return located(validation_errors("namespace", value), root, path)
-    return located(validation_errors("topic", value), root, path) or located(_between(value), root, path)
+    kind, between = ("topic", _between) if "topic" in value else ("namespace", _in_metadata)
+    return located(validation_errors(kind, value), root, path) or located(between(value), root, path)
 
 
 def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -158,10 +157,7 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
         fix = "write its former name, or remove the key"
         yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
-    days = {"since": "", "remove_after": "", **topic.get("deprecated", {})}
-    if days["since"] > days["remove_after"] != "":
-        what = f"the topic is deprecated since {days['since']}, and would be removed before that"
-        yield Misfit.of(("deprecated", "remove_after"), what, "write a later day")
+    yield from _in_metadata(topic)
     names: set[str] = set()
     for index, client in enumerate(topic.get("clients", ())):
         if client["name"] in names:
@@ -178,6 +174,22 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
         given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
         fix = f"add `{missing}`, or remove `{given}`"
         yield Misfit.of(("schema", given), f"`{given}` needs `{missing}`", fix)
+
+
+def _in_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield what is wrong between the values that are said of a topic or namespace for people."""
+    said = {"since": "", "remove_after": "", **values.get("deprecated", {})}
+    if said["since"] > said["remove_after"] != "":
+        kind = "topic" if "topic" in values else "namespace"
+        what = f"the {kind} is deprecated since {said['since']}, and would be removed before that"
+        yield Misfit.of(("deprecated", "remove_after"), what, "write a later day")
+    if (
+        "use" in said
+        and "topic" in values
+        and TopicName.parse(said["use"]) == TopicName.parse(values["topic"])
+    ):
+        fix = "write another topic, or remove the key"
+        yield Misfit.of(("deprecated", "use"), "the topic is to be replaced by itself", fix)
 
 
 def _in_properties(schema: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:
@@ -205,7 +217,9 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
 
     if named_by == "namespace":
         name = NamespaceName.parse(value["namespace"])
-        return NamespaceDocument(Namespace(name, Policies.of(value), source, locate), source)
+        return NamespaceDocument(
+            Namespace(name, Policies.of(value), Metadata.parse(value), source, locate), source
+        )
     topic = Topic(
         TopicName.parse(value["topic"]),
         policies=Policies.of(value),
@@ -214,8 +228,7 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
         reader=value.get("reader", "latest"),
         lifecycle=value.get("lifecycle", "stable"),
-        owner=value.get("owner", ""),
-        deprecated=Deprecated.parse(**value["deprecated"]) if "deprecated" in value else None,
+        metadata=Metadata.parse(value),
         clients=tuple(
             Client(client["name"], client["role"], client.get("version", "latest"))
             for client in value.get("clients", ())

@@ -84,18 +84,18 @@ def _misfits(document: YamlDocument) -> Iterator[Misfit]:
     if not isinstance(value, dict):
         yield Misfit.of((), f"expected a mapping, found {found(value)}", _DOCUMENT)
         return
-    kind = "topic" if "topic" in value else "namespace"
-    fixed = [key for key in value if kind == "topic" and key in _OF_DECLARATIONS]
+    kind, may_differ = ("topic", "strategy and partitions") if "topic" in value else ("namespace", "policies")
+    fixed = [key for key in value if HOMES.get(key) in _THE_SAME[kind] and key != "partitions"]
     for key in fixed:
-        fix = "set it where the topic is declared: only its strategy and partitions may differ"
+        fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
         yield Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True)
     rest = {key: each for key, each in value.items() if key not in fixed}
-    yield from validation_errors("overlay" if kind == "topic" else kind, rest)
+    yield from validation_errors(f"{kind} overlay", rest)
     if [*value] == [kind]:
         yield Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it")
 
 
 _DOCUMENT: Final = "write what differs on the target: `namespace: ...` or `topic: ...`, and its policies"
 
-_OF_DECLARATIONS: Final = frozenset(key for key, home in HOMES.items() if home == "a topic") - {"partitions"}
-"""The keys of topics that an overlay does not have."""
+_THE_SAME: Final = {"topic": ("a topic", "a topic or a namespace"), "namespace": ("a topic or a namespace",)}
+"""The homes of the keys that an overlay of a topic or namespace does not have."""

@@ -20,7 +20,7 @@ from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.model import (
     Client,
     CompatibilityStrategy,
-    Deprecated,
+    Metadata,
     Namespace,
     NamespaceName,
     Policies,
@@ -122,16 +122,14 @@ def _values(document: Document, made_of: tuple[str, ...]) -> tuple[Any, ...]:
     """Return a document as plain values."""
     at = document.source.line, document.source.column
     if isinstance(document, NamespaceDocument):
-        return str(document.namespace.name), _plain(document.namespace.policies), at
+        space = document.namespace
+        return str(space.name), _plain(space.policies), space.metadata.values(), at
     topic = document.topic
-    deprecated = topic.deprecated
     return (
-        *(str(topic.name), _plain(topic.policies), at),
+        *(str(topic.name), _plain(topic.policies), topic.metadata.values(), at),
         *(document.schema and document.schema.type.name, made_of),
         *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
-        *(topic.reader, topic.lifecycle, topic.owner),
-        deprecated
-        and tuple(each and str(each) for each in (deprecated.since, deprecated.remove_after, deprecated.use)),
+        *(topic.reader, topic.lifecycle),
         tuple((client.name, client.role, client.version) for client in topic.clients),
     )
 
@@ -149,13 +147,14 @@ def _restored(
     text: _Text, position: int, values: tuple[Any, ...]
 ) -> tuple[Topic | Namespace, frozenset[str]]:
     """Return what those values were made of."""
-    name, (strategy, *others), (line, column), *rest = values
+    name, (strategy, *others), said, (line, column), *rest = values
     policies = Policies(CompatibilityStrategy(strategy) if strategy else None, *others)
+    metadata = Metadata.parse(said)
     source = Source(text.path, line, column)
     locator = partial(text.locate, position)
     if not rest:
-        return Namespace(NamespaceName.parse(name), policies, source, locator), frozenset()
-    type_, made_of, partitions, generation, renamed_from, reader, lifecycle, owner, deprecated, clients = rest
+        return Namespace(NamespaceName.parse(name), policies, metadata, source, locator), frozenset()
+    type_, made_of, partitions, generation, renamed_from, reader, lifecycle, clients = rest
     topic = Topic(
         TopicName.parse(name),
         DeferredInfo.of(SchemaType[type_], partial(text.definition, position)) if type_ else None,
@@ -165,8 +164,7 @@ def _restored(
         renamed_from=TopicName.parse(renamed_from) if renamed_from else None,
         reader=reader,
         lifecycle=lifecycle,
-        owner=owner,
-        deprecated=Deprecated.parse(*deprecated) if deprecated else None,
+        metadata=metadata,
         clients=tuple(Client(*each) for each in clients),
         source=source,
         locator=locator,

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum, StrEnum
-from types import MappingProxyType
 from typing import Any, Literal
 
 from schemactl.errors import Source
+from schemactl.model.metadata import EMPTY as EMPTY
+from schemactl.model.metadata import NO_METADATA as NO_METADATA
+from schemactl.model.metadata import Deprecated as Deprecated
+from schemactl.model.metadata import Metadata as Metadata
+from schemactl.model.metadata import parse_day as parse_day
 from schemactl.model.names import NamespaceName as NamespaceName
 from schemactl.model.names import TargetNames as TargetNames
 from schemactl.model.names import TopicName as TopicName
@@ -74,8 +78,6 @@ class Release(StrEnum):
 
 Locator = Callable[[str], Source]
 """From a JSON pointer into a definition or declaration to the nearest place that exists in the user's files."""
-
-EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,7 @@ class Namespace:
 
     name: NamespaceName
     policies: Policies = Policies()
+    metadata: Metadata = NO_METADATA
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
     deleted: bool = False
@@ -223,31 +226,6 @@ class Client:
     name: str
     role: Literal["producer", "consumer", "reader"]
     version: int | Literal["latest"] = "latest"
-
-
-def parse_day(text: str) -> date:
-    """Return the day that `text` names as ISO 8601 writes it in full, `2027-01-31`. Raise ValueError where it names none."""
-    found = date.fromisoformat(text)
-    if found.isoformat() != text:
-        raise ValueError(f"{text!r} is not written as {found}")
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Deprecated:
-    """That a topic is to be used no longer: since when, the last day on which it may be there, and what to use instead."""
-
-    since: date | None = None
-    remove_after: date | None = None
-    use: TopicName | None = None
-
-    @classmethod
-    def parse(
-        cls, since: str | None = None, remove_after: str | None = None, use: str | None = None
-    ) -> Deprecated:
-        """Return what a declaration says; its days are as ISO 8601 writes them."""
-        first, last = (day and parse_day(day) for day in (since, remove_after))
-        return cls(first or None, last or None, TopicName.parse(use) if use else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +249,7 @@ class Topic:
     renamed_from: TopicName | None = None
     reader: int | Literal["latest"] = "latest"
     lifecycle: Literal["stable", "draft"] = "stable"
-    owner: str = ""
-    deprecated: Deprecated | None = None
+    metadata: Metadata = NO_METADATA
     clients: tuple[Client, ...] = ()
     deleted: bool = False
     source: Source | None = field(default=None, compare=False)
@@ -311,6 +288,13 @@ class Catalog:
         if space and (strategy := strategy_of(space.policies)):
             return strategy, "namespace"
         return defaults.schema_compatibility_strategy, "default"
+
+    def metadata(self, name: NamespaceName | TopicName) -> Metadata:
+        """Return what is said of a namespace, or of a topic by itself and by its namespace."""
+        space = self.namespaces.get(name.namespace_name if isinstance(name, TopicName) else name)
+        said = space.metadata if space else NO_METADATA
+        known = self.topics.get(name) if isinstance(name, TopicName) else None
+        return known.metadata.within(said) if known else said
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the topic's versions; none without the topic."""

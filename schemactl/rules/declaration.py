@@ -357,6 +357,17 @@ deprecated: {since: 2025-11-01, remove_after: 2026-05-01, use: persistent://shop
         link="https://pulsar.apache.org/docs/next/admin-api-topics/#delete-topic",
     ),
     _rule(
+        "REPLACEMENT_UNDECLARED",
+        summary="A deprecated topic names a replacement that no file declares.",
+        why="Whoever reads `deprecated` goes to the topic that `use` names. Where that one is declared in another repository, "
+        "turn the rule off under `severities`, for the namespace alone.",
+        example="""
+topic: persistent://shop/sales/orders
+deprecated: {use: persistent://shop/sales/order-v2}   # the topic is called orders-v2""",
+        fix="Correct the name under `use`, declare that topic, or remove the key.",
+        link="https://pulsar.apache.org/docs/next/concepts-messaging/#topics",
+    ),
+    _rule(
         "NAMESPACE_OPEN",
         severity="note",
         summary="Any producer may register the next version of a topic in this namespace.",

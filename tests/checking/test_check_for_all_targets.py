@@ -301,6 +301,12 @@ def test_a_target_that_is_judged_more_does_not(estate: Estate, files: dict[str, 
             ],
         ),
         (
+            "namespace: shop/sales\nis_allow_auto_update_schema: false\nowner: me\n",
+            [
+                "environments/prod.yaml:3:1: `owner` is the same on every target\n  Fix: set it where the namespace is declared"
+            ],
+        ),
+        (
             "namespace: shop/sales\nis_allow_auto_update_schema: false\n",
             [
                 "environments/prod.yaml:1:12: shop/sales has a second overlay on prod; the first is at environments/live.yaml:1:12"

@@ -40,6 +40,7 @@ def estate(tmp_path: Path) -> Estate:
         {
             "schemactl.yaml": PROJECT,
             "environments/prod.yaml": OVERLAYS,
+            "namespaces/sales.yaml": "namespace: shop/sales\nlabels: {tier: gold}\n",
             "namespaces/clicks.yaml": "topic: shop/sales/clicks\nschema_compatibility_strategy: FULL\n",
         }
     )
@@ -56,6 +57,7 @@ def test_each_value_has_the_line_that_sets_it(estate: Estate) -> None:
         "is_allow_auto_update_schema false schemactl.yaml:2:41 (default of the project)",
         "schema_validation_enforced true environments/prod.yaml:3:29 (namespace, overlay)",
         "owner ada namespaces/orders.yaml:5:8",
+        "labels tier=gold namespaces/sales.yaml:2:9 (namespace)",
         "schema AVRO namespaces/orders.yaml:3:9",
     ]
 

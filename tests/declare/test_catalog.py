@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -22,6 +23,7 @@ from schemactl.model import (
     CompatibilityStrategy,
     Deprecated,
     Generate,
+    Metadata,
     Namespace,
     NamespaceName,
     Policies,
@@ -39,8 +41,14 @@ namespace: shop/sales
 schema_compatibility_strategy: BACKWARD
 is_allow_auto_update_schema: false
 schema_validation_enforced: true
+owner: team-sales
+labels: {tier: gold, domain: sales}
+deprecated: {remove_after: 2028-01-31}
 ---
 topic: persistent://shop/sales/orders
+description: One message for each order.
+labels: {tier: silver}
+links: {runbook: "https://wiki.example.com/orders"}
 partitions: 4
 renamed_from: shop/sales/order
 schema_compatibility_strategy: UNDEFINED
@@ -60,7 +68,12 @@ def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
     catalog = load(MemoryFiles({"topics/a.yaml": EVERYTHING}), PROJECT)
     sales = NamespaceName("shop", "sales")
     policies = Policies(CompatibilityStrategy.BACKWARD, False, True)  # noqa: FBT003  in the order of the file
-    assert catalog.namespaces == {sales: Namespace(sales, policies)}
+    of_sales = Metadata(
+        "team-sales",
+        labels={"tier": "gold", "domain": "sales"},
+        deprecated=Deprecated(remove_after=date(2028, 1, 31)),
+    )
+    assert catalog.namespaces == {sales: Namespace(sales, policies, of_sales)}
     orders, clicks = catalog.topics.values()
     assert orders == Topic(
         TopicName("shop", "sales", "orders"),
@@ -70,11 +83,22 @@ def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
         renamed_from=TopicName("shop", "sales", "order"),
         reader=3,
         lifecycle="draft",
-        deprecated=Deprecated(date(2026, 11, 1), date(2027, 5, 1), TopicName("shop", "sales", "all-orders")),
+        metadata=Metadata(
+            description="One message for each order.",
+            labels={"tier": "silver"},
+            links={"runbook": "https://wiki.example.com/orders"},
+            deprecated=Deprecated(
+                date(2026, 11, 1), date(2027, 5, 1), TopicName("shop", "sales", "all-orders")
+            ),
+        ),
         clients=(Client("billing", "consumer", 2), Client("checkout", "producer", "latest")),
     )
-    assert orders.source == Source("topics/a.yaml", 6, 8)
+    assert orders.source == Source("topics/a.yaml", 9, 8)
     assert clicks == Topic(TopicName("shop", "web", "clicks", "non-persistent"))
+    assert catalog.metadata(orders.name) == replace(
+        orders.metadata, owner="team-sales", labels={"tier": "silver", "domain": "sales"}
+    )
+    assert (catalog.metadata(sales), catalog.metadata(clicks.name)) == (of_sales, Metadata())
 
 
 def test_only_yaml_below_the_roots_is_read() -> None:

@@ -89,6 +89,12 @@ NO_VERSION: dict[str, dict[str, str | None]] = {
     "comment": {"topics/orders.yaml": "# Orders of the shop.\n" + declared()},
     "line ends of the declaration": {"topics/orders.yaml": declared().replace("\n", "\r\n")},
     "properties": {"topics/orders.yaml": declared(more="  properties: {owner: orders-team}\n")},
+    "metadata": {
+        "topics/orders.yaml": declared(
+            more="owner: ada\nlabels: {tier: gold}\ndeprecated: {use: shop/sales/all}\n"
+        ),
+        "topics/sales.yaml": "namespace: shop/sales\nowner: bob\n",
+    },
     "partitions": {"topics/orders.yaml": declared(more="partitions: 4\n")},
     "name spelled out": {"topics/orders.yaml": declared(topic="persistent://shop/sales/orders")},
     "definition inside": {"topics/orders.yaml": declared(definition="'" + record("id") + "'")},

@@ -13,7 +13,13 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.json_schema import models_json_schema
 
-from schemactl.declare.shapes.documents import BRANCHES, NamespaceShape, TopicOverlayShape, TopicShape
+from schemactl.declare.shapes.documents import (
+    BRANCHES,
+    NamespaceOverlayShape,
+    NamespaceShape,
+    TopicOverlayShape,
+    TopicShape,
+)
 from schemactl.declare.shapes.leaf import MappingShape
 from schemactl.declare.shapes.project import SEVERITY_TAGS, ProjectShape
 from schemactl.declare.shapes.waiver import WaiverShape
@@ -21,8 +27,9 @@ from schemactl.source import Tokens
 
 KINDS: Final[dict[str, type[MappingShape]]] = {
     "topic": TopicShape,
-    "overlay": TopicOverlayShape,
     "namespace": NamespaceShape,
+    "topic overlay": TopicOverlayShape,
+    "namespace overlay": NamespaceOverlayShape,
     "project": ProjectShape,
     "waiver": WaiverShape,
 }
@@ -123,7 +130,7 @@ def editor_schema() -> dict[str, Any]:
             {"type": "array", "items": ref} if kind == "waiver" else ref
             for kind, ref in ((kind, {"$ref": f"#/$defs/{shape.__name__}"}) for kind, shape in KINDS.items())
             # Whatever an overlay has, a topic has, too.
-            if kind != "overlay"
+            if not kind.endswith(" overlay")
         ],
         "$defs": schema["$defs"],
     }

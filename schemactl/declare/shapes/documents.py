@@ -157,54 +157,83 @@ class DeprecatedShape(MappingShape):
     use: TopicText = optional("The topic to use instead.")
 
 
+class MetadataShape(MappingShape):
+    """What is said of a topic or namespace for people."""
+
+    owner: Annotated[Any, text("a person or a team")] = optional(
+        "Who answers for it, or for all topics of a namespace: shown, and the owner of its waivers.",
+        examples=["team-orders", "@acme/orders"],
+    )
+    description: Annotated[Any, text("a text")] = optional("What it is for.")
+    labels: Annotated[
+        dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)
+    ] = optional(
+        "Name to text, to find it by (`list --label`); a namespace's are those of its topics, too.",
+        examples=[{"tier": "gold"}],
+    )
+    links: Annotated[
+        dict[str, Annotated[Any, text("a URL", r"^(https?://|mailto:)\S+$", fix="begin it with https://")]],
+        Field(max_length=MAX_ITEMS),
+    ] = optional("Name to URL.", examples=[{"dashboard": "https://grafana.example.com/d/orders"}])
+    deprecated: DeprecatedShape = optional(
+        "That it is to be used no longer: until when, and what instead.",
+        examples=[{"since": "2026-11-01", "remove_after": "2027-05-01", "use": "shop/sales/orders-v2"}],
+    )
+
+
 Partitions = Annotated[Any, whole("a number of partitions, 1 or more", 1)]
 
 
-class TopicShape(MappingShape):
-    """A topic and its schema."""
-
-    topic: TopicText = Field(description="persistent://tenant/namespace/topic; the domain may be omitted.")
-    partitions: Partitions = optional("Absent: not partitioned. May only grow.")
-    generation: Annotated[Any, whole("a number of generations, 1 or more", 1)] = optional(
-        "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
-    )
-    renamed_from: TopicText = optional("Check against the versions of that topic, too.")
-    schema_compatibility_strategy: Strategy = optional(_STRATEGY)
-    reader: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
-        "The version that generated readers use: latest (default) or a number."
-    )
-    lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
-        "draft: may still break; stable is the default."
-    )
-    owner: Annotated[Any, text("a person or a team")] = optional(
-        "Who answers for it: shown, and the owner of its waivers."
-    )
-    deprecated: DeprecatedShape = optional("That it is to be used no longer: until when, and what instead.")
-    clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
-        "Known producers and consumers: a change must not break the version that one is built with."
-    )
-    # pydantic's own BaseModel has a deprecated method of that name.
-    schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]
-        "Absent: a topic without schema.", alias="schema"
-    )
-
-
 class TopicOverlayShape(MappingShape):
-    """What of a topic differs on a target. Of a namespace all its policies may."""
+    """What of a topic differs on a target."""
 
     topic: TopicText = Field(description="The topic as it is declared.")
     partitions: Partitions = optional("Its partitions there. May only grow.")
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
 
 
-class NamespaceShape(MappingShape):
-    """A namespace and its schema policies. A policy that was never declared is left as it is on the cluster; one that is declared no longer is reset."""
+class NamespaceOverlayShape(MappingShape):
+    """What of a namespace differs on a target."""
 
-    namespace: NamespaceText = Field(description="tenant/namespace")
+    namespace: NamespaceText = Field(description="tenant/namespace", examples=["shop/sales"])
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
     is_allow_auto_update_schema: Flag = optional(
         "Whether a producer may register a new version by connecting."
     )
     schema_validation_enforced: Flag = optional(
         "Whether clients without a schema are rejected where the topic has one."
+    )
+
+
+class NamespaceShape(MetadataShape, NamespaceOverlayShape):
+    """A namespace and its schema policies. A policy that was never declared is left as it is on the cluster; one that is declared no longer is reset."""
+
+
+class TopicShape(MetadataShape, TopicOverlayShape):
+    """A topic and its schema."""
+
+    topic: TopicText = Field(
+        description="persistent://tenant/namespace/topic; the domain may be omitted.",
+        examples=["persistent://shop/sales/orders"],
+    )
+    partitions: Partitions = optional("Absent: not partitioned. May only grow.")
+    generation: Annotated[Any, whole("a number of generations, 1 or more", 1)] = optional(
+        "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
+    )
+    renamed_from: TopicText = optional("Check against the versions of that topic, too.")
+    reader: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
+        "The version that generated readers use: latest (default) or a number."
+    )
+    lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
+        "draft: may still break; stable is the default."
+    )
+    clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
+        "Known producers and consumers: a change must not break the version that one is built with.",
+        examples=[[{"name": "billing", "role": "consumer", "version": 3}]],
+    )
+    # pydantic's own BaseModel has a deprecated method of that name.
+    schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]
+        "Absent: a topic without schema.",
+        alias="schema",
+        examples=[{"type": "AVRO", "definition": "orders.avsc"}],
     )
