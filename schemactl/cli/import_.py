@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import posixpath
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -248,10 +249,18 @@ def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -
 
 def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:
     """Print what was declared, what one should know about it, and what comes next."""
+    from schemactl.messages import counted
+
     if imported.notes:
         print("\n".join(on_one_line(f"{note.name}: {note.message}.") for note in imported.notes) + "\n")
     done = "Nothing to import: everything there is declared." if not any(imported.counts) else ""
     print(done or f"Imported {_counted(imported)} from {target.name}.")
+    if imported.shared_files:
+        folder = posixpath.commonpath([posixpath.dirname(path) for path in imported.shared_files])
+        print(
+            f"{counted(len(imported.shared_files), 'file')} of what several topics define alike: below "
+            f"{on_one_line(folder)}/, in `references` of the topics."
+        )
     older = sum(1 for revision in imported.revisions if revision.version.number)
     if older and not args.commit_each_version:
         print(

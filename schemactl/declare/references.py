@@ -18,7 +18,7 @@ from schemactl.source import MAX_DEPTH, Tokens
 Locate = Callable[[Tokens], Source]
 """From a place in a definition to the nearest place in the file it stands in."""
 
-_NAMED: Final = ("record", "error", "enum", "fixed")
+NAMED: Final = ("record", "error", "enum", "fixed")
 _INSIDE: Final = {"array": "items", "map": "values"}
 
 
@@ -32,7 +32,7 @@ class AvroFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _NamedType:
+class NamedType:
     """A type that a file defines: its definition, and the namespace in force around it."""
 
     full_name: str
@@ -73,10 +73,10 @@ def inline(definition: AvroFile, references: Sequence[AvroFile]) -> Inlined:
     The definition itself comes back where nothing had to be inlined. Names resolve as Avro resolves them: in the
     namespace around them, then as they stand.
     """
-    types: dict[str, _NamedType] = {}
+    types: dict[str, NamedType] = {}
     problems = []
     for file in (definition, *references):
-        for named in _named_types(file, file.value, None, ()):
+        for named in named_types(file, file.value, None, ()):
             known = types.setdefault(named.full_name, named)
             # What one file defines twice is for Avro's parser to judge.
             if known.file is not file:
@@ -97,7 +97,7 @@ def inline(definition: AvroFile, references: Sequence[AvroFile]) -> Inlined:
 class _Inliner:
     """One walk through a definition and what it uses, in document order."""
 
-    def __init__(self, result: Inlined, types: dict[str, _NamedType]) -> None:
+    def __init__(self, result: Inlined, types: dict[str, NamedType]) -> None:
         self.result = result
         self.types = types
         self.defined: set[str] = set()
@@ -125,7 +125,7 @@ class _Inliner:
             ]
         elif isinstance(value, dict):
             kind = value.get("type")
-            if kind in _NAMED:
+            if kind in NAMED:
                 value = self._definition(value, namespace, at, origin)
             elif isinstance(kind, str) and (key := _INSIDE.get(kind, "")) in value:
                 value = {**value, key: self._schema(value[key], namespace, (*at, key), (*origin, key))}
@@ -134,7 +134,7 @@ class _Inliner:
         return value
 
     def _definition(self, value: dict[str, Any], namespace: str | None, at: Tokens, origin: Tokens) -> Any:
-        full_name, within = _names(value, namespace)
+        full_name, within = own_names(value, namespace)
         known = self.types.get(full_name)
         if full_name in self.defined and known and known.file is self.files[-1] and known.parts == origin:
             # It was used before this, its place of definition, and stands there.
@@ -179,9 +179,9 @@ class _Inliner:
         value = self._schema(named.value, named.around, at, named.parts)
         self.files.pop()
         self.entries.pop()
-        return value if named.around == namespace else _qualified(value, named.around)
+        return value if named.around == namespace else qualified(value, named.around)
 
-    def _add_cycle(self, origin: Tokens, named: _NamedType) -> None:
+    def _add_cycle(self, origin: Tokens, named: NamedType) -> None:
         """Add the problem of files that need each other: the same one, wherever the cycle was entered."""
         start = self.files.index(named.file)
         files, entries = self.files[start:], [*self.entries[start + 1 :], (origin, named.full_name)]
@@ -205,29 +205,38 @@ class _Inliner:
 
 def defined_names(file: AvroFile) -> Iterator[str]:
     """Yield the full name of every type that a file defines."""
-    return (named.full_name for named in _named_types(file, file.value, None, ()))
+    return (named.full_name for named in named_types(file, file.value, None, ()))
 
 
-def _named_types(file: AvroFile, value: Any, namespace: str | None, parts: Tokens) -> Iterator[_NamedType]:
-    """Every type that `value` defines, itself first, in document order."""
+def named_types(
+    file: AvroFile, value: Any, namespace: str | None = None, parts: Tokens = ()
+) -> Iterator[NamedType]:
+    """Yield every type that `value` defines, itself first, in document order.
+
+    Args:
+        file: the file that `value` stands in.
+        value: a definition as JSON.
+        namespace: the namespace in force around it.
+        parts: where in the file it stands.
+    """
     if isinstance(value, list):
         for index, branch in enumerate(value):
-            yield from _named_types(file, branch, namespace, (*parts, str(index)))
+            yield from named_types(file, branch, namespace, (*parts, str(index)))
     if not isinstance(value, dict):
         return
-    if value.get("type") in _NAMED and isinstance(value.get("name"), str):
-        full_name, within = _names(value, namespace)
-        yield _NamedType(full_name, file, parts, value, namespace)
+    if value.get("type") in NAMED and isinstance(value.get("name"), str):
+        full_name, within = own_names(value, namespace)
+        yield NamedType(full_name, file, parts, value, namespace)
         namespace = within
     fields = value.get("fields")
     for index, each in enumerate(fields if isinstance(fields, list) else ()):
         if isinstance(each, dict):
-            yield from _named_types(file, each.get("type"), namespace, (*parts, "fields", str(index), "type"))
+            yield from named_types(file, each.get("type"), namespace, (*parts, "fields", str(index), "type"))
     for key in ("items", "values"):
-        yield from _named_types(file, value.get(key), namespace, (*parts, key))
+        yield from named_types(file, value.get(key), namespace, (*parts, key))
 
 
-def _names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
+def own_names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | None]:
     """Return the full name of a definition, and the namespace in force inside it."""
     space, name = value.get("namespace"), value.get("name")
     full_name, _, inside = qualify(
@@ -236,7 +245,7 @@ def _names(value: dict[str, Any], namespace: str | None) -> tuple[str, str | Non
     return full_name, inside
 
 
-def _qualified(value: Any, namespace: str | None) -> Any:
+def qualified(value: Any, namespace: str | None) -> Any:
     """Return the definition with its namespace written out: it is no longer inside it."""
     if not isinstance(value, dict) or isinstance(value.get("namespace"), str) or "." in value["name"]:
         return value

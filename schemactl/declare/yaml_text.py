@@ -360,7 +360,7 @@ _UNIT: Final = {
 
 Value = str | int | Sequence[str] | Mapping[str, "Value"]
 
-_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./:+-]*(?<!:)")
+_BARE: Final = re.compile(r"(?:\.\.?/)*[A-Za-z_][A-Za-z0-9_./:+-]*(?<!:)")
 _WORDS: Final = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n)")
 """Other readers of YAML take some of these for no text."""
 

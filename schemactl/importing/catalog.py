@@ -9,6 +9,7 @@ from schemactl.changes import content_identity, stamp
 from schemactl.errors import InvalidSchema
 from schemactl.formats import spec
 from schemactl.importing.declarations import Files, Paths, misread, namespace_text, topic_files
+from schemactl.importing.shared import SharedTypes
 from schemactl.messages import versions
 from schemactl.model import (
     WITHOUT_SCHEMA,
@@ -45,11 +46,12 @@ class ImportResult:
     """The files to write.
 
     Attributes:
-        namespace_files: the files of namespaces, and of topics without schema.
+        namespace_files: the files of namespaces, of topics without schema, and of types that topics share.
         revisions: the versions of all topics, oldest first.
         notes: sorted by name.
         counts: how many namespaces and topics are declared.
         apart: the topics whose version numbers will not be Git's when every revision is a commit of its own.
+        shared_files: the files of `namespace_files` with types that topics share.
     """
 
     namespace_files: Mapping[str, bytes]
@@ -57,6 +59,7 @@ class ImportResult:
     notes: tuple[ImportNote, ...]
     counts: tuple[int, int]
     apart: tuple[TopicName, ...] = ()
+    shared_files: tuple[str, ...] = ()
 
     @property
     def latest(self) -> dict[str, bytes]:
@@ -90,11 +93,12 @@ def import_catalog(
     importer.namespaces(declared)
     importer.topics(declared, every_version=every_version)
     return ImportResult(
-        importer.namespace_files,
+        {**importer.namespace_files, **importer.shared_files},
         tuple(_in_time(importer.revisions)),
         tuple(sorted(importer.notes, key=lambda note: str(note.name))),
         (importer.namespace_count, importer.topic_count),
         tuple(importer.apart),
+        tuple(importer.shared_files),
     )
 
 
@@ -105,6 +109,8 @@ class _Importer:
         self.root = root
         self.release = release
         self.namespace_files: dict[str, bytes] = {}
+        self.shared_types = SharedTypes((), paths.of_shared)
+        self.shared_files: dict[str, bytes] = {}
         self.revisions: list[tuple[Revision, ...]] = []
         self.notes: list[ImportNote] = []
         self.apart: list[TopicName] = []
@@ -126,7 +132,11 @@ class _Importer:
             if topic.schema is None or topic.schema.type in WITHOUT_SCHEMA:
                 self._without_schema(topic, stems[topic.name])
             else:
-                lists[topic.name] = [*reversed(live(topic.versions))]
+                lists[topic.name] = [*reversed(live(topic.versions))][: None if every_version else 1]
+        self.shared_types = SharedTypes(
+            ((name, version.info) for name, each in lists.items() for version in each if version.info),
+            self.paths.of_shared,
+        )
         kept: dict[TopicName, list[tuple[SchemaVersion, Files]]] = {name: [] for name in lists}
         depth = 0
         # One version of each topic at a time, since files can declare a topic once only.
@@ -137,8 +147,6 @@ class _Importer:
                     kept[name].append((version, made[name]))
                 elif not depth:
                     lists[name] = []  # without the latest version, the older ones say nothing
-            if not every_version:
-                break
             depth += 1
         for name, found in kept.items():
             if found:
@@ -181,19 +189,29 @@ class _Importer:
         """Return the files of these versions, each read back; note what cannot be declared."""
         made: dict[TopicName, Files] = {}
         why: dict[TopicName, str] = {}
-        for printed in (True, False):
+        ways = ((True, self.shared_types), (True, None), (False, None))
+        for printed, shared in ways if self.shared_types.files else ways[1:]:
             tried: dict[TopicName, tuple[Files, SchemaInfo | None]] = {}
             for name, version in layer.items():
                 if name not in made:
                     try:
                         files = topic_files(
-                            self.held.topics[name], version.info, stems[name], printed=printed
+                            self.held.topics[name],
+                            version.info,
+                            stems[name],
+                            printed=printed,
+                            shared=shared,
                         )
                         tried[name] = files, version.info
                     except InvalidSchema as error:
                         why[name] = error.what
             wrong = misread(tried, root=self.root, release=self.release, strictly=strictly)
-            made |= {name: files for name, (files, _) in tried.items() if name not in wrong}
+            for name, (files, _) in tried.items():
+                if name not in wrong:
+                    # What topics share is no part of a version: it is there from the first to the last.
+                    own = {path: text for path, text in files.items() if path not in self.shared_types.files}
+                    self.shared_files |= {path: files[path] for path in files.keys() - own.keys()}
+                    made[name] = own
             why |= wrong
         for name, version in layer.items():
             if name not in made:

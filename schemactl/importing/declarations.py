@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -15,6 +16,7 @@ from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
+from schemactl.importing.shared import SharedTypes, imports
 from schemactl.json_values import json_text
 from schemactl.model import (
     WITHOUT_SCHEMA,
@@ -44,11 +46,19 @@ def namespace_text(namespace: Namespace) -> bytes:
     return yaml_text({"namespace": str(namespace.name), **managed}).encode()
 
 
-def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bool = True) -> Files:
+def topic_files(
+    topic: Topic,
+    info: SchemaInfo | None,
+    stem: str,
+    *,
+    printed: bool = True,
+    shared: SharedTypes | None = None,
+) -> Files:
     """Return the declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
 
     With `printed`, definitions are laid out, protobuf's as `.proto` files; else they stay as they are, protobuf's as a
-    descriptor set. Raise InvalidSchema for a definition that cannot be parsed or printed.
+    descriptor set. Types of `shared` stand in its files, which are returned with the others. Raise InvalidSchema for a
+    definition that cannot be parsed or printed.
     """
     values: dict[str, Value] = {"topic": str(topic.name)}
     if topic.partitions is not None:
@@ -58,57 +68,76 @@ def topic_files(topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bo
         values["schema_compatibility_strategy"] = str(strategy)
     files: dict[str, bytes] = {}
     if info is not None and info.type not in WITHOUT_SCHEMA:
-        values["schema"] = _schema(unstamped(info), stem, files, printed=printed)
+        values["schema"] = _schema(unstamped(info), stem, files, printed=printed, shared=shared)
     return {f"{stem}.yaml": yaml_text(values).encode(), **files}
 
 
-def _schema(info: SchemaInfo, stem: str, files: dict[str, bytes], *, printed: bool) -> dict[str, Value]:
+def _schema(
+    info: SchemaInfo, stem: str, files: dict[str, bytes], *, printed: bool, shared: SharedTypes | None
+) -> dict[str, Value]:
     """Return the `schema` of a declaration, and add the files it names to `files`."""
     properties = dict(info.properties)
     values: dict[str, Value] = {"type": info.type.name}
     name = stem.rpartition("/")[2]
     kind = spec(info).language
     if kind == "avro":
-        files[f"{stem}.avsc"] = _laid_out(info) if printed else info.schema
         values["definition"] = f"{name}.avsc"
+        files[f"{stem}.avsc"] = info.schema
+        if printed:
+            files[f"{stem}.avsc"], needed = _laid_out(info, shared)
+            if needed:
+                files |= needed
+                values["references"] = [_relative(each, stem) for each in needed]
     elif kind == "protobuf":
-        values |= _protobuf(info, stem, files) if printed else _descriptor_set(info, stem, files)
+        values |= _protobuf(info, stem, files, shared) if printed else _descriptor_set(info, stem, files)
     elif both := pair_of(info):
         values["encoding"] = both.encoding
-        values["key"] = _schema(both.key, f"{stem}.key", files, printed=printed)
-        values["value"] = _schema(both.value, f"{stem}.value", files, printed=printed)
+        values["key"] = _schema(both.key, f"{stem}.key", files, printed=printed, shared=shared)
+        values["value"] = _schema(both.value, f"{stem}.value", files, printed=printed, shared=shared)
         # These follow from what is declared; the names of halves nobody compares.
         derived = join(key=both.key, value=both.value, encoding=both.encoding).properties
         properties = {key: value for key, value in properties.items() if key not in derived}
     return {**values, "properties": properties}
 
 
-def _laid_out(info: SchemaInfo) -> bytes:
-    """Return an Avro definition as the tool prints it: JSON, indented by two, keys in their order."""
+def _laid_out(info: SchemaInfo, shared: SharedTypes | None) -> tuple[bytes, Files]:
+    """Return an Avro definition as the tool prints it, and the files of shared types that it needs.
+
+    That is JSON, indented by two, keys in their order.
+    """
     try:
-        return (json_text(read(decode(info.schema))) + "\n").encode()
+        value = read(decode(info.schema))
+        value, needed = shared.outside(value) if shared else (value, {})
+        return (json_text(value) + "\n").encode(), needed
     except (ValueError, RecursionError) as error:
         raise InvalidSchema("the definition cannot be printed as JSON") from error
 
 
-def _protobuf(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
+def _protobuf(
+    info: SchemaInfo, stem: str, files: dict[str, bytes], shared: SharedTypes | None
+) -> dict[str, Value]:
     """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
     if not load("compile").has_protoc():
         raise InvalidSchema("the printed definition could not be compiled again")
     definition, text = load("wrapper").parse(info.schema), load("printing").proto_text
-    name, root = stem.rpartition("/")[2], definition.root.file.name
+    files[f"{stem}.proto"] = text(definition.root.file.proto).encode()
     references = []
-    for each in definition.reachable:
-        if load("wrapper").is_shipped(each):
-            continue
-        if each != root:
-            if not _IMPORT.fullmatch(each) or ".." in each:
-                raise InvalidSchema(f"{each} is no path to write to")
-            references.append(f"{name}/{each}")
-        path = f"{stem}.proto" if each == root else f"{stem}/{each}"
-        files[path] = text(definition.image.files[each].proto).encode()
-    values: dict[str, Value] = {"definition": f"{name}.proto", "message": definition.root.full_name}
+    for each, printed in imports(info).items():
+        if not _IMPORT.fullmatch(each) or ".." in each:
+            raise InvalidSchema(f"{each} is no path to write to")
+        path = (shared and shared.import_path(each)) or f"{stem}/{each}"
+        files[path] = printed.encode()
+        references.append(_relative(path, stem))
+    values: dict[str, Value] = {
+        "definition": f"{stem.rpartition('/')[2]}.proto",
+        "message": definition.root.full_name,
+    }
     return {**values, "references": references} if references else values
+
+
+def _relative(path: str, stem: str) -> str:
+    """Return `path` as the declaration whose files start with `stem` names it."""
+    return posixpath.relpath(path, posixpath.dirname(stem) or ".")
 
 
 def _descriptor_set(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
@@ -150,9 +179,17 @@ class Paths:
             f"{self._folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}"
         )
 
+    def of_shared(self, name: str) -> str:
+        """Return the path for what topics share and is called `name`, in parts divided by slashes."""
+        return self._free(
+            self._below_root("/".join(_plain(part) or "_" for part in ("shared", *name.split("/"))))
+        )
+
     def _folder(self, name: NamespaceName) -> str:
-        folder = f"{_plain(name.tenant)}/{_plain(name.name)}"
-        return f"{self._root}/{folder}" if self._root else folder
+        return self._below_root(f"{_plain(name.tenant)}/{_plain(name.name)}")
+
+    def _below_root(self, path: str) -> str:
+        return f"{self._root}/{path}" if self._root else path
 
     def _free(self, stem: str) -> str:
         free, number = stem, 1

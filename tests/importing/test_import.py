@@ -180,14 +180,69 @@ def test_every_type_of_schema(shop: Shop) -> None:
         assert shop.numbers(sales(name)) == [(0, 0)]
 
 
+def test_types_that_topics_define_alike_become_files_that_they_refer_to(shop: Shop) -> None:
+    """`Money` and the `Currency` in it are alike in all versions; `Place` differs, `Node` needs a type that does."""
+    currency = {"type": "enum", "name": "Currency", "symbols": ["EUR", "USD"], "default": "EUR"}
+    cents = {"name": "cents", "type": "long", "doc": "rounded", "default": 0}
+    money = {"type": "record", "name": "Money", "namespace": "shop.common", "fields": [cents]}
+    money["fields"] = [cents, {"name": "currency", "type": currency}]
+    key = {"type": "fixed", "name": "Key", "size": 16}
+
+    def info(name: str, *types: Any) -> SchemaInfo:
+        fields = [{"name": f"f{index}", "type": each} for index, each in enumerate(types)]
+        value = {"type": "record", "name": name, "namespace": "shop.sales", "fields": fields}
+        return SchemaInfo(SchemaType.AVRO, json.dumps(value).encode())
+
+    def node(doc: str) -> Any:
+        place = {"type": "record", "name": "Place", "fields": [], "doc": doc}
+        fields = [{"name": "at", "type": place}, {"name": "next", "type": ["null", "Node"]}]
+        return {"type": "record", "name": "Node", "fields": fields}
+
+    shop.put(ORDERS, info("Order", money), info("Order", ["null", money], "shop.common.Money", node("a")))
+    named = {**money, "fields": [cents, {"name": "currency", "type": "Currency"}]}
+    refund = info("Refund", currency | {"namespace": "shop.common"}, named, key, node("b"))
+    shop.put(sales("refunds"), refund)
+    shop.put(sales("pairs"), join(key=info("Key2", key), value=info("Pair", money), encoding="INLINE"))
+    shop.put(sales("alone"), info("Alone", {"type": "fixed", "name": "Once", "size": 1}))
+    said = shop.settled("--commit-each-version")
+    assert (
+        "3 files of what several topics define alike: below namespaces/shared/shop/, in `references` of the topics."
+        in said
+    )
+    assert shop.numbers(ORDERS) == [(0, 0), (1, 1)]
+    folder = shop.scratch.path / "namespaces"
+    assert {
+        path.relative_to(folder).as_posix(): json.loads(path.read_text())
+        for path in (folder / "shared").rglob("*.avsc")
+    } == {
+        "shared/shop/common/Currency.avsc": {**currency, "namespace": "shop.common"},
+        "shared/shop/common/Money.avsc": named,
+        "shared/shop/sales/Key.avsc": {**key, "namespace": "shop.sales"},
+    }
+    written = json.loads((folder / "shop/sales/refunds.avsc").read_text())
+    assert [field["type"] for field in written["fields"]] == [
+        "shop.common.Currency",
+        "shop.common.Money",
+        "Key",
+        node("b"),
+    ]
+    assert (
+        "  references: [../../shared/shop/common/Currency.avsc, ../../shared/shop/common/Money.avsc]\n"
+        in (folder / "shop/sales/orders.yaml").read_text()
+    )
+    assert "references" not in (folder / "shop/sales/alone.yaml").read_text()
+
+
 def test_protobuf_becomes_proto_files_that_can_be_read(shop: Shop) -> None:
     money = 'syntax = "proto3"; package shop; message Money { int64 cents = 1; }'
+    tax = 'syntax = "proto3"; package shop; message Tax { int64 rate = 1; }'
     cart = 'import "common/money.proto"; import "google/protobuf/timestamp.proto"; package web; message Cart { shop.Money sum = 1; }'
     first = native("web.Cart", common_money=money, web_cart=f'syntax = "proto3"; {cart}')
     second = native(
         "web.Cart",
         common_money=money,
-        web_cart=f'syntax = "proto3"; {cart} message Line {{ google.protobuf.Timestamp at = 1; }}',
+        common_tax=tax,
+        web_cart=f'syntax = "proto3"; import "common/tax.proto"; {cart} message Line {{ google.protobuf.Timestamp at = 1; }}',
     )
     group = 'syntax = "proto2"; message G { optional group Inner = 1 { optional int32 a = 1; } }'
     shop.put(ORDERS, first, second)
@@ -200,12 +255,18 @@ def test_protobuf_becomes_proto_files_that_can_be_read(shop: Shop) -> None:
     assert shop.numbers(ORDERS) == [(0, 0), (1, 1)]
     folder = shop.scratch.path / "namespaces/shop/sales"
     assert (folder / "orders.proto").read_text() == (
-        'syntax = "proto3";\npackage web;\nimport "common/money.proto";\n'
+        'syntax = "proto3";\npackage web;\nimport "common/tax.proto";\nimport "common/money.proto";\n'
         'import "google/protobuf/timestamp.proto";\n\nmessage Cart {\n  .shop.Money sum = 1;\n}\n\n'
         "message Line {\n  .google.protobuf.Timestamp at = 1;\n}\n"
     )
-    assert (folder / "orders/common/money.proto").exists()
-    assert "  references: [orders/common/money.proto]\n" in (folder / "orders.yaml").read_text()
+    # `pairs` has the one, too.
+    assert (folder / "../../shared/common/money.proto").exists()
+    assert (folder / "orders/common/tax.proto").exists()
+    for topic, references in {
+        "orders": "[orders/common/tax.proto, ../../shared/common/money.proto]",
+        "pairs": "[../../shared/common/money.proto]",
+    }.items():
+        assert f"  references: {references}\n" in (folder / f"{topic}.yaml").read_text()
     assert (folder / "groups.binpb").exists()
     assert (folder / "pairs.value.proto").exists()
 

@@ -14,7 +14,7 @@ from command import schemactl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
-from random_avro import Maker
+from random_avro import JsonValue, Maker
 from scratch import Scratch
 
 from schemactl.changes import content_identity
@@ -44,6 +44,7 @@ class Cluster:
         self.registry = registry
         self.random = random.Random(seed)  # noqa: S311  reproducible, not secret
         self.maker = Maker(seed)
+        self.common = [self.maker.record() for _ in range(3)]
 
     def fill(self) -> None:
         for space in SPACES:
@@ -67,12 +68,21 @@ class Cluster:
         if kind == 0:
             return SchemaInfo(self.random.choice(PRIMITIVES), properties=self.properties())
         if kind == 1:
-            half = SchemaInfo(SchemaType.JSON, json.dumps(self.maker.record()).encode())
+            half = SchemaInfo(SchemaType.JSON, json.dumps(self.record()).encode())
             other = SchemaInfo(self.random.choice(PRIMITIVES))
             return join(key=other, value=half, encoding=self.random.choice(["INLINE", "SEPARATED"]))
-        text = json.dumps(self.maker.record(), indent=self.random.choice([None, 1, 4]))
+        text = json.dumps(self.record(), indent=self.random.choice([None, 1, 4]))
         described = self.random.choice([SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF])
         return SchemaInfo(described, text.encode(), self.properties())
+
+    def record(self) -> JsonValue:
+        """A record, which may define a type that other topics define, too, alike or nearly so."""
+        made, common = self.maker.record(), self.random.choice(self.common)
+        if self.random.random() < 0.5:
+            made["fields"].insert(0, {"name": "common", "type": common})
+        if self.random.random() < 0.1:
+            common["doc"] = str(self.random.random())
+        return made
 
     def properties(self) -> dict[str, str]:
         words = ["", "yes", "1", "a: b", "- x", "é\u2028\t\x7f", "#", "~", "owner", "null", "😀"]
