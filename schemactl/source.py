@@ -74,10 +74,21 @@ class JsonText:
     def locate(self, parts: Tokens) -> Source:
         """Return the nearest place to `parts`; the start of the text when it is not JSON."""
         try:
-            self._scan = self._scan or scan(self.text)
+            found = self.scan()
         except JsonSyntaxError:
             return self.place(0)
-        return self.place(self._scan.offsets[nearest(0, parts, self._scan.child)])
+        return self.place(found.offsets[nearest(0, parts, found.child)])
+
+    def locate_key(self, parts: Tokens) -> Source:
+        """Return the place of the key whose value is at `parts`, which exists; of the value where it has no key."""
+        found = self.scan()
+        number = nearest(0, parts, found.child)
+        return self.place(found.keys[number] if found.keys[number] >= 0 else found.offsets[number])
+
+    def scan(self) -> Scan:
+        """Return the places of its values, which are looked for once. Raise JsonSyntaxError where it is not JSON."""
+        self._scan = self._scan or scan(self.text)
+        return self._scan
 
 
 def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
@@ -109,6 +120,7 @@ class Scan:
         offsets: where each value starts.
         keys: where its key starts, -1 outside of objects.
         ends: the number of the first value that is not inside it.
+        stops: where its text ends.
         duplicates: repeated keys, with the offset of the repetition.
         items: the members of the lists that were asked for.
         members: the members of the objects that were asked for, by key; of a repeated key the first.
@@ -119,6 +131,7 @@ class Scan:
     offsets: array[int] = field(default_factory=lambda: array("q"))
     keys: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
+    stops: array[int] = field(default_factory=lambda: array("q"))
     duplicates: list[tuple[str, int]] = field(default_factory=list)
     items: dict[int, list[int]] = field(default_factory=dict)
     members: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -198,13 +211,14 @@ class _Scanner:
         self.found.offsets.append(self.at)
         self.found.keys.append(self.key)
         self.found.ends.append(number + 1)
+        self.found.stops.append(self.at)
         character = self._peek()
         if character and character in "[{":
             return self._entered(number, set() if character == "{" else None)
         match = SCALAR.match(self.text, self.at)
         if match is None:
             raise _unexpected(self.text, self.at, "a value")
-        self.at = match.end()
+        self.at = self.found.stops[number] = match.end()
         return False
 
     def _entered(self, number: int, keys: set[str] | None) -> bool:
@@ -267,6 +281,7 @@ class _Scanner:
         self.at += 1
         number, _ = self.open.pop()
         self.found.ends[number] = len(self.found.offsets)
+        self.found.stops[number] = self.at
         return True
 
     def _peek(self) -> str:

@@ -139,7 +139,7 @@ class Finding:
 
     Attributes:
         verdict: whose verdict it is: the broker's, the data's, the declaration's own (policies, history), or that of the
-            tables that the topic feeds.
+            tables that the topic feeds; `lint`: it is fine today, and hurts later.
         message: what happens and for whom, in full sentences.
         fix: what to write instead; may be empty.
         field: the path of the field for people (`Order.lines[].price`), "" for the whole.
@@ -157,7 +157,7 @@ class Finding:
 
     rule: str
     severity: Severity
-    verdict: Literal["broker", "data", "declaration", "tables"]
+    verdict: Literal["broker", "data", "declaration", "tables", "lint"]
     topic: TopicName | None
     source: Source | None
     message: str

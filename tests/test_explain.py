@@ -59,7 +59,7 @@ def test_what_check_looks_for_comes_first_by_verdict(capsys: pytest.CaptureFixtu
     cli.main(["explain", "--all"])
     looked_for, *_ = capsys.readouterr().out.split("\n\n")
     verdicts = [line.split()[1] for line in looked_for.splitlines()]
-    assert verdicts == sorted(verdicts, key=["data", "broker", "declaration", "tables"].index)
+    assert verdicts == sorted(verdicts, key=["data", "broker", "declaration", "tables", "lint"].index)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "TYPE_MISMATCH"]])

@@ -1,6 +1,6 @@
 """Every rule of the catalogue, by cases: what fires it, what only looks like it, and the place; and by its example.
 
-`tests/cases/<RULE>.yaml` maps names to cases, of which there are four kinds:
+`tests/cases/<RULE>.yaml` maps names to cases, of which there are five kinds:
 
     before, after, expect         a repository: the approved files (or a list of such, one commit each), then what changes in
                                   the working tree (null deletes), and all findings of `check`, in order. `strategy`,
@@ -11,6 +11,8 @@
                                   and all that it finds, in order, with the place in the new text. A text without `syntax`
                                   gets two lines, which places count: proto3, and the package `web`
     checker, old, new, expect     the same for Pulsar's opt-in checker under that strategy
+    files, expect                 the files of a project, and all that `lint` finds, in order; `fixed` are those that `--fix`
+                                  changes, as it leaves them
 
 A finding has the severity of its rule unless it says otherwise. A case that expects nothing of its own rule is a near miss.
 """
@@ -53,6 +55,8 @@ from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.history.approved import judging_project
+from schemactl.lint import lint
+from schemactl.lint.fixing import fixed
 from schemactl.model import (
     Catalog,
     CompatibilityStrategy,
@@ -266,6 +270,21 @@ def root(text: str) -> str:
     message = re.search(r"^message (\w+)", text, re.MULTILINE)
     assert message
     return f"{package[1]}.{message[1]}" if package else message[1]
+
+
+@pytest.mark.parametrize("case", of_kind("files"))
+def test_lint_finds_exactly_this_and_mends_what_does_no_harm(case: Case, tmp_path: Path) -> None:
+    for path, text in {"schemactl.yaml": project(case), **case["files"]}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    settings, top = declare.load_project(str(tmp_path))
+    files = declare.WorktreeFiles(top)
+    declared = declare.read(files, settings)
+    assert declared.problems == ()
+    report, linted = lint(declared, settings, frozenset(declared.catalog.topics))
+    assert [shown(each) for each in report.findings] == [with_defaults(each) for each in case["expect"]]
+    mended = {path: text.decode() for path, text in fixed(files, settings, declared, linted).items()}
+    assert mended == case.get("fixed", {})
 
 
 @pytest.mark.parametrize("rule", rules())

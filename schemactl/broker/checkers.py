@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import EntryPoints, entry_points
 from typing import Final, Protocol
 
 from schemactl.broker import legacy_json
@@ -28,6 +27,7 @@ from schemactl.broker.exceptions import (
     shown,
 )
 from schemactl.errors import UsageError
+from schemactl.extensions import of_other_packages
 from schemactl.formats import SPECS
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.schema import Schema
@@ -304,12 +304,6 @@ _OPTIONAL: Final[Mapping[str, tuple[SchemaType, Callable[[Release], Checker]]]] 
 """The type that each of OPTIONAL_CHECKERS is for, and ours."""
 
 
-@cache  # every installed package is looked at
-def of_other_packages() -> EntryPoints:
-    """Return the checkers that other packages bring."""
-    return entry_points(group=ENTRY_POINTS)
-
-
 def known_to(release: Release, optional: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of the `optional` checkers that a broker of `release` can be configured with."""
     return tuple(name for name in optional if OPTIONAL_CHECKERS[name] <= release)
@@ -326,7 +320,7 @@ def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[Schema
     found = {
         type_: _CHECKERS[each.checker](release) for type_, each in known.items() if each.checker in _CHECKERS
     }
-    for entry in of_other_packages():
+    for entry in of_other_packages(ENTRY_POINTS):
         found[SchemaType[entry.name]] = entry.load()()
     for name in optional:
         if name not in OPTIONAL_CHECKERS or release < OPTIONAL_CHECKERS[name]:

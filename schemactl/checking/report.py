@@ -85,7 +85,7 @@ class CheckReport:
 
     Attributes:
         release: the Pulsar release whose answers were predicted.
-        base: what was compared with, for people: a ref and its commit.
+        base: what was compared with, for people: a ref and its commit; "": nothing, the files alone were looked at (`lint`).
         merge_base: where the work left that ref, when something was approved since; None: at its tip.
         checked: the number of topics looked at.
         topics: the changed ones, by name.

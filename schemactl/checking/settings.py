@@ -102,7 +102,7 @@ def _severities(
         if not concerned:
             continue
         key = ("severities",) if space is None else ("severities", str(space))
-        for rule in sorted(named & rules.keys()):
+        for rule in sorted(each for each in named & rules.keys() if rules[each].verdict != "lint"):
             before = _severity(approved, space, rules[rule])
             after = _severity(proposed, space, rules[rule])
             if before != after:

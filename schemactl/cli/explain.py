@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.errors import UsageError, did_you_mean
-from schemactl.rules import Rule, rules
+from schemactl.rules import Rule, every_rule
 
 _WIDTH = 100
 
-_VERDICTS = ("data", "broker", "declaration", "tables")
+_VERDICTS = ("data", "broker", "declaration", "tables", "lint")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the rule or the list is printed."""
-    known = rules()
+    known = every_rule()
     if args.all:
         context.report("\n".join(overview([*known.values()])))
         return 0
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def overview(known: list[Rule]) -> Iterator[str]:
-    """Yield a line for each rule: those that `check` looks for, by verdict; then those to be asked for, under the command."""
+    """Yield a line for each rule: those that `check` and `lint` look for, by verdict; then those to be asked for, under the command."""
     width = max(len(rule.id) for rule in known)
     command = ""
     for rule in sorted(
@@ -56,7 +56,8 @@ def overview(known: list[Rule]) -> Iterator[str]:
 
 def page(rule: Rule) -> str:
     """Return the rule as text for a terminal."""
-    where = f"{rule.verdict} verdict, {rule.severity} by default"
+    found = "found by `lint`" if rule.verdict == "lint" else f"{rule.verdict} verdict"
+    where = f"{found}, {rule.severity} by default"
     parts = (
         rule.id,
         f"only with `{rule.asked_with}`" if rule.asked_with else where,

@@ -37,6 +37,7 @@ GROUPS: Final = {
 COMMANDS: Final[dict[str, CommandEntry]] = {
     "init": CommandEntry("author", "init", "start a project in this repository"),
     "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
+    "lint": CommandEntry("author", "lint", "find what is fine today and hurts later"),
     "waive": CommandEntry("author", "waive", "approve one finding, with a reason, an owner and a last day"),
     "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy"),
     "log": CommandEntry("author", "log", "list the versions of a topic, with their commits"),

@@ -20,6 +20,7 @@ from schemactl.declare.files import (
     read_bytes,
     shown,
 )
+from schemactl.declare.references import AvroFile
 from schemactl.declare.validation_cache import KnownFile, ValidationCache
 from schemactl.declare.yaml_text import YamlText
 from schemactl.errors import DeclarationError, Problem, Source
@@ -46,12 +47,14 @@ class Declared:
         problems: everything wrong, ordered by place; where there is any, the catalog is not the whole.
         dependencies: the files that a topic's definition is made of, read or missed, besides the YAML file.
         findings: what is allowed but worth a look.
+        written: the Avro definitions that a topic's is made of, as they stand in files; not of files that a cache knows.
     """
 
     catalog: Catalog
     problems: tuple[Problem, ...] = ()
     dependencies: Mapping[TopicName, frozenset[str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    written: Mapping[TopicName, tuple[AvroFile, ...]] = field(default_factory=dict)
 
 
 def load(files: Files, project: Project) -> Catalog:
@@ -122,6 +125,7 @@ class _Builder:
         self.dependencies: dict[TopicName, frozenset[str]] = {}
         self.problems: list[Problem] = []
         self.findings: list[Finding] = []
+        self.written: dict[TopicName, tuple[AvroFile, ...]] = {}
 
     def build(self, documents: Iterable[Documents | KnownFile]) -> Declared:
         documents = list(documents)
@@ -150,6 +154,7 @@ class _Builder:
             tuple(sorted(set(self.problems))),
             self.dependencies,
             tuple(self.findings),
+            self.written,
         )
 
     def _namespace(self, namespace: Namespace) -> None:
@@ -195,6 +200,7 @@ class _Builder:
         """Return the schema of a topic, and whether there is nothing to say of it; None, and problems, where it cannot be read."""
         definition = self.definitions.read(declaration)
         self.dependencies[name] = definition.paths
+        self.written[name] = definition.written
         problems = list(definition.problems)
         if definition.info:
             problems += judged(definition.info, self.project.release)

@@ -31,7 +31,7 @@ from schemactl.declare.files import (
 from schemactl.declare.json_text import read_json
 from schemactl.declare.proto import gather
 from schemactl.declare.references import AvroFile, Inlined, defined_names, inline
-from schemactl.declare.yaml_text import scalar_place
+from schemactl.declare.yaml_text import YamlPart, scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS
 from schemactl.formats.base import Encoding
@@ -53,12 +53,14 @@ class ResolvedDefinition:
         info: None where there are problems.
         paths: every file that the definition is made of, read or missed.
         unused: the places, in the declaration, of the references from which nothing was taken.
+        written: the Avro definitions that it is made of, as they stand in files.
     """
 
     info: SchemaInfo | None
     problems: tuple[Problem, ...]
     paths: frozenset[str]
     unused: tuple[Tokens, ...] = ()
+    written: tuple[AvroFile, ...] = ()
 
 
 class Definitions:
@@ -111,6 +113,7 @@ class Definitions:
             tuple(reading.problems),
             frozenset(reading.paths),
             tuple(sorted(reading.unused)),
+            tuple(reading.written),
         )
 
     def missing(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
@@ -148,7 +151,7 @@ class Definitions:
     def _read_avro(self, path: str) -> tuple[AvroFile, str]:
         text = decode(path, read_bytes(self.files, path))
         json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
-        return AvroFile(path, read_json(json_text), json_text.locate), text.replace("\r\n", "\n")
+        return AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n")
 
 
 class _DefinitionReader:
@@ -160,6 +163,7 @@ class _DefinitionReader:
         self.problems: list[Problem] = []
         self.paths: set[str] = set()
         self.unused: set[Tokens] = set()
+        self.written: list[AvroFile] = []
 
     def info(self) -> SchemaInfo | None:
         """Return the schema; of no use where there are problems."""
@@ -203,6 +207,7 @@ class _DefinitionReader:
                 self.problems += found.problems
                 self.paths |= found.paths
                 self.unused |= {(half, *at) for at in found.unused}
+                self.written += found.written
                 if found.info:
                     halves[half] = found.info
         if len(halves) < 2:
@@ -228,6 +233,7 @@ class _DefinitionReader:
         inlined = inline(file, list(references.values()))
         self.problems += inlined.problems or self._unlisted(inlined, file, references.values())
         self._not_used(index for index, each in references.items() if each.path not in inlined.used)
+        self.written = [file, *(each for each in references.values() if each.path in inlined.used)]
         is_here = file.path == self.declaration.text.path
         source = self.declaration.definition_source if is_here else Source(shown(file.path))
         if inlined.used or text is None:
@@ -312,13 +318,13 @@ class _DefinitionReader:
             for at in _bare_nulls(definition):
                 what = "`null` without quotes is not a type in YAML"
                 self._problem(what, "definition", *at, fix='write "null"')
-            return AvroFile(
-                path, definition, lambda parts: self.declaration.locate("definition", *parts)
-            ), None
+            here = (*self.declaration.parts, "definition")
+            part = YamlPart(self.declaration.text, self.declaration.document, here)
+            return AvroFile(path, definition, part), None
         with self._collecting("definition"):
             if _is_json(definition):
                 json_text = JsonText(definition, self._inside)
-                return AvroFile(path, read_json(json_text), json_text.locate), definition
+                return AvroFile(path, read_json(json_text), json_text), definition
             found = self._path(definition, AVRO_SUFFIXES, "definition")
             return self.definitions.avro_file(found) if found else None
         return None

@@ -38,7 +38,7 @@ from schemactl.model import (
 )
 from schemactl.model.names import parse_tenant
 from schemactl.output import reject_links
-from schemactl.rules import rules
+from schemactl.rules import every_rule, rules
 from schemactl.source import Tokens
 
 PROJECT_FILE: Final = "schemactl.yaml"
@@ -228,7 +228,11 @@ def _in_order(targets: Mapping[str, Any]) -> Iterator[Misfit]:
 
 
 def _in_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
-    known = rules() if severities else {}
+    named = {
+        rule for key, value in severities.items() for rule in (value if isinstance(value, dict) else [key])
+    }
+    # Every installed package is looked at only for what is not ours.
+    known = rules() if named <= rules().keys() else every_rule()
     for key, value in severities.items():
         of_namespace = isinstance(value, dict)
         if of_namespace:

@@ -6,17 +6,15 @@ used by nobody is left out. Which place in the result came from which file is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from schemactl.declare.yaml_text import YamlPart
 from schemactl.errors import Problem, Source
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
-from schemactl.source import MAX_DEPTH, Tokens
-
-Locate = Callable[[Tokens], Source]
-"""From a place in a definition to the nearest place in the file it stands in."""
+from schemactl.source import MAX_DEPTH, JsonText, Tokens
 
 NAMED: Final = ("record", "error", "enum", "fixed")
 _INSIDE: Final = {"array": "items", "map": "values"}
@@ -24,11 +22,15 @@ _INSIDE: Final = {"array": "items", "map": "values"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroFile:
-    """A definition as it stands in a file: its path, its value, and where its parts are."""
+    """A definition as it stands in a file: its path, its value, and the text that says where its parts are."""
 
     path: str
     value: Any
-    locate: Locate
+    text: JsonText | YamlPart
+
+    def locate(self, parts: Tokens) -> Source:
+        """Return the nearest place to `parts` in the file."""
+        return self.text.locate(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from schemactl.declare.files import MAX_BYTES, decode, shown
 from schemactl.declare.yaml_syntax import NO_DIRECTIVES, syntax_problem, tab_problem
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.source import MAX_DEPTH, Tokens, node_at, node_place
+from schemactl.source import key_node as key_in
 
 MAX_VALUES: Final = 200_000
 """A file has at most this many keys and values; more take seconds to read, and nobody has them."""
@@ -107,6 +108,28 @@ class YamlText:
     def node(self, document: int, parts: Tokens) -> yaml.Node:
         """Return the node at `parts`, which exists."""
         return node_at(_composed(self.path, self.data)[document], parts)
+
+
+@dataclass(frozen=True, slots=True)
+class YamlPart:
+    """A value of a YAML file that can say where its parts are: the number of its document, and its place in that."""
+
+    text: YamlText
+    document: int
+    parts: Tokens
+
+    def locate(self, parts: Tokens) -> Source:
+        """Return the nearest place to `parts` of the value."""
+        return self.text.locate(self.document, self.parts + parts)
+
+    def locate_key(self, parts: Tokens) -> Source:
+        """Return the place of the key whose value is at `parts`, which exists; of the value where it has no key."""
+        key = key_in(self.node(parts[:-1]), parts[-1]) if parts else None
+        return node_place(shown(self.text.path), key) if key else self.locate(parts)
+
+    def node(self, parts: Tokens) -> yaml.Node:
+        """Return the node at `parts` of the value, which exists."""
+        return self.text.node(self.document, self.parts + parts)
 
 
 def compose(path: str, data: bytes) -> list[yaml.Node]:

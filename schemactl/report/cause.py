@@ -112,7 +112,8 @@ def _topics(cause: Cause, report: CheckReport) -> Iterator[str]:
     groups: dict[str, list[str]] = {}
     for topic in cause.topics:
         breaking = [versions(sorted(against[topic]))] if against[topic] else []
-        groups.setdefault(", ".join([strategies.get(topic, "unchanged"), *breaking]), []).append(str(topic))
+        strategy = strategies.get(topic, "unchanged" if report.base else "linted")
+        groups.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
     yield f"{counted(len(cause.topics), 'topic')}:"
     for group, names in sorted(groups.items()):
         more = f" and {len(names) - _MAX_TOPICS} more" if len(names) > _MAX_TOPICS else ""

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from schemactl.checking import Cause, CheckReport
 from schemactl.report.cause import approval, message
-from schemactl.rules import Rule, rules
+from schemactl.rules import Rule, every_rule
 from schemactl.verdicts import Finding
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """One run with the rules that fired and a result for each cause; waived ones first, as suppressed."""
-    known = rules()
+    known = every_rule()
     causes = (*report.waived_causes, *report.causes)
     fired = sorted({cause.lead.rule for cause in causes})
     log = {

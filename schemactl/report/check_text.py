@@ -143,6 +143,8 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
     if not report.decided:
         text = f"The check could not decide: {counted(len(report.findings), 'problem')}."
         return paint(text, "red", color=color)
+    if not report.base:
+        return _files_alone(report, color=color)
     left = f", left at {report.merge_base.short}," if report.merge_base else ""
     on = f" on {report.target}" if report.target else ""
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
@@ -160,6 +162,14 @@ def summary(report: CheckReport, *, color: bool = False) -> str:
         "red" if report.count("error") else "yellow" if report.waived or report.count("warning") else "green",
         color=color,
     )
+
+
+def _files_alone(report: CheckReport, *, color: bool) -> str:
+    """Return the sum of a report of what was compared with nothing."""
+    sums = [*_sum(report, "error"), *_sum(report, "warning")]
+    text = f"{counted(report.checked, 'topic')} linted: {', '.join(sums) or 'all fine'}."
+    shade = "red" if report.count("error") else "yellow" if report.count("warning") else "green"
+    return paint(text, shade, color=color)
 
 
 def _sum(report: CheckReport, severity: Severity) -> Iterator[str]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Literal
 
+from schemactl.errors import SchemactlError
+from schemactl.extensions import of_other_packages
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -13,7 +16,8 @@ class Rule:
 
     Attributes:
         id: as Avro's Java SchemaCompatibility or buf spell it, where they have it.
-        verdict: whose rule it is: `data` (readers meet it), `broker` (the registry answers so), `declaration` (ours).
+        verdict: whose rule it is: `data` (readers meet it), `broker` (the registry answers so), `declaration` (ours),
+            `tables` (tables that a topic feeds), `lint` (what is fine today and hurts later).
         severity: unless the project says otherwise; `off`: only a project that says so has it looked for.
         summary: one sentence, what is the case when it fires.
         why: what breaks, and for whom.
@@ -25,7 +29,7 @@ class Rule:
     """
 
     id: str
-    verdict: Literal["data", "broker", "declaration", "tables"]
+    verdict: Literal["data", "broker", "declaration", "tables", "lint"]
     severity: Literal["error", "warning", "note", "off"]
     summary: str
     why: str
@@ -56,12 +60,33 @@ class Rule:
 BROKER_SOURCE: Final = "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema"
 """The folder of the classes that answer for a broker's schema registry."""
 
-_CHAPTERS = ("data", "protobuf", "broker", "declaration", "tables", "buf", "advanced")
+LINT_RULES: Final = "schemactl.lint_rules"
+"""The entry point group for lint rules of other packages: the rule's id, and a `LintRule` class."""
+
+_CHAPTERS = ("data", "protobuf", "broker", "declaration", "tables", "lint", "buf", "advanced")
 """The modules of this package, in the order of the catalogue."""
 
 
+def every_rule() -> dict[str, Rule]:
+    """Every rule by id: those of the catalogue, then those that other packages bring.
+
+    Raises:
+        SchemactlError: another package brings what is no lint rule, or one that has a name of the catalogue.
+    """
+    known = rules()
+    for entry in of_other_packages(LINT_RULES):
+        rule = getattr(entry.load(), "rule", None)
+        if not isinstance(rule, Rule) or rule.id != entry.name or rule.verdict != "lint" or rule.id in known:
+            raise SchemactlError(
+                f"the entry point {entry.name} = {entry.value} of {LINT_RULES} is no lint rule of its own",
+                fix=f'give the class an attribute: rule = Rule(id="{entry.name}", verdict="lint", ...)',
+            )
+        known[rule.id] = rule
+    return known
+
+
 def rules() -> dict[str, Rule]:
-    """Every rule by id, in the order of the catalogue."""
+    """Every rule of the catalogue by id, in its order."""
     found: dict[str, Rule] = {}
     for chapter in _CHAPTERS:
         for rule in import_module(f"schemactl.rules.{chapter}").RULES:

@@ -14,8 +14,9 @@ _CHAPTERS = {
     "broker": "Broker: what the registry answers",
     "declaration": "Declarations and their history",
     "tables": "Tables",
+    "lint": "Lint: what is fine today and hurts later",
 }
-"""The rules that `check` looks for, by their verdict."""
+"""The rules that `check` and `lint` look for, by their verdict."""
 
 
 def pages() -> dict[str, str]:
@@ -37,11 +38,13 @@ def _where(rule: Rule) -> str:
     """Whose rule it is, and what looks for it."""
     if rule.asked_with:
         return f"Checked only with `{rule.asked_with}` in `schemactl.yaml`."
+    if rule.verdict == "lint":
+        return f"Found by `schemactl lint`. Severity unless the project says otherwise: {rule.severity}."
     return f"Verdict: {rule.verdict}. Severity unless the project says otherwise: {rule.severity}."
 
 
 def _index(known: Sequence[Rule]) -> str:
-    head = "What `schemactl check` finds, by verdict; then the rules that a setting in `schemactl.yaml` turns on."
+    head = "What `schemactl check` finds, by verdict; then what `schemactl lint` finds, and the rules that a setting in `schemactl.yaml` turns on."
     parts = [f"# Rules\n\n{head} `schemactl explain RULE` shows the same on a terminal.\n"]
     for verdict, title in _CHAPTERS.items():
         chapter = [rule for rule in known if rule.verdict == verdict and not rule.asked_with]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from schemactl.broker import check_consumer, put
-from schemactl.broker.checkers import checkers, of_other_packages
+from schemactl.broker.checkers import checkers
 from schemactl.errors import UsageError
+from schemactl.extensions import of_other_packages
 from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.verdicts import Outcome
 

@@ -1,0 +1,103 @@
+"""`schemactl lint`: what is fine today and hurts later."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.parser import add_options
+from schemactl.cli.report_files import add_formats, asked_outputs, write_report
+from schemactl.cli.selection import add_filters
+from schemactl.errors import DeclarationError
+from schemactl.messages import counted
+from schemactl.report import CHECK_FORMATS, OBEYED, render_check
+
+if TYPE_CHECKING:
+    from schemactl.checking import CheckReport
+    from schemactl.declare import Declared, Files
+    from schemactl.model import Project
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `lint`."""
+    parser.description = (
+        "Find what is fine today and hurts later: keys and logical types that Avro ignores, optional fields without default, and more. "
+        "Severities are set in schemactl.yaml, for each rule and namespace. Exits with 100 when there are errors."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl lint                           the working tree\n"
+        "  schemactl lint --fix                     what can be mended without harm, is\n"
+        "  schemactl lint --staged --strict         what `git commit` would commit; warnings fail, too\n"
+        "  schemactl lint --topic 'shop/sales/*' --format github\n"
+    )
+    what = parser.add_mutually_exclusive_group()
+    add_options(
+        what,
+        "--staged: the index, not the working tree",
+        "--fix: edit the files, where readers and writers of both versions understand each other; the rest stays as it is",
+    )
+    add_formats(parser, CHECK_FORMATS)
+    add_filters(parser)
+    add_options(parser, "--strict: warnings fail, too")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: fine; 100: errors, or with --strict warnings."""
+    from schemactl import declare, history
+
+    outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
+    with ExitStack() as stack:
+        files: Files
+        if args.staged:
+            repository = stack.enter_context(history.Repository.open(context.directory))
+            index = history.IndexFiles(repository)
+            project, top = declare.load_project(context.directory, context.config, files=index)
+            index.folders = project.roots
+            files = index
+        else:
+            project, top = declare.load_project(context.directory, context.config)
+            files = declare.WorktreeFiles(top, folders=project.roots)
+        report = _report(args, context, files, project, top)
+    write_report(partial(render_check, report), outputs, context, uncleaned_format=OBEYED)
+    return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
+
+
+def _report(
+    args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
+) -> CheckReport:
+    """Return what is found in `files`, after what can be mended is, where that is asked for."""
+    from schemactl.lint import lint
+    from schemactl.topic_match import require_matches, select
+
+    declared = _declared(files, project)
+    names = declared.catalog.topics
+    require_matches(names, args.topic, args.namespace, where="the declared files")
+    only = select(names, args.topic, args.namespace)
+    report, linted = lint(declared, project, only)
+    if args.fix:
+        from schemactl.lint.fixing import fixed
+        from schemactl.rewriting import write
+
+        contents = fixed(files, project, declared, linted)
+        write(top, contents)
+        for path in sorted(contents):
+            context.say(f"mended {path}")
+        if contents:
+            before = len(report.causes)
+            report, _ = lint(_declared(files, project), project, only)
+            context.say(f"{counted(before - len(report.causes), 'finding')} mended; `git diff` shows how")
+    return report
+
+
+def _declared(files: Files, project: Project) -> Declared:
+    """Return what the files declare. Raise DeclarationError where they have problems."""
+    from schemactl import declare
+
+    declared = declare.read(files, project)
+    if declared.problems:
+        raise DeclarationError(declared.problems)
+    return declared

@@ -1,0 +1,94 @@
+"""`lint`: what is fine today and hurts later. Takes what files declare, returns findings; no I/O, no history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from schemactl.checking import ORDER, CheckReport
+from schemactl.checking.run import Run
+from schemactl.declare import Declared
+from schemactl.declare.references import AvroFile
+from schemactl.extensions import of_other_packages
+from schemactl.lint import fields, keys, logical_types
+from schemactl.lint.definition import Definition, LintRule, Part, Remark
+from schemactl.model import Catalog, Project, TopicName
+from schemactl.rules import LINT_RULES, every_rule
+from schemactl.source import pointer
+from schemactl.verdicts import Finding
+
+__all__ = ["Definition", "LintRule", "Linted", "Part", "Remark", "lint"]
+
+Look = Callable[[Definition], Iterator[Remark]]
+
+_LOOKS: Final[Mapping[str, Look]] = {
+    "KEY_IGNORED": keys.ignored,
+    "LOGICAL_TYPE_UNKNOWN": logical_types.unknown,
+    "LOGICAL_TYPE_IGNORED": logical_types.ignored,
+    "TIMESTAMP_NANOS": logical_types.nanoseconds,
+    "OPTIONAL_WITHOUT_DEFAULT": fields.optional_without_default,
+}
+"""What each rule on definitions looks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """A remark on a definition that is part of a topic's, and the finding that it is there."""
+
+    finding: Finding
+    file: AvroFile
+    remark: Remark
+
+
+def lint(
+    declared: Declared, project: Project, only: frozenset[TopicName]
+) -> tuple[CheckReport, list[Linted]]:
+    """Return what hurts later in what is declared, and what of it is about one place in a definition.
+
+    Raises:
+        SchemactlError: another package brings a rule that is none.
+    """
+    known = every_rule()
+    looks = {**_LOOKS, **{entry.name: entry.load()().look for entry in of_other_packages(LINT_RULES)}}
+    run = Run(declared.catalog, Catalog(), project, known)
+
+    # A type that topics share is looked at once.
+    @cache
+    def definition(file: AvroFile) -> Definition:
+        return Definition.of(file, project)
+
+    @cache
+    def remarks(rule: str, file: AvroFile) -> list[Remark]:
+        return list(looks[rule](definition(file)))
+
+    linted = []
+    for name in sorted(only):
+        rules = [rule for rule in looks if run.asks(rule, name)]
+        for file in declared.written.get(name, ()):
+            for rule in rules:
+                for remark in remarks(rule, file):
+                    found = _finding(run, rule, name, file, remark)
+                    linted += [Linted(each, file, remark) for each in found]
+    findings = sorted((each.finding for each in linted), key=_by_place)
+    report = CheckReport(project.release, "", len(only), findings=tuple(findings), settings=project.path)
+    return report, linted
+
+
+def _by_place(finding: Finding) -> tuple[int, str]:
+    place = finding.source
+    return ORDER[finding.severity], f"{place.path}:{place.line:9}:{place.column:9}" if place else ""
+
+
+def _finding(run: Run, rule: str, name: TopicName, file: AvroFile, remark: Remark) -> Iterator[Finding]:
+    locate = file.text.locate_key if remark.of_key else file.text.locate
+    return run.find(
+        rule,
+        run.target.topics[name],
+        remark.message,
+        source=locate(remark.parts),
+        fix=remark.fix,
+        field=remark.field,
+        pointer=pointer(remark.parts),
+    )

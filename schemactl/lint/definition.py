@@ -1,0 +1,134 @@
+"""An Avro definition as it stands in a file, part by part, and what a lint rule says of a part.
+
+Rules look at what people wrote, not at what Avro's parser makes of it: that has lost what it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from schemactl.declare.references import AvroFile
+from schemactl.formats.avro.names import qualify
+from schemactl.formats.avro.schema import PRIMITIVE_TYPES
+from schemactl.lint.edits import Edit
+from schemactl.model import Project
+from schemactl.rules import Rule
+from schemactl.source import Tokens
+
+Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]
+
+_NAMED = ("record", "enum", "fixed")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A type, or a field, of a definition.
+
+    Attributes:
+        kind: what it is; `reference` is the name of a type that is defined elsewhere.
+        value: as it is written: an object, a list (of a union), or a name.
+        parts: its place in the definition.
+        field: its path for people: `Order.lines[].price`.
+        full_name: of a named type, and of the type that a reference names; "" of anything else.
+        inside: the full names of the records that it stands in, the outermost first.
+    """
+
+    kind: Kind
+    value: Any
+    parts: Tokens
+    field: str
+    full_name: str = ""
+    inside: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> Mapping[str, Any]:
+        """What is written as keys and values; nothing where it is a name or a list."""
+        return self.value if isinstance(self.value, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a rule says of one place: a finding of each topic that the definition is part of.
+
+    Attributes:
+        parts: the place in the definition; with `of_key` the key is meant, not its value.
+        message: what hurts, when and whom, in full sentences.
+        fix: what to write instead; "": what the rule itself says.
+        field: the path of the part for people.
+        edit: what `--fix` does.
+    """
+
+    parts: Tokens
+    message: str
+    fix: str = ""
+    field: str = ""
+    of_key: bool = False
+    edit: Edit | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """A definition as rules look at it.
+
+    Attributes:
+        file: where it stands, and its whole value.
+        parts: its types and fields, in document order.
+        project: whose settings count.
+    """
+
+    file: AvroFile
+    parts: tuple[Part, ...]
+    project: Project
+
+    @classmethod
+    def of(cls, file: AvroFile, project: Project) -> Definition:
+        """Return the definition in `file`, which Avro's parser accepts."""
+        return cls(file, tuple(_parts(file.value, (), "", None, ())), project)
+
+    def of_kind(self, *kinds: Kind) -> Iterator[Part]:
+        """Yield the parts of these kinds."""
+        return (part for part in self.parts if part.kind in kinds)
+
+
+class LintRule(Protocol):
+    """A rule on definitions. Other packages bring theirs by the entry point group `schemactl.lint_rules`."""
+
+    rule: Rule
+
+    def look(self, definition: Definition) -> Iterator[Remark]:
+        """Yield what the rule says of one definition."""
+        ...
+
+
+def _parts(
+    value: Any, parts: Tokens, field: str, namespace: str | None, inside: tuple[str, ...]
+) -> Iterator[Part]:
+    """Yield the type that `value` is, and what it is made of."""
+    if isinstance(value, list):
+        yield Part("union", value, parts, field, "", inside)
+        for index, branch in enumerate(value):
+            yield from _parts(branch, (*parts, str(index)), field, namespace, inside)
+        return
+    kind: Any = value.get("type") if isinstance(value, dict) else value
+    kind = "record" if kind == "error" else kind
+    if isinstance(value, dict) and kind in _NAMED:
+        space, name = value.get("namespace"), str(value.get("name"))
+        full_name, _, within = qualify(name, space if isinstance(space, str) else namespace)
+        yield Part(kind, value, parts, field or name, full_name, inside)
+        fields = value.get("fields") if kind == "record" else None
+        for index, each in enumerate(fields if isinstance(fields, list) else ()):
+            # Nobody has parsed the types of a shared file that no topic uses.
+            if isinstance(each, dict) and "type" in each:
+                at, path = (*parts, "fields", str(index)), f"{field or name}.{each.get('name')}"
+                yield Part("field", each, at, path, "", (*inside, full_name))
+                yield from _parts(each["type"], (*at, "type"), path, within, (*inside, full_name))
+    elif isinstance(value, dict) and kind in ("array", "map"):
+        yield Part(kind, value, parts, field, "", inside)
+        key, mark = ("items", "[]") if kind == "array" else ("values", "{}")
+        yield from _parts(value.get(key), (*parts, key), f"{field}{mark}", namespace, inside)
+    elif isinstance(kind, str) and kind in PRIMITIVE_TYPES:
+        yield Part("primitive", value, parts, field, "", inside)
+    elif isinstance(kind, str):
+        yield Part("reference", value, parts, field, qualify(kind, namespace)[0], inside)

@@ -1,0 +1,111 @@
+"""Logical types that Avro ignores, or that some readers do not know: the values are plain numbers and bytes there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from schemactl.lint.definition import Definition, Part, Remark
+
+_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "decimal": ("bytes", "fixed"),
+    "big-decimal": ("bytes",),
+    "uuid": ("string", "fixed"),
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
+    "duration": ("fixed",),
+}
+"""The types that each may stand on."""
+
+_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
+"""Of a fixed, in bytes."""
+
+_NEAR: Final = 0.8
+
+
+def unknown(definition: Definition) -> Iterator[Remark]:
+    """Yield the logical types that are nearly one of Avro's; others are somebody's own."""
+    for part, name in _named(definition):
+        if name not in _KNOWN:
+            for near in get_close_matches(name.lower().replace("_", "-"), _KNOWN, 1, _NEAR):
+                yield Remark(
+                    (*part.parts, "logicalType"),
+                    f"Avro does not know the logical type `{name}`: {part.field} is a plain {_kind(part)}.",
+                    f"Write `{near}`. Columns made of the field get another type.",
+                    part.field,
+                )
+
+
+def ignored(definition: Definition) -> Iterator[Remark]:
+    """Yield the logical types that Avro knows, and ignores where or as they stand."""
+    for part in definition.of_kind("field"):
+        if "logicalType" in part.keys and isinstance(part.keys["type"], str):
+            yield Remark(
+                (*part.parts, "logicalType"),
+                f"A logical type beside the `type` of a field is kept as a property: {part.field} is a plain {part.keys['type']}.",
+                f'Write it inside: "type": {{"type": "{part.keys["type"]}", "logicalType": "{part.keys["logicalType"]}"}}.',
+                part.field,
+                of_key=True,
+            )
+    for part, name in _named(definition):
+        if name in _KNOWN and (why := _why_ignored(part, name)):
+            yield Remark(
+                (*part.parts, "logicalType"),
+                f"Avro ignores `{name}` here, and {part.field} is a plain {_kind(part)}: {why[0]}.",
+                why[1],
+                part.field,
+            )
+
+
+def nanoseconds(definition: Definition) -> Iterator[Remark]:
+    """Yield the timestamps in nanoseconds."""
+    for part, name in _named(definition):
+        if name in ("timestamp-nanos", "local-timestamp-nanos"):
+            yield Remark(
+                (*part.parts, "logicalType"),
+                f"Only Avro from 1.12 on knows `{name}`: {part.field} is a plain long for the clients of Pulsar 4.0, and for Spark before 4.3.",
+                field=part.field,
+            )
+
+
+def _named(definition: Definition) -> Iterator[tuple[Part, str]]:
+    """Yield each type with a logical type."""
+    for part in definition.parts:
+        if part.kind != "field" and isinstance(name := part.keys.get("logicalType"), str):
+            yield part, name
+
+
+def _kind(part: Part) -> str:
+    return str(part.keys["type"])
+
+
+def _why_ignored(part: Part, name: str) -> tuple[str, str] | None:
+    """Return why a logical type has no effect, and what to write; None: it has one."""
+    kind, of = _kind(part), _KNOWN[name]
+    if kind not in of:
+        return f"it stands on {' or '.join(of)}", f"Write it on {' or '.join(of)}, or remove it."
+    size = part.keys.get("size") if kind == "fixed" else None
+    if size is not None and size != _SIZES.get(name, size):
+        return f"it stands on {_SIZES[name]} bytes, not on {size}", f'Write "size": {_SIZES[name]}.'
+    return _why_no_decimal(part.keys, size) if name == "decimal" else None
+
+
+def _why_no_decimal(keys: Mapping[str, Any], size: int | None) -> tuple[str, str] | None:
+    precision, scale = keys.get("precision"), keys.get("scale", 0)
+    if type(precision) is not int or precision < 1:
+        return "it has no precision", 'Write the most digits that a value has: "precision": 18, "scale": 2.'
+    if type(scale) is not int or not 0 <= scale <= precision:
+        return "its scale is no number up to its precision", f'Write "scale": 0 to {precision}.'
+    digits = math.floor(math.log10(2) * (8 * size - 1)) if size else precision
+    if precision > digits:
+        return f"{size} bytes hold {digits} digits", f'Write "precision": {digits}, or a larger size.'
+    return None

@@ -1,0 +1,74 @@
+"""Files written anew, only where what they declare stays what it has to be: what `lint --fix` and `fmt` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemactl import declare, output
+from schemactl.declare import Declared, Files
+from schemactl.declare.files import Kind
+from schemactl.model import Project, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFiles:
+    """The files of `files`, some of which have other contents."""
+
+    files: Files
+    contents: Mapping[str, bytes]
+
+    def paths(self) -> Iterable[str]:
+        """Every file."""
+        return self.files.paths()
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file, the new one where it has one."""
+        changed = self.contents.get(path)
+        return self.files.read(path) if changed is None else changed
+
+    def kind(self, path: str) -> Kind:
+        """Return what is at `path`."""
+        return self.files.kind(path)
+
+
+def proved(
+    files: Files,
+    project: Project,
+    before: Declared,
+    contents: Mapping[str, bytes],
+    holds: Callable[[Topic, Topic], bool],
+) -> dict[str, bytes]:
+    """Return those of `contents` with which everything is declared still, and as `holds` wants it.
+
+    Args:
+        files: as they are.
+        project: whose files they are.
+        before: what they declare, without problems.
+        contents: the new contents of some of them.
+        holds: whether a topic may become the other.
+    """
+    kept = dict(contents)
+    while kept:
+        after = declare.read(ChangedFiles(files, kept), project)
+        wrong = {problem.source.path for problem in after.problems} & kept.keys()
+        if after.problems and not wrong:
+            return {}
+        for name, topic in before.catalog.topics.items():
+            now = after.catalog.topics.get(name)
+            if now is None or not holds(topic, now):
+                wrong |= {*before.dependencies.get(name, ())} & kept.keys()
+                wrong |= {topic.source.path} & kept.keys() if topic.source else set()
+        if not wrong:
+            return {} if before.catalog.namespaces != after.catalog.namespaces else kept
+        kept = {path: content for path, content in kept.items() if path not in wrong}
+    return kept
+
+
+def write(top: str, contents: Mapping[str, bytes]) -> None:
+    """Write each file whole, with the permissions it has, below the repository's `top`."""
+    below = output.top_of(top)
+    for path, content in contents.items():
+        place = Path(top, path)
+        output.write(place, content, below=below, mode=place.stat().st_mode & 0o777)

@@ -1,0 +1,115 @@
+"""`schemactl lint`: exit codes, the index, `--fix`, and rules of other packages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+from schemactl.extensions import of_other_packages
+from schemactl.report import CHECK_FORMATS
+
+TOPIC = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
+FINE = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long", "default": 0}]}\n'
+MISSPELT = FINE.replace("default", "defualt")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Scratch:
+    """A project with one topic that has a misspelt key, committed."""
+    made = Scratch(tmp_path / "shop")
+    files = {"schemactl.yaml": "version: 1\n", "namespaces/orders.yaml": TOPIC}
+    made.commit({**files, "namespaces/orders.avsc": MISSPELT})
+    made.git("reset", "-q", "--hard")
+    return made
+
+
+def test_warnings_fail_only_where_that_is_asked_for_and_errors_always(repository: Scratch) -> None:
+    assert "1 topic linted: 1 warning." in schemactl(repository.path, "lint").out
+    schemactl(repository.path, "lint", "--strict", code=100)
+    repository.write({"schemactl.yaml": "version: 1\nseverities: {KEY_IGNORED: error}\n"})
+    schemactl(repository.path, "lint", code=100)
+    assert schemactl(repository.path, "lint", "--namespace", "shop/web", code=64).err.startswith(
+        "schemactl: --namespace shop/web: there is no such namespace in the declared files"
+    )
+
+
+def test_what_does_not_parse_is_an_error_with_its_place(repository: Scratch) -> None:
+    repository.write({"namespaces/orders.avsc": '{"type": "recrod"}'})
+    assert "namespaces/orders.avsc:1:" in schemactl(repository.path, "lint", code=1).err
+
+
+def test_the_index_is_linted_and_not_the_working_tree(repository: Scratch) -> None:
+    repository.write({"namespaces/orders.avsc": FINE})
+    assert "1 warning" in schemactl(repository.path, "lint", "--staged").out
+    repository.git("add", "-A")
+    repository.write({"namespaces/orders.avsc": MISSPELT})
+    assert "all fine" in schemactl(repository.path, "lint", "--staged").out
+
+
+def test_fix_edits_the_file_keeps_its_permissions_and_says_so(repository: Scratch) -> None:
+    path = repository.path / "namespaces" / "orders.avsc"
+    path.chmod(0o600)
+    printed = schemactl(repository.path, "lint", "--fix")
+    assert printed.err.startswith("mended namespaces/orders.avsc\n1 finding mended")
+    assert "all fine" in printed.out
+    assert (path.read_text(), path.stat().st_mode & 0o777) == (FINE, 0o600)
+
+
+@pytest.mark.parametrize("name", CHECK_FORMATS)
+def test_every_format_of_check_has_the_finding(name: str, repository: Scratch) -> None:
+    told = schemactl(repository.path, "lint", "--format", name).out
+    assert "KEY_IGNORED" in told
+    assert "defualt" in told
+
+
+OWNER_MISSING = """
+from schemactl.lint import Remark
+from schemactl.rules import Rule
+
+class OwnerMissing:
+    rule = Rule("OUR_OWNER", "lint", "warning", "A record has no owner.", "Why.", "{}", "Add `owner`.", "https://example.com")
+
+    def look(self, definition):
+        for part in definition.of_kind("record"):
+            if "owner" not in part.keys:
+                yield Remark(part.parts, f"{part.full_name} has no owner.")
+"""
+
+
+@pytest.fixture
+def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of entry points of an installed package that brings a rule."""
+    info = tmp_path / "our_rules-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: our-rules\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[schemactl.lint_rules]\nOUR_OWNER = our_rules:OwnerMissing\n")
+    (tmp_path / "our_rules.py").write_text(OWNER_MISSING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    of_other_packages.cache_clear()
+    yield info / "entry_points.txt"
+    of_other_packages.cache_clear()
+
+
+@pytest.mark.usefixtures("entry_point")
+def test_another_package_brings_a_rule_with_severity_and_explanation(repository: Scratch) -> None:
+    repository.write(
+        {
+            "schemactl.yaml": "version: 1\nseverities: {OUR_OWNER: error, KEY_IGNORED: 'off'}\n",
+        }
+    )
+    found = json.loads(schemactl(repository.path, "lint", "--format", "json", code=100).out)["findings"]
+    assert [(each["rule"], each["severity"], each["message"], each["line"]) for each in found] == [
+        ("OUR_OWNER", "error", "Order has no owner.", 1)
+    ]
+    assert "OUR_OWNER" in schemactl(repository.path, "lint", "--format", "sarif", code=100).out
+    assert "Add `owner`." in schemactl(repository.path, "explain", "our_owner").out
+
+
+def test_a_rule_of_another_package_takes_no_name_of_ours(entry_point: Path, repository: Scratch) -> None:
+    entry_point.write_text("[schemactl.lint_rules]\nKEY_IGNORED = our_rules:OwnerMissing\n")
+    assert "is no lint rule of its own" in schemactl(repository.path, "lint", code=1).err
