@@ -135,7 +135,17 @@ LAYERS: dict[str, set[str]] = {
     },
     "status": {"changes", "drift", "json_values", "model", "plan"},
     "promotion": {"changes", "model", "plan"},
-    "importing": {"errors", "json_values", "model", "formats", "broker", "changes", "declare", "messages"},
+    "importing": {
+        "errors",
+        "json_values",
+        "model",
+        "formats",
+        "broker",
+        "changes",
+        "declare",
+        "messages",
+        "source",
+    },
     "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry", "workers"},
     "report": {
         "installation",

@@ -16,6 +16,7 @@ from schemactl.formats.avro.text import decode, read
 from schemactl.formats.protobuf_native import load
 from schemactl.json_values import json_text
 from schemactl.model import WITHOUT_SCHEMA, SchemaInfo, TopicName
+from schemactl.source import JsonText
 
 
 @dataclass(slots=True)
@@ -203,4 +204,4 @@ def _without(
     return value
 
 
-_FILE: Final = AvroFile("", None, lambda _: Source("", 1))
+_FILE: Final = AvroFile("", None, JsonText("", lambda _: Source("")))
