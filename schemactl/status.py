@@ -120,8 +120,13 @@ class TargetStatus:
 
     @property
     def rejected(self) -> int:
-        """How many topics an `apply` would have to leave out."""
-        return len({refusal.name for refusal in self.drift.plan.refusals})
+        """How many topics an `apply` would have to leave out, without those that wait for another target."""
+        return len({refusal.name for refusal in self.drift.plan.refusals if not refusal.waits_for})
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """How many topics wait until another target holds their versions, by that target."""
+        return Counter(refusal.waits_for for refusal in self.drift.plan.refusals if refusal.waits_for)
 
     @property
     def misread(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from schemactl.json_values import Json
     from schemactl.model import Catalog, SchemaVersion, TopicName
     from schemactl.plan import Awaited, Plan
+    from schemactl.registry import Scope
+
+    Ask = Callable[[ChosenTarget, Scope], Catalog]
 
 
 def awaited(
-    chosen: ChosenTarget, plan: Plan, approved: History, context: Context
+    chosen: ChosenTarget, plan: Plan, approved: History, context: Context, ask: Ask | None = None
 ) -> dict[TopicName, Awaited]:
     """Return the topics of which `plan` registers versions that a target of `after` does not hold.
 
@@ -33,6 +37,7 @@ def awaited(
         plan: the plan, made without asking others.
         approved: what it was made from.
         context: where to work.
+        ask: returns what another target holds, or raises SchemactlError; None: its registry is opened and read.
 
     Raises:
         SchemactlError: a topic has no name on another target.
@@ -50,7 +55,7 @@ def awaited(
         place = replace(chosen, target=chosen.project.targets[other])
         # What another target is never to have is not awaited there.
         asked = chosen_topics(declared, place.target)
-        held, source = _held(place, asked, approved, context)
+        held, source = _held(place, asked, approved, context, ask)
         for own in sorted(asked):
             name = declared[own]
             if missing := _missing(wanted[name], held.versions(own)):
@@ -77,7 +82,11 @@ def _missing(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -
 
 
 def _held(
-    place: ChosenTarget, topics: Iterable[TopicName], approved: History, context: Context
+    place: ChosenTarget,
+    topics: Iterable[TopicName],
+    approved: History,
+    context: Context,
+    ask: Ask | None,
 ) -> tuple[Catalog, str]:
     """Return what a target holds of `topics`, by declared names, and where that is known from."""
     from schemactl.model import Catalog
@@ -85,12 +94,17 @@ def _held(
 
     names = {place.target.names.there(name): name for name in topics}
     try:
-        with closing(place.open(context)) as registry:
-            read = registry.read(Scope(frozenset(), frozenset(names)))
+        answer = (ask or partial(read, context))(place, Scope(frozenset(), frozenset(names)))
     except SchemactlError as error:
         return _recorded(place, names, approved, context, error.what)
-    topics = {own: read.topics[name] for name, own in names.items() if name in read.topics}
+    topics = {own: answer.topics[name] for name, own in names.items() if name in answer.topics}
     return Catalog(topics=topics), "its registry says"
+
+
+def read(context: Context, place: ChosenTarget, scope: Scope) -> Catalog:
+    """Return what a target holds of `scope`. Raise SchemactlError where its registry gives no answer."""
+    with closing(place.open(context)) as registry:
+        return registry.read(scope)
 
 
 def _recorded(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from schemactl import topic_match
@@ -35,8 +36,8 @@ from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
-    from schemactl.model import Catalog, Commit
-    from schemactl.plan import RegistryState
+    from schemactl.model import Catalog, Commit, TopicName
+    from schemactl.plan import Awaited, AwaitedBy, Plan, RegistryState
     from schemactl.registry import Registry, Scope
     from schemactl.target_numbers import TargetNumbers
 
@@ -124,17 +125,30 @@ def drifts(
     asked: DriftScope,
     context: Context,
     *,
+    awaited: Callable[[OpenTarget, Collection[str], Plan], Mapping[TopicName, Awaited]] = lambda *_: {},
     stop: Stop | None = None,
 ) -> dict[str, DriftReport | SchemactlError]:
-    """Return by name the drift of each target, or why it is not known; see `each_target`."""
+    """Return by name the drift of each target, or why it is not known; see `each_target`.
+
+    `awaited` returns what of the plan for a target others are to hold first; it is told which targets have answered.
+    """
     from schemactl.history import Repository
+
+    answered: set[str] = set()
+
+    def observe(request: DriftRequest) -> tuple[Catalog, RegistryState]:
+        answer = request.observe()
+        answered.add(request.target.name)
+        return answer
 
     with Repository.open(context.directory) as repository:
         return each_target(
             targets,
             lambda each: DriftRequest.of(each, asked),
-            DriftRequest.observe,
-            lambda request, answer: request.report(*answer, repository.commit),
+            observe,
+            lambda request, answer: request.report(
+                *answer, repository.commit, partial(awaited, request.target, answered)
+            ),
             stop=stop,
         )
 
@@ -185,19 +199,33 @@ class DriftRequest:
         return git, observe(registry, _joined(scope_of(git), others, asked), git=git)
 
     def report(
-        self, git: Catalog, state: RegistryState, commit: Callable[[str], Commit | None]
+        self,
+        git: Catalog,
+        state: RegistryState,
+        commit: Callable[[str], Commit | None],
+        awaited: AwaitedBy = lambda _: {},
     ) -> DriftReport:
-        """Return the drift from `git` of a registry in that state; `commit` finds one by its id."""
+        """Return the drift from `git` of a registry in that state; `commit` finds one by its id, `awaited` as for `drifts`."""
         from schemactl.drift import find
+        from schemactl.plan import Permissions, make_plan
 
         target, place, asked = self.target, self.target.place, self.asked
-        return find(
-            with_held(git, state.catalog, target.approved, place.target),
+        held = with_held(git, state.catalog, target.approved, place.target)
+        plan = make_plan(
             state,
+            held,
             origin=origin_of(place, target.registry, target.approved),
+            permissions=Permissions(),
+            waivers=approved_waivers(place, target.context),
+            numbers=self.numbers,
+            awaited=awaited,
+        )
+        return find(
+            held,
+            state,
+            plan,
             commit=commit,
             today=datetime.now(UTC).date(),
-            waivers=approved_waivers(place, target.context),
             numbers=self.numbers,
             is_whole=asked.unmanaged and not (asked.topics or asked.namespaces),
         )

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import CHANGES, NEGATIVE, Context
@@ -273,18 +272,15 @@ class PlanRequest:
         from schemactl.plan import make_plan
 
         target, place, approved = self.target, self.target.place, self.target.approved
-        made = partial(
-            make_plan,
+        plan = make_plan(
             state,
             with_held(self.catalog, state.catalog, approved, place.target),
             origin=origin_of(place, target.registry, approved),
             permissions=self.permissions,
             waivers=approved_waivers(place, target.context),
             numbers=self.numbers,
+            awaited=lambda plan: awaited(place, plan, approved, target.context),
         )
-        plan = made()
-        if elsewhere := awaited(place, plan, approved, target.context):
-            plan = made(awaited=elsewhere)
         return ReadyPlan(replace(plan, whole=self.whole), target.registry, place, approved, target.context)
 
 

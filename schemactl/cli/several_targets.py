@@ -218,12 +218,13 @@ def each_target(
             failed(target.name, error)
     answers = side_by_side([partial(ask, request) for request in requests.values()], stop=stop)
     for (name, request), answer in zip(requests.items(), answers, strict=True):
-        try:
-            if isinstance(answer, SchemactlError):
-                raise answer
-            found[name] = finish(request, answer)
-        except SchemactlError as error:
-            failed(name, error)
+        result = (
+            answer if isinstance(answer, SchemactlError) else _alone(partial(finish, request, answer), stop)
+        )
+        if isinstance(result, SchemactlError):
+            failed(name, result)
+        else:
+            found[name] = result
     return {name: found[name] for name in targets.names if name in found}
 
 
@@ -258,7 +259,7 @@ def side_by_side(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) 
     given_up = _given_up(workers, stop)
     if bugs:
         raise bugs[0]
-    return [results.get(number) or given_up for number in range(len(works))]
+    return [results.get(number, given_up) for number in range(len(works))]
 
 
 def _given_up(workers: Sequence[Worker], stop: Stop | None) -> SchemactlError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from schemactl.cli import CHANGES, Context
 from schemactl.cli.drift import DriftScope, drifts
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
-from schemactl.cli.several_targets import AskedTargets, add_targets, opened
+from schemactl.cli.several_targets import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
 from schemactl.cli.time_limit import add_timeout, limited
 from schemactl.errors import SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from schemactl.deadline import Deadline, OutOfTime
     from schemactl.history import History
     from schemactl.model import Catalog, TopicName
+    from schemactl.plan import Awaited, Plan
+    from schemactl.registry import Scope
     from schemactl.status import LastApply
 
 
@@ -74,7 +77,9 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
         return False
 
     with opened(asked, context, as_rows=True) as targets:
-        found = drifts(targets, DriftScope(unmanaged=args.unmanaged), context, stop=stop)
+        waits = partial(_awaited, targets, context)
+        scope = DriftScope(unmanaged=args.unmanaged)
+        found = drifts(targets, scope, context, awaited=waits, stop=stop)
         of = {each.name: each for each in targets.targets}
         statuses = tuple(
             UnknownStatus(name, str(each))
@@ -90,6 +95,25 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
     if report.known != report.targets:
         return SchemactlError.exit_code
     return CHANGES if args.detailed_exitcode and any(each.is_changed for each in report.known) else 0
+
+
+def _awaited(
+    targets: OpenTargets, context: Context, target: OpenTarget, answered: Collection[str], plan: Plan
+) -> Mapping[TopicName, Awaited]:
+    """Return what of a plan other targets are to hold first: those that are open, and have `answered`, are asked once more."""
+    from schemactl.cli.awaiting import awaited, read
+
+    registries = {each.name: each.registry for each in targets.targets}
+
+    def ask(place: ChosenTarget, scope: Scope) -> Catalog:
+        name = place.target.name
+        if name not in targets.names:
+            return read(context, place, scope)
+        if name not in answered:
+            raise SchemactlError("see its own row")
+        return registries[name].read(scope)
+
+    return awaited(target.place, plan, target.approved, context, ask)
 
 
 def _later(approved: History) -> int:

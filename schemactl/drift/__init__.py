@@ -18,13 +18,10 @@ from schemactl.drift.versions import VersionDrift
 from schemactl.model import Catalog, Commit, NamespaceName, TopicName
 from schemactl.plan import (
     Origin,
-    Permissions,
     Plan,
     PlanRefusal,
     RegistryState,
-    WaiversAt,
     applicable,
-    make_plan,
     scope_of,
 )
 from schemactl.target_numbers import Acceptance, TargetNumbers, TopicApart, find_apart, lost_numbers
@@ -68,11 +65,10 @@ class DriftReport:
 def find(
     git: Catalog,
     state: RegistryState,
+    plan: Plan,
     *,
-    origin: Origin,
     commit: Callable[[str], Commit | None],
     today: date,
-    waivers: WaiversAt = lambda _: (),
     numbers: TargetNumbers | None = None,
     is_whole: bool = False,
 ) -> DriftReport:
@@ -83,22 +79,20 @@ def find(
     Args:
         git: the approved history, by the target's names.
         state: what the registry holds.
-        origin: which registry, and which history.
+        plan: what an `apply` would do.
         commit: returns the commit with an id, if this clone has it.
         today: the day (UTC), by which acceptances expire.
-        waivers: returns the waivers in the tree of a commit, which decide what `apply` would do.
         numbers: the target's record, by its own names: what it says is accepted.
         is_whole: `git` and `state` are everything that there is, so that any acceptance without its drift is unused.
     """
     approved = applicable(git)
     apart = find_apart(approved, state.catalog, numbers)
     lost = lost_numbers(approved, state.catalog, numbers)
-    plan = make_plan(state, git, origin=origin, permissions=Permissions(), waivers=waivers, numbers=numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
     for refusal in plan.refusals:
         if isinstance(refusal.name, TopicName):
             refusals.setdefault(refusal.name, []).append(refusal)
-    advice = Advice(origin, lost, refusals)
+    advice = Advice(plan.origin, lost, refusals)
     everything = (
         *TopicAndPolicyDrift(approved, state, advice).differences(),
         *VersionDrift(approved, state, advice, commit, apart, numbers).differences(),
@@ -112,7 +106,7 @@ def find(
         if is_whole or name in scope.topics or name in scope.namespaces
     }
     return DriftReport(
-        origin,
+        plan.origin,
         tuple(_judged(each, accepted.get(each.name), today) for each in everything),
         git,
         state.catalog,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemactl.plan.inheritance import inherit
-from schemactl.plan.planner import WaiversAt, make_plan
+from schemactl.plan.planner import AwaitedBy, WaiversAt, make_plan
 from schemactl.plan.refusals import Awaited, Commands
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import (
@@ -37,6 +37,7 @@ from schemactl.plan.steps import (
 
 __all__ = [
     "Awaited",
+    "AwaitedBy",
     "Commands",
     "CreateNamespace",
     "CreateTenant",

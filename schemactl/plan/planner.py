@@ -78,6 +78,9 @@ ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 WaiversAt = Callable[[Commit], Iterable[Waiver]]
 """Returns the waivers in the tree of a commit."""
 
+AwaitedBy = Callable[[Plan], Mapping[TopicName, refusals.Awaited]]
+"""Returns what of a plan other targets are to hold first."""
+
 RELAX = "--relax-while-replaying"
 """The option that allows `Permissions.relax`."""
 
@@ -90,13 +93,14 @@ def make_plan(
     permissions: Permissions,
     waivers: WaiversAt = lambda _: (),
     numbers: TargetNumbers | None = None,
-    awaited: Mapping[TopicName, refusals.Awaited] | None = None,
+    awaited: AwaitedBy = lambda _: {},
 ) -> Plan:
     """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
     Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
     carried out, planning again gives no steps and the same notes. A topic of which anything would be rejected is left out. `waivers`
-    approve what a broker rejects. `numbers` records the registry's version numbers, by its own names. The topics `awaited` are left out.
+    approve what a broker rejects. `numbers` records the registry's version numbers, by its own names. What other targets are to hold first `awaited` says of a plan, and
+    that is left out.
     Raise UsageError if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
@@ -105,16 +109,21 @@ def make_plan(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
 
+    waiting: Mapping[TopicName, refusals.Awaited] = {}
+
     def computed(wanted: Catalog) -> Planner:
         planner = Planner(base, wanted, origin, permissions, waivers, numbers)
         planner.compute()
         topics = planner.target.topics.values()
         planner.refusals += in_undeclared_namespaces(topics, target.namespaces, origin)
-        planner.refusals += refusals.waiting(awaited or {}, planner.commands)
+        planner.refusals += refusals.waiting(waiting, planner.commands)
         return planner
 
     planner = settled(applicable(target), computed)
     plan = planner.plan()
+    if waiting := awaited(plan):
+        planner = settled(applicable(target), computed)
+        plan = planner.plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()

@@ -214,7 +214,7 @@ def waiting(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterato
     """Yield why each of these topics waits for another target."""
     for name, what in awaited.items():
         fix = f"apply it to {what.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
-        yield PlanRefusal(name, None, None, what.message, fix)
+        yield PlanRefusal(name, None, None, what.message, fix, waits_for=what.target)
 
 
 def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:

@@ -173,6 +173,7 @@ class PlanRefusal:
         message: what would happen and why, in full sentences.
         fix: what to do instead, one way out in each line.
         wedged_by: the registry's version after which its brokers store nothing; None if there is none.
+        waits_for: the target that is to hold the topic's versions first; "": none is.
     """
 
     name: NamespaceName | TopicName
@@ -181,6 +182,7 @@ class PlanRefusal:
     message: str
     fix: str
     wedged_by: int | None = None
+    waits_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)

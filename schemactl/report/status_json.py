@@ -46,6 +46,7 @@ def _target(status: TargetStatus | UnknownStatus) -> Json:
         "unpromoted": status.unpromoted,
         "pending": {"versions": status.pending_versions, "steps": status.pending_steps},
         "rejected": status.rejected,
+        "waiting": dict(sorted(status.waiting.items())),
         "misread": status.misread,
         "drift": dict(sorted(status.differences.items())),
         "accepted": dict(sorted(status.accepted.items())),

@@ -114,6 +114,11 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
     ),
     ("pending_steps", "Steps that an apply would take.", _count(lambda status: status.pending_steps)),
     ("rejected_topics", "Topics that an apply would leave out.", _count(lambda status: status.rejected)),
+    (
+        "waiting_topics",
+        "Topics that wait until another target holds their versions.",
+        _count(lambda status: sum(status.waiting.values())),
+    ),
     ("misread_topics", "Topics whose messages would be misread.", _count(lambda status: status.misread)),
     (
         "drift_differences",

@@ -118,6 +118,8 @@ def _pending(status: TargetStatus) -> Iterator[str]:
         yield f"  pending: {', '.join(pending)}"
     if status.rejected:
         yield f"  rejected: {counted(status.rejected, 'topic')} of what is pending"
+    for target, count in status.waiting.items():
+        yield f"  waiting for {target}: {counted(count, 'topic')}"
     if status.unpromoted:
         commits = counted(status.drift.origin.later, "later commit")
         yield f"  not promoted: {counted(status.unpromoted, 'version')} of {commits}"

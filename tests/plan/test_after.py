@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from estate import ORDERS, Estate
@@ -149,3 +151,30 @@ def test_a_mapping_left_out_elsewhere_is_one_error(estate: Estate) -> None:
     assert said.startswith(
         "schemactl: target stage: neither its `tenants` nor its `namespaces` say what is shop/sales there"
     )
+
+
+@pytest.mark.parametrize("named", [(), PROD])
+def test_status_counts_what_waits_by_itself(estate: Estate, named: tuple[str, ...]) -> None:
+    def prod() -> Any:
+        found = json.loads(estate.run("status", "--format", "json", *named, code=(0, 1)).out)
+        return next(each for each in found["targets"] if each["target"] == "prod")
+
+    for target in (STAGE, PROD):
+        estate.run("apply", *target, "--auto-approve")
+    estate.orders("id", note=0, tax=0)
+    estate.run("apply", *STAGE, "--topic", "refunds", "--auto-approve")
+    found = prod()
+    assert (found["pending"]["versions"], found["rejected"], found["waiting"]) == (1, 0, {"stage": 1})
+    assert "\n  waiting for stage: 1 topic\n" in estate.run("status", *named).out
+    metrics = estate.run("status", "--format", "prometheus", *named).out
+    assert 'schemactl_waiting_topics{target="prod"} 1\n' in metrics
+    without_registry(estate)
+    assert prod()["waiting"] == {"stage": 1}
+
+
+def test_what_a_target_holds_that_gave_status_no_answer_its_last_result_says(estate: Estate) -> None:
+    estate.run("apply", *STAGE, "--auto-approve")
+    (estate.scratch.path / ".schemactl/stage.db").write_bytes(b"no database" * 100)
+    said = estate.run("status", code=1).out
+    assert re.search(r"\nprod +2 +0 +4 ", said)
+    assert "waiting" not in said

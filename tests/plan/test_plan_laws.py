@@ -20,7 +20,7 @@ from schemactl.apply import apply_plan
 from schemactl.changes import last_tombstone, unstamped
 from schemactl.drift import DriftKind, find
 from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, SchemaType, Topic, TopicName, live
-from schemactl.plan import Origin, RegisterVersion, SetPolicies, observe, scope_of
+from schemactl.plan import Origin, Permissions, RegisterVersion, SetPolicies, make_plan, observe, scope_of
 from schemactl.plan.file import document, read, write
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -200,7 +200,8 @@ def is_reset(step: SetPolicies) -> bool:
 def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     state = observe(registry, scope_of(target))
     origin = Origin("local", registry.url, registry.release, "main", None)
-    found = find(target, state, origin=origin, commit=lambda _id: None, today=date(2026, 11, 22))
+    plan = make_plan(state, target, origin=origin, permissions=Permissions())
+    found = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))
     return {difference.kind for difference in found.differences}
 
 
