@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 from schemactl import topic_match
-from schemactl.declare import NO_OVERLAYS, Files, read_overlays
-from schemactl.errors import Source
+from schemactl.declare import NO_OVERLAYS, Files, read_overlays, read_project
+from schemactl.declare.files import read_bytes
+from schemactl.errors import DeclarationError, Source
 from schemactl.history import CommitFiles, History, Repository, read_for
 from schemactl.history import read as read_history
 from schemactl.history.history import LazyMapping
@@ -24,7 +26,6 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.past_overlays import last_overlays
 from schemactl.source import tokens
 
 D = TypeVar("D", Namespace, Topic)
@@ -62,19 +63,47 @@ def on_target(
 
     What the project file says of the target is as of today: at an older commit an overlay may not be there yet.
     """
-    if not differs(target):
+    past = _past_overlays(history.whole, project, target)
+    if not (differs(target) or past):
         return history
 
     def shown(each: History) -> Catalog:
         found = files or CommitFiles(repository, each.tip)
         may_miss = each is not history.whole or each.tip is None
         laid = effective(each.catalog, target, read_overlays(found, project, target, may_miss=may_miss))
-        past = last_overlays(repository, project, target, each.tip) if each.tip and target.overlays else {}
-        return _with_former(laid, past)
+        return _with_former(laid, past if each is history.whole else _past_overlays(each, project, target))
 
     if history.whole is history:
         return history.with_catalog(shown(history))
     return history.with_catalog(shown(history), whole=history.whole.with_catalog(shown(history.whole)))
+
+
+def _past_overlays(
+    history: History, project: Project, target: Target
+) -> dict[NamespaceName | TopicName, Policies]:
+    """Return the policies that overlays of `target` ever set in a history, each with its last value.
+
+    Which files these were, the project file of the time says. What could not be read there said nothing.
+    """
+
+    def then(files: Files) -> Target:
+        with suppress(DeclarationError):
+            data = read_bytes(files, project.path)
+            if target.overlays or b"overlays" in data:
+                return read_project(project.path, data).targets.get(target.name, target)
+        return target
+
+    paths = {*target.overlays}.union(*(then(files).overlays for files in history.revisions(project.path)))
+    found: dict[NamespaceName | TopicName, Policies] = {}
+    for files in history.revisions(project.path, *paths) if paths else ():
+        try:
+            overlays = read_overlays(files, project, then(files), may_miss=True)
+        except DeclarationError:
+            continue
+        holders: list[Namespace | Topic] = [*overlays.namespaces.values(), *overlays.topics.values()]
+        for each in holders:
+            found[each.name] = each.policies.overlaid(found.get(each.name, Policies()))
+    return found
 
 
 def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:

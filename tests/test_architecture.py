@@ -47,8 +47,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "history": {"errors", "output", "model", "source", "formats", "declare"},
     "early_exit": {"history"},
-    "past_overlays": {"declare", "errors", "history", "model"},
-    "effective": {"errors", "model", "source", "declare", "history", "past_overlays", "topic_match"},
+    "effective": {"errors", "model", "source", "declare", "history", "topic_match"},
     "target_numbers": {
         "errors",
         "output",

@@ -14,6 +14,7 @@ from typing import Any, Final
 from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import (
+    YAML_SUFFIXES,
     Files,
     WorktreeFiles,
     folders_with_yaml,
@@ -287,6 +288,12 @@ def _misplaced(overlays: Iterable[tuple[Tokens, str]], roots: Iterable[str]) -> 
         if root := next((each for each in roots if _holds(each, path)), None):
             what = f"`{shortened(written)}` lies in the root `{root}`, and would be read as a declaration"
             yield Misfit.of(at, what, "name a file elsewhere, such as environments/prod.yaml")
+        elif not path.endswith(YAML_SUFFIXES):
+            yield Misfit.of(
+                at,
+                f"`{shortened(written)}` is no YAML file by its name",
+                f"call it {posixpath.splitext(path)[0]}.yaml",
+            )
         elif path in seen:
             yield Misfit.of(at, f"`{shortened(written)}` is named twice", "keep one of the two")
         seen.add(path)

@@ -264,6 +264,11 @@ class Cache:
         )
         return frozenset(_text(name) for (name,) in self._rows(sql, kind=_FILE, after=other.step))
 
+    def steps_at(self, path: str) -> list[int]:
+        """Return the steps that brought, changed or removed a file that declarations can see, the newest first."""
+        sql = "SELECT step FROM fact WHERE kind = :kind AND name = :name AND step <= :step ORDER BY step DESC"
+        return [step for (step,) in self._about(path, sql, kind=_FILE)]
+
     def recorded(self, after: int) -> frozenset[str]:
         """Return the schemas that got a version after that step."""
         sql = (

@@ -8,15 +8,13 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from schemactl.declare import (
-    in_roots,
-)
+from schemactl.declare import Files, in_roots
 from schemactl.errors import Problem, Source
 from schemactl.history.approved import approved, load_project
 from schemactl.history.cache import Cache, NoteRow, VersionRow
 from schemactl.history.definition_loader import DefinitionLoader
 from schemactl.history.repository import Repository
-from schemactl.history.versions import Derivation, Progress, no_progress
+from schemactl.history.versions import Derivation, Progress, StepFiles, no_progress
 from schemactl.model import (
     Catalog,
     Commit,
@@ -105,6 +103,12 @@ class History:
         found = History(self._repository, project, ref, self._cache.at(step))
         found._whole, found.grown = self, self._cache.recorded(step)
         return found
+
+    def revisions(self, *paths: str) -> Iterator[Files]:
+        """Yield the files after each commit that brought, changed or removed one of `paths`, the newest first."""
+        steps = {step for path in paths for step in self._cache.steps_at(path)}
+        for step in sorted(steps, reverse=True):
+            yield StepFiles(self._repository, self._cache.at(step))
 
     def current(self, topic: TopicName) -> int | None:
         """Return the number of the version in force: not the highest one after a return to older content; None: none is."""

@@ -186,7 +186,8 @@ class VersionDerivation:
     def _change(self, change: ChangedFile) -> bool:
         """Make the change; return whether it makes a difference to what declarations can see."""
         found = entry(change.mode, change.blob)
-        if found and found.kind == "file" and not change.path.endswith(SUFFIXES):
+        seen = change.path == self._project.path or change.path.endswith(SUFFIXES)
+        if found and found.kind == "file" and not seen:
             found = None
         if found == self._files.entry(change.path):
             return False

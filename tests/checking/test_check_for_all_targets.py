@@ -374,3 +374,16 @@ def test_a_line_that_is_removed_from_an_overlay_is_reset(tmp_path: Path) -> None
     assert "- schema_compatibility_strategy: BACKWARD (now FULL_TRANSITIVE, from its namespace)" in plan
     estate.run("apply", "--auto-approve")
     assert "No changes" in estate.run("plan").out
+
+
+def test_what_overlays_set_is_reset_when_the_target_names_none(tmp_path: Path) -> None:
+    project = 'version: 1\ntargets: {prod: {registry: "sqlite:.schemactl/prod.db"%s}}\n'
+    estate = Estate(tmp_path / "shop", project=project % ", overlays: one.yaml")
+    estate.scratch.commit({"one.yaml": LIVE + "schema_validation_enforced: true\n"})
+    estate.run("apply", "--auto-approve")
+    estate.scratch.commit({"schemactl.yaml": project % "", "one.yaml": None})
+    assert "- schema_validation_enforced: true (now false, the broker's default)" in estate.run("plan").out
+    estate.scratch.commit({"schemactl.yaml": project % ", include: ['shop/**']"})
+    assert "- schema_validation_enforced: true (now false, the broker's default)" in estate.run("plan").out
+    estate.run("apply", "--auto-approve")
+    assert "No changes" in estate.run("plan").out
