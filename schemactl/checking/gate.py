@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from schemactl.checking.merging import is_same_schema
 from schemactl.checking.report import CheckReport
@@ -13,6 +14,9 @@ from schemactl.checking.targets import ChangedOverlays, target_changes
 from schemactl.errors import Source
 from schemactl.model import Project, TopicName
 from schemactl.verdicts import Finding
+
+_SETTINGS: Final = "What was approved judges this change; from its merge on, that no longer holds."
+_TARGETS: Final = "A change is judged for the targets as it leaves them: this one for less than was approved."
 
 Locate = Callable[[tuple[str, ...]], Source]
 """Returns the place of a key in the project file; the nearest that there is where it was removed."""
@@ -92,6 +96,8 @@ def with_settings(
         topic: TopicName | None = None,
         targets: tuple[str, ...] = (),
         topics: tuple[TopicName, ...] = (),
+        *,
+        of_target: bool = False,
     ) -> Finding:
         return Finding(
             rule=rule.id,
@@ -99,13 +105,20 @@ def with_settings(
             verdict=rule.verdict,
             topic=topic,
             source=source,
-            message=f"{what}. What was approved judges this change; from its merge on, that no longer holds.",
+            message=f"{what}. {_TARGETS if of_target else _SETTINGS}",
             fix=rule.fix,
             targets=targets,
         )
 
     found = [
-        finding(change.sentence, change.source or locate(change.key), None, change.targets, change.topics)
+        finding(
+            change.sentence,
+            change.source or locate(change.key),
+            None,
+            change.targets,
+            change.topics,
+            of_target=change.key[0] == "targets",
+        )
         for change in weaker
     ]
     found += [

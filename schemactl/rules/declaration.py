@@ -204,8 +204,8 @@ lifecycle: draft
         "GATE_WEAKENED",
         severity="error",
         summary="A change weakens the settings by which changes are judged.",
-        why="The approved project file judges a change, so nothing is hidden from this check. From the merge on, less would be "
-        "found: a rule is off, a folder is not read, another branch counts as the record, or a target is judged less strictly, by its "
+        why="The approved project file judges a change, so nothing is hidden from this check; for targets and their overlays, what the "
+        "change makes of them does. From the merge on, less would be found: a rule is off, a folder is not read, another branch counts as the record, or a target is judged less strictly, by its "
         "overlays, its release, its topics or their names, or gets what is approved sooner (`promoted`, `after`). Beside a changed schema that is an error, alone it is a warning. No "
         "severity turns it off.",
         example="""
