@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schemactl.plan.inheritance import inherit
-from schemactl.plan.planner import AwaitedBy, WaiversAt, make_plan
-from schemactl.plan.refusals import Awaited, Commands
+from schemactl.plan.planner import make_plan
+from schemactl.plan.refusals import Awaited, AwaitedBy, Commands, WaiversAt
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import (
     applicable,

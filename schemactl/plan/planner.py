@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from schemactl import formats
@@ -30,7 +30,6 @@ from schemactl.errors import UsageError
 from schemactl.messages import numbers
 from schemactl.model import (
     Catalog,
-    Commit,
     CompatibilityStrategy,
     Namespace,
     NamespaceName,
@@ -46,7 +45,7 @@ from schemactl.model import (
 from schemactl.plan import refusals
 from schemactl.plan.inheritance import inherit
 from schemactl.plan.left_out import leave_out, settled, touched
-from schemactl.plan.refusals import Rejected
+from schemactl.plan.refusals import Awaited, AwaitedBy, Rejected, WaiversAt
 from schemactl.plan.registry_state import RegistryState, state_values
 from schemactl.plan.selection import applicable, is_draft, without_namespaces
 from schemactl.plan.steps import (
@@ -75,12 +74,6 @@ from schemactl.waivers import broker_waiver
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 
-WaiversAt = Callable[[Commit], Iterable[Waiver]]
-"""Returns the waivers in the tree of a commit."""
-
-AwaitedBy = Callable[[Plan], Mapping[TopicName, refusals.Awaited]]
-"""Returns what of a plan other targets are to hold first."""
-
 RELAX = "--relax-while-replaying"
 """The option that allows `Permissions.relax`."""
 
@@ -98,9 +91,8 @@ def make_plan(
     """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
     Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
-    carried out, planning again gives no steps and the same notes. A topic of which anything would be rejected is left out. `waivers`
-    approve what a broker rejects. `numbers` records the registry's version numbers, by its own names. What other targets are to hold first `awaited` says of a plan, and
-    that is left out.
+    carried out, planning again gives no steps and the same notes. A topic of which anything would be rejected is left out, or that is
+    `awaited` elsewhere. `waivers` approve what a broker rejects. `numbers` records the registry's version numbers, by its own names.
     Raise UsageError if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
@@ -109,7 +101,7 @@ def make_plan(
                 f"{name} cannot be deleted: the approved history never declared it, so it is left alone"
             )
 
-    waiting: Mapping[TopicName, refusals.Awaited] = {}
+    waiting: Mapping[TopicName, Awaited] = {}
 
     def computed(wanted: Catalog) -> Planner:
         planner = Planner(base, wanted, origin, permissions, waivers, numbers)

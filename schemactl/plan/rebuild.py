@@ -16,7 +16,8 @@ from schemactl.messages import numbers as listed
 from schemactl.messages import versions
 from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
 from schemactl.plan.left_out import settled
-from schemactl.plan.planner import RELAX, Planner, WaiversAt
+from schemactl.plan.planner import RELAX, Planner
+from schemactl.plan.refusals import WaiversAt
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import applicable
 from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal

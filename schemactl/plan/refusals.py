@@ -5,7 +5,7 @@ A fix has one way out in each line. The commands in it, in backticks, are comple
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
@@ -14,8 +14,16 @@ from schemactl.broker import unreadable_version
 from schemactl.changes import Contents, stamp, upload
 from schemactl.compat import breakages
 from schemactl.messages import format_version, moment, partitioned, versions
-from schemactl.model import CompatibilityStrategy, NamespaceName, SchemaVersion, TopicName, live
-from schemactl.plan.steps import Origin, PlanRefusal
+from schemactl.model import (
+    Commit,
+    CompatibilityStrategy,
+    NamespaceName,
+    SchemaVersion,
+    TopicName,
+    Waiver,
+    live,
+)
+from schemactl.plan.steps import Origin, Plan, PlanRefusal
 from schemactl.verdicts import Answer, Outcome
 
 _MAX_MESSAGE = 500
@@ -79,6 +87,13 @@ class Awaited:
 
     target: str
     message: str
+
+
+AwaitedBy = Callable[[Plan], Mapping[TopicName, Awaited]]
+"""Returns what of a plan other targets are to hold first."""
+
+WaiversAt = Callable[[Commit], Iterable[Waiver]]
+"""Returns the waivers in the tree of a commit."""
 
 
 @dataclass(frozen=True, slots=True)
