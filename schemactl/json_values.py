@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.errors import SchemactlError
-from schemactl.model import Commit, SchemaInfo, SchemaType, TopicName, Waiver, parse_day
+from schemactl.model import Commit, Metadata, SchemaInfo, SchemaType, TopicName, Waiver, parse_day
 
 if TYPE_CHECKING:
     from schemactl.verdicts import Breakage
@@ -73,6 +73,17 @@ def read_document(path: Path, *, what: str, keys: set[str], version: int, fix: s
 def commit_value(commit: Commit | None) -> Json | None:
     """Return a commit: full id, committer time, subject."""
     return None if commit is None else {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject}
+
+
+def metadata_value(metadata: Metadata) -> Json:
+    """Return what is said of a topic or namespace for people, as part of its JSON value."""
+    return {
+        "owner": metadata.owner,
+        "description": metadata.description,
+        "labels": dict(metadata.labels),
+        "links": dict(metadata.links),
+        "deprecated": metadata.deprecated.values() if metadata.deprecated else None,
+    }
 
 
 def read_commit(value: Json | None) -> Commit | None:

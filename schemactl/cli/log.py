@@ -21,7 +21,7 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.json_values import commit_value
+from schemactl.json_values import commit_value, metadata_value
 from schemactl.messages import day, format_version
 from schemactl.report.style import paint, table, terminal_width
 
@@ -196,6 +196,7 @@ def _text(history: History, topic: Topic, *, color: bool) -> str:
 
 
 def _notes(history: History, topic: Topic) -> Iterable[str]:
+    yield from (f"  {key}: {said}" for key, said in history.catalog.metadata(topic.name).words().items())
     since = history.since(topic.name)
     current = history.current(topic.name)
     latest = topic.versions[-1].number if topic.versions else None
@@ -213,6 +214,7 @@ def _notes(history: History, topic: Topic) -> Iterable[str]:
 def _topic(history: History, topic: Topic) -> dict[str, Any]:
     return {
         "topic": str(topic.name),
+        **metadata_value(history.catalog.metadata(topic.name)),
         "deleted": topic.deleted,
         "current": history.current(topic.name),
         "since": commit_value(history.since(topic.name)),

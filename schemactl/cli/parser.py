@@ -39,7 +39,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
     "lint": CommandEntry("author", "lint", "find what is fine today and hurts later"),
     "waive": CommandEntry("author", "waive", "approve one finding, with a reason, an owner and a last day"),
-    "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy"),
+    "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy, owner, pending change"),
     "log": CommandEntry("author", "log", "list the versions of a topic, with their commits"),
     "targets": CommandEntry("author", "targets", "list the targets: registry, release, names, what differs there"),
     "show": CommandEntry("author", "show", "print one version's definition"),

@@ -13,7 +13,7 @@ from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import VERSION_HELP, ChosenTopic, EnvironmentTarget, add_target, choose
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.json_values import commit_value
+from schemactl.json_values import commit_value, metadata_value
 from schemactl.messages import format_version, versions
 from schemactl.printing import redirected
 
@@ -105,6 +105,8 @@ def headline(history: History, chosen: ChosenTopic, info: SchemaInfo) -> str:
     what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
     if not info.schema:
         what += " (the type alone, without a definition)"
+    for key, said in history.catalog.metadata(chosen.topic.name).words().items():
+        what += f"\n  {key}: {said}"
     at, line = number(history, chosen), chosen.topic.versions
     for verb, cannot, broken in (
         ("reads", "cannot read", gaps(info, at, line, role="reader")),
@@ -148,6 +150,7 @@ def _facts(history: History, chosen: ChosenTopic, info: SchemaInfo) -> dict[str,
     commit = chosen.version.commit if chosen.version else history.since(topic.name)
     return {
         "topic": str(topic.name),
+        **metadata_value(history.catalog.metadata(topic.name)),
         "version": chosen.version.number if chosen.version else history.current(topic.name),
         "in_force": history.current(topic.name),
         "latest": topic.versions[-1].number if topic.versions else None,

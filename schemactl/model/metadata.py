@@ -76,12 +76,13 @@ class Metadata:
 
     def words(self) -> dict[str, str]:
         """Return what is said, by key, each as one line."""
-        return {
+        said = {
             key: ", ".join(f"{name}={text}" for name, text in value.items())
             if isinstance(value, Mapping)
             else value
             for key, value in self.values().items()
         }
+        return {key: " ".join(text.split()) for key, text in said.items()}
 
     def within(self, namespace: Metadata) -> Metadata:
         """Return a topic's, with what its namespace says of all its topics: their owner, labels, and that they are deprecated."""

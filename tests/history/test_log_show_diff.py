@@ -35,6 +35,15 @@ class Shop(Scratch):
         return code, err
 
 
+OF_ORDERS = {
+    "owner": "team-sales",
+    "description": "",
+    "labels": {},
+    "links": {},
+    "deprecated": {"remove_after": "2028-01-31"},
+}
+
+
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """Orders with three versions of which the middle one is in force, a deleted topic, and one without schema."""
@@ -42,13 +51,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     shop.commit(
         {
             "schemactl.yaml": PROJECT,
-            "topics/orders.yaml": declared(more="  properties: {owner: orders-team}\n"),
+            "topics/orders.yaml": declared(
+                more="  properties: {owner: orders-team}\ndeprecated: {remove_after: 2028-01-31}\n"
+            ),
             "topics/orders.avsc": record("id", doc="First."),
             "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
             "topics/refunds.avsc": record("id", name="Refund"),
             "topics/payments.yaml": declared("shop/billing/payments", "refunds.avsc"),
             "topics/pings.yaml": "topic: shop/ops/pings\n",
             "topics/doors.yaml": "topic: shop/ops/doors\nschema: {type: BOOLEAN}\n",
+            "topics/sales.yaml": "namespace: shop/sales\nowner: team-sales\ndescription: |-\n  What is\n  sold.\n",
         },
         "Declare the topics",
     )
@@ -70,6 +82,8 @@ def test_log_lists_versions_newest_first_and_says_which_is_in_force(shop: Shop) 
     short = {mark: shop.id(mark)[:9] for mark in range(1, 5)}
     assert out.splitlines() == [
         "persistent://shop/sales/orders",
+        "  owner: team-sales",
+        "  deprecated: remove_after=2028-01-31",
         f"  version 1 is in force again since {short[4]} (2023-11-14: Forget the customer); a registry's latest stays 2",
         "  VERSION       TYPE  COMMIT     DAY         SUBJECT",
         f"  2             AVRO  {short[3]}  2023-11-14  Know the customer",
@@ -224,6 +238,7 @@ def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
     assert shop.answer("show", "orders@2") == {
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
+        **OF_ORDERS,
         "version": 2,
         "in_force": 1,
         "latest": 2,
