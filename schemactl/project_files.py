@@ -8,6 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from schemactl import declare
+from schemactl.declare.files import SUFFIXES
+from schemactl.declare.reference_patterns import is_folder
 from schemactl.errors import DeclarationError, Problem, did_you_mean
 from schemactl.history import attributes
 from schemactl.target_numbers import Judged, judge_files
@@ -40,7 +42,7 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
     before = bytes(store.read("valid") or b"")
     cache = declare.ValidationCache(
         declare.Definitions(files),
-        lambda path: ":".join(files.entry(path) or ()),
+        lambda path: _state(files, path),
         before.removeprefix(release) if before.startswith(release) else b"",
     )
     declared = declare.read(files, project, cache=cache)
@@ -58,7 +60,8 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
     numbers = judge_files(files, project)
     waivers, wrong_waivers = declare.read_waivers(files, project.waivers)
     wrong = sorted({*declared.problems, *problems, *numbers.problems, *wrong_waivers})
-    judged = {project.path, *paths_of(declared), *numbers.paths, *(each.source.path for each in wrong)}
+    files_read = (path for path in paths_of(declared) if not is_folder(path))
+    judged = {project.path, *files_read, *numbers.paths, *(each.source.path for each in wrong)}
     judged |= {path for path in overlay_paths(project) if files.kind(path) != "missing"}
     if files.kind(project.waivers) != "missing":
         judged.add(project.waivers)
@@ -68,13 +71,21 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
 
 
 def paths_of(declared: Declared) -> Iterator[str]:
-    """Return the files that the declarations are made of."""
+    """Return the files, and whole folders, that the declarations are made of."""
     sources = (
         *(each.source for each in declared.catalog.namespaces.values()),
         *(each.source for each in declared.catalog.topics.values()),
     )
     yield from (source.path for source in sources if source)
     yield from chain.from_iterable(declared.dependencies.values())
+
+
+def _state(files: CommitFiles | HashedFiles, path: str) -> str:
+    """Return what tells one state of a file from another, or of all files in a folder."""
+    if not is_folder(path):
+        return ":".join(files.entry(path) or ())
+    below = sorted(each for each in files.below(path.removesuffix("/")) if each.endswith(SUFFIXES))
+    return "\n".join(f"{each}:{':'.join(files.entry(each) or ())}" for each in below)
 
 
 def overlay_paths(project: Project) -> frozenset[str]:

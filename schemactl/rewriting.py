@@ -23,6 +23,10 @@ class ChangedFiles:
         """Every file."""
         return self.files.paths()
 
+    def below(self, folder: str) -> Iterable[str]:
+        """Every file below a folder."""
+        return self.files.below(folder)
+
     def read(self, path: str) -> bytes:
         """Return the content of a file, the new one where it has one."""
         changed = self.contents.get(path)

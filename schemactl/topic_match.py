@@ -28,12 +28,15 @@ def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) ->
     if exact:
         return exact
     try:
-        expression = re.compile(
-            "".join(map(_expression, _GLOB_PARTS.findall(text))) if globs else re.escape(text), re.DOTALL
-        )
+        expression = glob_expression(text) if globs else re.compile(re.escape(text))
     except re.error:  # a range that runs backwards, such as [z-a]
         return []
     return [name for name in known if any(expression.fullmatch(spelled) for spelled in _spellings(name))]
+
+
+def glob_expression(glob: str) -> re.Pattern[str]:
+    """Return what matches a glob: `*`, `?` and `[...]` stop at `/`, `**` does not. Raise re.error for a range that runs backwards."""
+    return re.compile("".join(map(_expression, _GLOB_PARTS.findall(glob))), re.DOTALL)
 
 
 def is_glob(pattern: str, names: Iterable[TopicName]) -> bool:

@@ -44,6 +44,7 @@ LAYERS: dict[str, set[str]] = {
         "source",
         "formats",
         "json_values",
+        "topic_match",
     },
     "history": {"errors", "output", "model", "source", "formats", "declare"},
     "early_exit": {"history"},

@@ -109,7 +109,11 @@ def _imports(text: str) -> object:
     """A file that imports as many others as there are references, none of which it finds."""
     names = [f"{text[:20]}{number}.proto" for number in range(len(text) // 20)]
     imports = "".join(f'import "{name}";\n' for name in names).encode()
-    return gather("a/b.proto", imports, {f"c/x{name}": b"" for name in names})
+    return gather(
+        "a/b.proto",
+        lambda path: imports if path == "a/b.proto" else b"",
+        [f"c/x{name}" for name in names],
+    )
 
 
 def _answer(content_type: str, front: str = "") -> Parser:
@@ -145,7 +149,7 @@ PARSERS: Final[dict[str, Parser]] = {
     "Avro in the codec": avro_definition.parse,
     "numbers in the codec": _in_avro(_NUMBER_FIELD, avro_definition.parse),
     "names in the codec": _in_avro(_NAMED, avro_definition.parse),
-    "imports of protobuf": lambda text: gather("a/b.proto", text.encode(), {"c/x.proto": text.encode()}),
+    "imports of protobuf": lambda text: gather("a/b.proto", lambda _: text.encode(), ["c/x.proto"]),
     "many imports of protobuf": _imports,
     "a descriptor set": _native,
     "the root of a descriptor set": _root,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.json_text import read_json
 from schemactl.declare.proto import gather
+from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern, said_instead
 from schemactl.declare.references import AvroFile, Inlined, defined_names, inline
 from schemactl.declare.yaml_text import YamlPart, scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
@@ -162,8 +164,17 @@ class _DefinitionReader:
         self.declaration = declaration
         self.problems: list[Problem] = []
         self.paths: set[str] = set()
-        self.unused: set[Tokens] = set()
         self.written: list[AvroFile] = []
+        self.halves: dict[str, ResolvedDefinition] = {}
+        # The entries of `references`, by their place in the list, and those of which something is taken.
+        self.listed: set[int] = set()
+        self.taken: set[int] = set()
+
+    @property
+    def unused(self) -> set[Tokens]:
+        """The places of the references from which nothing is taken."""
+        own = {("references", str(index)) for index in self.listed - self.taken}
+        return own | {(half, *at) for half, found in self.halves.items() for at in found.unused}
 
     def info(self) -> SchemaInfo | None:
         """Return the schema; of no use where there are problems."""
@@ -188,7 +199,10 @@ class _DefinitionReader:
         if declared.proto is not None:
             self._path(declared.proto, (PROTO_SUFFIX,), "proto")
         for index, written in enumerate(declared.references):
-            self._path(written, (*AVRO_SUFFIXES, PROTO_SUFFIX), "references", str(index))
+            if is_pattern(written):
+                self._matching(index, written)
+            else:
+                self._path(written, (*AVRO_SUFFIXES, PROTO_SUFFIX), "references", str(index))
         for half in (declared.key, declared.value):
             if half is not None:
                 self.problems += self.definitions.missing(half)
@@ -206,7 +220,7 @@ class _DefinitionReader:
                 found = self.definitions.read(declaration)
                 self.problems += found.problems
                 self.paths |= found.paths
-                self.unused |= {(half, *at) for at in found.unused}
+                self.halves[half] = found
                 self.written += found.written
                 if found.info:
                     halves[half] = found.info
@@ -226,14 +240,20 @@ class _DefinitionReader:
 
     def _avro(self) -> SchemaInfo | None:
         main = self._main()
-        references = dict(self._references())
+        references = list(self._references())
         if main is None or self.problems:
             return None
         file, text = main
-        inlined = inline(file, list(references.values()))
-        self.problems += inlined.problems or self._unlisted(inlined, file, references.values())
-        self._not_used(index for index, each in references.items() if each.path not in inlined.used)
-        self.written = [file, *(each for each in references.values() if each.path in inlined.used)]
+        unreadable: list[Problem] = []
+        offered = list(self._offered(unreadable))
+        inlined = inline(file, [each for _, each in references], [each for _, each in offered])
+        self.problems += inlined.problems or self._unlisted(inlined, file, [*references, *offered])
+        if inlined.unknown:
+            # One of these may define what is missing.
+            self.problems += unreadable
+        self.taken |= {index for index, each in (*references, *offered) if each.path in inlined.used}
+        self.paths |= {each.path for _, each in offered if each.path in inlined.used}
+        self.written = [file, *(each for _, each in (*references, *offered) if each.path in inlined.used)]
         is_here = file.path == self.declaration.text.path
         source = self.declaration.definition_source if is_here else Source(shown(file.path))
         if inlined.used or text is None:
@@ -242,15 +262,16 @@ class _DefinitionReader:
         return replace(info, proto=self._compiled("proto")) if self.declaration.proto else info
 
     def _unlisted(
-        self, inlined: Inlined, file: AvroFile, references: Iterable[AvroFile]
+        self, inlined: Inlined, file: AvroFile, references: Iterable[tuple[int, AvroFile]]
     ) -> Iterator[Problem]:
         """Yield the types that only a file defines which is not listed, or the cycle that listing it would make."""
         folder = posixpath.dirname(self.declaration.text.path) or "."
+        known = [each for _, each in references]
         for name, source in inlined.unknown:
             path = self.definitions.definer(name)
-            if path is not None and path not in (file.path, *(each.path for each in references)):
+            if path is not None and path not in (file.path, *(each.path for each in known)):
                 written = posixpath.relpath(path, folder)
-                yield from inline(file, [*references, self.definitions.avro_file(path)[0]]).problems or [
+                yield from inline(file, [*known, self.definitions.avro_file(path)[0]]).problems or [
                     Problem(
                         source,
                         f"`{name}` is defined in `{written}`, which is not listed",
@@ -289,27 +310,38 @@ class _DefinitionReader:
         if written is None or str(written).endswith(DESCRIPTOR_SUFFIX):
             return None
         path = self._path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else (PROTO_SUFFIX,), key)
-        references = {
-            found: index
-            for index, reference in enumerate(self.declaration.references)
-            if (native or reference.endswith(PROTO_SUFFIX))
-            and (found := self._path(reference, (PROTO_SUFFIX,), "references", str(index)))
-        }
+        references = self._proto_references()
         if path is None or self.problems:
             return None
-        texts: dict[str, bytes] = {}
+        files = None
         with self._collecting(key):
-            texts = {each: self._proto_text(each) for each in (path, *references)}
-        if self.problems:
+            for each, (_, is_listed) in references.items():
+                if is_listed:
+                    self._proto_text(each)
+            files = gather(path, self._proto_text, [each for each in references if each != path])
+        if files is None or self.problems:
             return None
-        files = gather(path, texts.pop(path), texts)
         if files.ambiguous:
             name, one, other = files.ambiguous
             what = f'`import "{name}"` could mean `{one}` or `{other}`'
             self.problems.append(Problem(Source(shown(path)), what, "import it by a longer part of its path"))
             return None
-        self._not_used(index for each, index in references.items() if each not in files.used)
+        self.taken |= {references[each][0] for each in files.used}
+        self.paths |= files.used
         return files.to_compile(self.declaration.message)
+
+    def _proto_references(self) -> dict[str, tuple[int, bool]]:
+        """Return the `.proto` files that may be imported, each with its entry's place, and whether it is listed itself."""
+        found: dict[str, tuple[int, bool]] = {}
+        for index, written in enumerate(self.declaration.references):
+            if is_pattern(written):
+                for each in self._matching(index, written, proto=True):
+                    found.setdefault(each, (index, False))
+            elif self.declaration.is_proto or written.endswith(PROTO_SUFFIX):
+                self.listed.add(index)
+                if path := self._path(written, (PROTO_SUFFIX,), "references", str(index)):
+                    found[path] = index, True
+        return found
 
     def _main(self) -> tuple[AvroFile, str | None] | None:
         """Return the definition as it is written, and its text; None for the text where there is none."""
@@ -342,13 +374,42 @@ class _DefinitionReader:
     def _references(self) -> Iterator[tuple[int, AvroFile]]:
         """Yield the files whose types may be used, each with its place in the list."""
         for index, written in enumerate(self.declaration.references):
-            if self.declaration.proto and written.endswith(PROTO_SUFFIX):
+            if is_pattern(written) or (self.declaration.proto and written.endswith(PROTO_SUFFIX)):
                 continue
+            self.listed.add(index)
             at = ("references", str(index))
             path = self._path(written, AVRO_SUFFIXES, *at)
             with self._collecting(*at):
                 if path is not None:
                     yield index, self.definitions.avro_file(path)[0]
+
+    def _offered(self, unreadable: list[Problem]) -> Iterator[tuple[int, AvroFile]]:
+        """Yield the files that globs and folders mean, each with its entry's place; `unreadable` gets what is wrong with others."""
+        seen = {*self.paths}
+        for index, written in enumerate(self.declaration.references):
+            for path in self._matching(index, written) if is_pattern(written) else ():
+                if path not in seen:
+                    seen.add(path)
+                    try:
+                        yield index, self.definitions.avro_file(path)[0]
+                    except DeclarationError as error:
+                        unreadable += error.problems
+
+    def _matching(self, index: int, written: str, *, proto: bool = False) -> list[str]:
+        """Return the files that a glob or folder means; it is a problem where there is none at all."""
+        files, here = self.definitions.files, posixpath.dirname(self.declaration.text.path)
+        self.listed.add(index)
+        try:
+            self.paths.add(folder_of(here, written))
+            found = files_of(files, here, written, proto=proto)
+            is_empty = not found and not files_of(files, here, written, proto=not proto)
+        except (ValueError, re.error) as error:
+            self._problem(str(error), "references", str(index))
+            return []
+        if is_empty:
+            what = f"`{written}` means no {'.proto' if self.declaration.is_proto else '.avsc'} file"
+            self._problem(what, "references", str(index), fix="correct the path, or add the file")
+        return found
 
     @contextmanager
     def _collecting(self, *at: str) -> Iterator[None]:
@@ -379,6 +440,9 @@ class _DefinitionReader:
             return path
         self.definitions.missed += 1
         # Each time all files are looked through, of which there may be as many.
+        if instead := said_instead(files, posixpath.dirname(self.declaration.text.path), written):
+            self._problem(f"`{written}` is a folder", *at, fix=instead)
+            return None
         near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
         folder = posixpath.dirname(self.declaration.text.path)
         fix = f"write {posixpath.relpath(near, folder or '.')}" if near else ""
@@ -395,9 +459,6 @@ class _DefinitionReader:
                 fix = "write a text instead"
                 self._problem("infinite numbers and .nan are not JSON", "definition", *at, fix=fix)
         return ""
-
-    def _not_used(self, indexes: Iterable[int]) -> None:
-        self.unused |= {("references", str(index)) for index in indexes}
 
     def _problem(self, what: str, *at: str, fix: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*at), what, fix))

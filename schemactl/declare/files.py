@@ -49,6 +49,10 @@ class Files(Protocol):
         """Every file, in any order; links and submodules may be among them."""
         ...
 
+    def below(self, folder: str) -> Iterable[str]:
+        """Every file below a folder, whether `paths` gives it or not; of a path that is no folder perhaps itself."""
+        ...
+
     def read(self, path: str) -> bytes:
         """Return the content of a file.
 
@@ -82,6 +86,10 @@ class WorktreeFiles:
             if folder not in seen:
                 seen.add(folder)
                 yield from self._walk(folder)
+
+    def below(self, folder: str) -> Iterator[str]:
+        """Every file below a folder, as `paths` gives them."""
+        return self._walk(folder)
 
     def read(self, path: str) -> bytes:
         """Return the content of the file.

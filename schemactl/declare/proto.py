@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,13 +36,14 @@ class ProtoFiles:
         return load("compile").Proto(message, self.entry, self.sources, self.paths)
 
 
-def gather(path: str, text: bytes, references: Mapping[str, bytes]) -> ProtoFiles:
-    """Return the files that `path` imports, directly or through others, from `references` (path to text).
+def gather(path: str, read: Callable[[str], bytes], references: Iterable[str]) -> ProtoFiles:
+    """Return the files that `path` imports, directly or through others, from `references`; `read` gives the text of each.
 
     An import means the reference whose path ends in its name: `import "common/money.proto"` finds
     `namespaces/common/money.proto`, whatever protoc's include path is elsewhere.
     """
     entry = posixpath.basename(path)
+    text = read(path)
     sources, paths = {entry: text}, {entry: path}
     used: set[str] = set()
     todo = [text]
@@ -58,9 +59,9 @@ def gather(path: str, text: bytes, references: Mapping[str, bytes]) -> ProtoFile
             if len(meant) > 1:
                 return ProtoFiles(entry, sources, paths, frozenset(used), (name, meant[0], meant[1]))
             for each in meant:
-                sources[name], paths[name] = references[each], each
+                sources[name], paths[name] = read(each), each
                 used.add(each)
-                todo.append(references[each])
+                todo.append(sources[name])
     return ProtoFiles(entry, sources, paths, frozenset(used))
 
 

@@ -69,39 +69,44 @@ class Inlined:
         return file.locate(start + parts[length:])
 
 
-def inline(definition: AvroFile, references: Sequence[AvroFile]) -> Inlined:
+def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequence[AvroFile] = ()) -> Inlined:
     """`definition` with every type of `references` that it uses, directly or through them, defined at its first use.
 
     The definition itself comes back where nothing had to be inlined. Names resolve as Avro resolves them: in the
-    namespace around them, then as they stand.
+    namespace around them, then as they stand. A type that one of the files `offered` defines, too, which nobody listed one by
+    one, is a problem where it is used.
     """
     types: dict[str, NamedType] = {}
     problems = []
-    for file in (definition, *references):
+    ambiguous: dict[str, Problem] = {}
+    for file in (definition, *references, *offered):
         for named in named_types(file, file.value, None, ()):
             known = types.setdefault(named.full_name, named)
             # What one file defines twice is for Avro's parser to judge.
             if known.file is not file:
                 first = known.file.locate((*known.parts, "name"))
-                problems.append(
-                    Problem(
-                        file.locate((*named.parts, "name")),
-                        f"{named.full_name} is defined here and at {first}",
-                        "keep one of the two definitions, and refer to it",
-                    )
+                problem = Problem(
+                    file.locate((*named.parts, "name")),
+                    f"{named.full_name} is defined here and at {first}",
+                    "keep one of the two definitions, and refer to it",
                 )
+                if file in offered:
+                    ambiguous.setdefault(named.full_name, problem)
+                else:
+                    problems.append(problem)
     result = Inlined(definition.value, origins={(): (definition, ())}, problems=problems)
     if not problems:
-        _Inliner(result, types).run(definition)
+        _Inliner(result, types, ambiguous).run(definition)
     return result
 
 
 class _Inliner:
     """One walk through a definition and what it uses, in document order."""
 
-    def __init__(self, result: Inlined, types: dict[str, NamedType]) -> None:
+    def __init__(self, result: Inlined, types: dict[str, NamedType], ambiguous: dict[str, Problem]) -> None:
         self.result = result
         self.types = types
+        self.ambiguous = ambiguous
         self.defined: set[str] = set()
         self.files: list[AvroFile] = []
         # How each of the files was entered: the place in the one before it, and the type that it defines.
@@ -142,6 +147,8 @@ class _Inliner:
             # It was used before this, its place of definition, and stands there.
             return full_name
         self.defined.add(full_name)
+        if full_name in self.ambiguous:
+            self.result.problems.append(self.ambiguous.pop(full_name))
         fields = value.get("fields")
         if not isinstance(fields, list):
             return value

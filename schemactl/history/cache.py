@@ -184,6 +184,13 @@ class Cache:
         """Return every path that has an entry."""
         return [path for path in self._named(_FILE) if self.entry(path)]
 
+    def below(self, folder: str) -> list[str]:
+        """Return every path below a folder that has an entry."""
+        # The names are bytes, of which `0` is the one after `/`.
+        sql = "SELECT name FROM name WHERE name > :first AND name < :last"
+        rows = self._rows(sql, first=_bytes(f"{folder}/"), last=_bytes(f"{folder}0"))
+        return [path for (name,) in rows if self.entry(path := _text(name))]
+
     def declared(self, path: str) -> list[DeclarationRow]:
         """Return what the file at `path` declares, in order."""
         found: list[DeclarationRow] = self._fact(_DECLARED, path)

@@ -56,6 +56,10 @@ class GitFiles(ABC):
         """Return every path, links and submodules among them."""
 
     @abstractmethod
+    def below(self, folder: str) -> Iterable[str]:
+        """Return every path below a folder."""
+
+    @abstractmethod
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`."""
 
@@ -91,17 +95,20 @@ class CommitFiles(GitFiles):
         # What is in the folders that were listed.
         self._entries: dict[str, Entry] = {}
         self._listed: set[str] = set()
+        self._below: dict[str, Mapping[str, Entry]] = {}
 
     def paths(self) -> Iterable[str]:
         """Return every path in the folders, links and submodules among them."""
-        found: dict[str, None] = {}
-        for folder in self.folders:
-            below = self._list(folder, recursive=True)
-            found |= dict.fromkeys(below)
+        return dict.fromkeys(path for folder in self.folders for path in self.below(folder))
+
+    def below(self, folder: str) -> Iterable[str]:
+        """Return every path below a folder."""
+        if folder not in self._below:
+            below = self._below[folder] = self._list(folder, recursive=True)
             self._entries |= below
             # A folder that is a file lists itself, and nothing of what is beside it.
             self._listed.update(map(dirname, below.keys() - {folder}))
-        return found
+        return self._below[folder]
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`; the folder that it is in is listed once."""
@@ -168,6 +175,12 @@ class IndexFiles(CommitFiles):
         yield from (path for path in super().paths() if path not in self._changed)
         yield from (path for path, now in self._changed.items() if now)
 
+    def below(self, folder: str) -> Iterator[str]:
+        """Yield every path below a folder."""
+        yield from (path for path in super().below(folder) if path not in self._changed)
+        start = f"{folder}/" if folder else ""
+        yield from (path for path, now in self._changed.items() if now and path.startswith(start))
+
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`."""
         return self._changed[path] if path in self._changed else super().entry(path)
@@ -184,6 +197,10 @@ class HashedFiles:
     def paths(self) -> Iterable[str]:
         """Return every file."""
         return self._files.paths()
+
+    def below(self, folder: str) -> Iterable[str]:
+        """Return every file below a folder."""
+        return self._files.below(folder)
 
     def read(self, path: str) -> bytes:
         """Return the content of the file."""

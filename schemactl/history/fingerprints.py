@@ -8,12 +8,14 @@ own file and each file that it takes types of are parsed by themselves, once for
 from __future__ import annotations
 
 import posixpath
+import re
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from schemactl.declare import Definitions, SchemaDeclaration
 from schemactl.declare.files import AVRO_SUFFIXES, decode, read_bytes, resolve
 from schemactl.declare.json_text import depth_of, read_json
+from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS, avro, identity
 from schemactl.formats.avro.equality import Composition, composition
@@ -141,15 +143,18 @@ class Fingerprints:
         is_inline = written.lstrip().startswith(_INLINE)
         folder = posixpath.dirname(declaration.text.path)
         try:
-            references = [resolve(folder, each) for each in declaration.references]
+            references = [resolve(folder, each) for each in declaration.references if not is_pattern(each)]
             paths = references if is_inline else [resolve(folder, written), *references]
-        except ValueError:
+            patterns = [each for each in declaration.references if is_pattern(each)]
+            folders = [folder_of(folder, each) for each in patterns]
+            offered = {path for each in patterns for path in files_of(self._files, folder, each)}
+        except (ValueError, re.error):
             return None
-        if len(set(paths)) < len(paths) or not all(map(self._is_usual, paths)):
+        if len(set(paths)) < len(paths) or not all(map(self._is_usual, paths)) or (patterns and not offered):
             return None
         shared: dict[str, SharedTypes] = {}
         names: set[str] = set()
-        for path in references:
+        for path in (*references, *sorted(offered.difference(paths))):
             found = self._shared_types(path)
             if found is None or not names.isdisjoint(found.reached):
                 return None
@@ -165,8 +170,10 @@ class Fingerprints:
         taken = {
             path: (frozenset(each.reached), (*used.intersection(each.reached),))
             for path, each in shared.items()
+            # What is there for others makes no difference, as long as it is as it is.
+            if path in references or not used.isdisjoint(each.reached)
         }
-        return Parts(own, depth, len(text), taken, frozenset(paths))
+        return Parts(own, depth, len(text), taken, frozenset([*paths, *folders, *taken]))
 
     def _shared_types(self, path: str) -> SharedTypes | None:
         """Return what the file at `path` defines for others; None: it is unusual, or has problems."""

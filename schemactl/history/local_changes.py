@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from schemactl.declare import Declared, Definitions, Files, TopicDocument, in_roots, read_documents
 from schemactl.declare.files import SUFFIXES, Kind, read_bytes
+from schemactl.declare.reference_patterns import folders_above, is_among, is_folder, written_out
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.history.approved import approved, merge_base
 from schemactl.history.cache import Cache, derived_from
@@ -142,7 +143,7 @@ def read_merged(
         repository: with a working tree.
         project: whose history it is.
         here: the files at hand.
-        used: files besides those of the project's roots that matter: what definitions are made of.
+        used: files and folders besides the project's roots that matter: what definitions are made of.
         by_commit: each commit of the branch is approved by itself, as a rebase merge does; else its end alone.
         progress: is called with how many commits have been read.
 
@@ -161,9 +162,10 @@ def read_merged(
         if by_commit and (own := branch(repository, head=head, tip=tip)).commits:
             after = derivation.followed_by(known, own.commits)
     files = MergedFiles(repository, here, began=began, now=known)
-    paths = {*here.paths(), *used, project.path, project.waivers}
+    paths = {*here.paths(), project.path, project.waivers}
     paths |= {path for path in known.paths() if in_roots(path, project, previous=True)}
-    paths |= {path for schema, _ in known.topics() for path in known.made_of(schema)}
+    made_of = {*used, *(path for schema, _ in known.topics() for path in known.made_of(schema))}
+    paths |= written_out(made_of, here) | written_out(made_of, StepFiles(repository, known))
     ours = [
         path
         for path in sorted(paths)
@@ -268,7 +270,9 @@ def _local_changes(
         elif name in both and document.schema:
             found = definitions.read(document.schema)
             combined[name] = found.problems[0] if found.problems else found.info
-    settled = frozenset(name for name in unchanged if since.isdisjoint(made_of[name]))
+    settled = frozenset(
+        name for name in unchanged if not any(is_among(path, made_of[name]) for path in since)
+    )
     return LocalChanges(unchanged, combined, settled)
 
 
@@ -289,15 +293,26 @@ class MergedFiles:
         self._ours: dict[str, bool] = {}
 
     def is_ours(self, path: str) -> bool:
-        """Return whether the work changed, added or removed the file."""
+        """Return whether the work changed, added or removed the file, or one in the folder."""
         if path not in self._ours:
-            self._ours[path] = self._began.entry(path) != self._files.entry(path)
+            if is_folder(path):
+                folder = path.removesuffix("/")
+                self._ours[path] = any(
+                    map(self.is_ours, {*self._files.below(folder), *self._began.below(folder)})
+                )
+            else:
+                self._ours[path] = self._began.entry(path) != self._files.entry(path)
         return self._ours[path]
 
     def paths(self) -> Iterable[str]:
         """Yield every path."""
         yield from (path for path in self._files.paths() if self.is_ours(path))
         yield from (path for path in self._now.paths() if not self.is_ours(path))
+
+    def below(self, folder: str) -> Iterable[str]:
+        """Yield every path below a folder."""
+        yield from (path for path in self._files.below(folder) if self.is_ours(path))
+        yield from (path for path in self._now.below(folder) if not self.is_ours(path))
 
     def read(self, path: str) -> bytes:
         """Return the content of the file (see `declare.Files`)."""
@@ -314,13 +329,13 @@ class MergedFiles:
             for held in self._now.declared(path):
                 if held.schema:
                     used.setdefault(TopicName.parse(held.name), set()).add(path)
-            for schema in self._now.users(path):
+            for schema in set().union(*map(self._now.users, (path, *folders_above(path)))):
                 for held in self._now.declarations(schema):
                     used.setdefault(TopicName.parse(held.name), set()).update({path, held.path})
         return {
             name
             for name, paths in used.items()
-            if not theirs.isdisjoint(paths)
+            if any(is_among(path, paths) for path in theirs)
             and any(map(self.is_ours, paths | self._now.made_of(name.schema_id)))
         }
 

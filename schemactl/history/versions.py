@@ -30,6 +30,7 @@ from schemactl.declare import (
     read_project,
 )
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
+from schemactl.declare.reference_patterns import folders_above, is_among
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow, derived_from
@@ -112,6 +113,10 @@ class StepFiles(GitFiles):
         """Return every path, links and submodules among them."""
         return self._state.paths()
 
+    def below(self, folder: str) -> Iterable[str]:
+        """Return every path below a folder."""
+        return self._state.below(folder)
+
     def entry(self, path: str) -> Entry | None:
         """Return what is at `path`."""
         return self._state.entry(path)
@@ -176,7 +181,7 @@ class VersionDerivation:
                     self._compare_roots(f"{path} of {logged.commit.short}", path, own)
             elif self._declares(path):
                 touched |= self._read(path, before[path])
-            used |= self._writer.users(path)
+            used |= self._users(path)
         touched |= {schema for schema in used - touched if not self._only_shared(schema, changed)}
         # Files that several topics share are read once for all of them.
         definitions = Definitions(self._files)
@@ -202,8 +207,12 @@ class VersionDerivation:
         return (
             self._is_within(path)
             or path == self._project.path
-            or (path.endswith(SUFFIXES) and bool(self._writer.users(path)))
+            or (path.endswith(SUFFIXES) and bool(self._users(path)))
         )
+
+    def _users(self, path: str) -> set[str]:
+        """Return the schemas whose definition is made of `path` among others, or of a folder that it is in."""
+        return set().union(*(self._writer.users(each) for each in (path, *folders_above(path))))
 
     def _compare_moved(self, commit: Commit, before: dict[str, Entry | None]) -> None:
         """As `_compare_roots`, for the project files that `commit` took away when it brought ours, as a move of the folder does."""
@@ -291,7 +300,7 @@ class VersionDerivation:
         if inspected is None or inspected.parts is None:
             return False
         made_of, taken = self._writer.made_of(schema), inspected.parts.taken
-        if any(path in made_of and path not in taken for path in changed):
+        if any(is_among(path, made_of) and path not in taken for path in changed):
             return False
         found = self._fingerprints.refreshed(inspected.type, inspected.parts)
         if found is None:

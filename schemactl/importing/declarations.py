@@ -218,6 +218,10 @@ class MemoryFiles:
         """See `declare.Files`."""
         return self._contents
 
+    def below(self, folder: str) -> Iterable[str]:
+        """See `declare.Files`."""
+        return [path for path in self._contents if path.startswith(f"{folder}/")]
+
     def read(self, path: str) -> bytes:
         """See `declare.Files`."""
         return self._contents[path]

@@ -397,7 +397,7 @@ topic: persistent://shop/salse/orders""",
     ),
     _rule(
         "REFERENCE_UNUSED",
-        summary="A file is listed under `references`, but the definition takes no type from it.",
+        summary="A file, glob or folder is listed under `references`, but the definition takes no type from it.",
         why="Either the definition was to use it and does not, or the entry is left over. As long as it stands there, a broken "
         "file makes the topic's declaration invalid.",
         example="""

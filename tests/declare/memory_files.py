@@ -17,6 +17,9 @@ class MemoryFiles:
     def paths(self) -> Iterable[str]:
         return [*self.files, *self.apart]
 
+    def below(self, folder: str) -> Iterable[str]:
+        return [path for path in self.paths() if path.startswith(f"{folder}/" if folder else "")]
+
     def read(self, path: str) -> bytes:
         return self.files[path]
 

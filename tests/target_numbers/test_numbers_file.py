@@ -56,6 +56,9 @@ class InMemory:
     def paths(self) -> Iterable[str]:
         return self.files
 
+    def below(self, folder: str) -> Iterable[str]:
+        return [path for path in self.files if path.startswith(f"{folder}/")]
+
     def read(self, path: str) -> bytes:
         return self.files[path]
 

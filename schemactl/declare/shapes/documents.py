@@ -30,7 +30,7 @@ from schemactl.formats import SPECS
 from schemactl.model import SchemaType
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
-_TYPES = "Files whose named types the definition may use; inlined at first use."
+_TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, offers all its files."
 _PROPERTIES = "Text stored with the schema. Pulsar never compares it."
 _STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as the level above says."
 
@@ -74,7 +74,9 @@ class ProtobufNativeShape(MappingShape):
     type: _types("proto")  # type: ignore[valid-type]
     definition: FilePath = Field(description="A .proto file, or a descriptor set with its imports (.binpb).")
     message: MessageName = Field(description="The root message: package.Message.")
-    references: References = optional("The .proto files that the definition imports.")
+    references: References = optional(
+        "The .proto files that the definition imports; or globs, or folders with / at their end."
+    )
     properties: Properties = optional(_PROPERTIES)
 
 

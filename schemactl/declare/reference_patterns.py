@@ -1,0 +1,91 @@
+"""References by glob, and to whole folders: which files they mean.
+
+What is listed that way is a choice: a definition takes from it the types it needs, and whatever else is there makes no difference.
+So a definition is made of the files it takes types of, and of the folder itself, which is written with a `/` at its end.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterable
+from itertools import takewhile
+
+from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, resolve
+from schemactl.topic_match import glob_expression
+
+
+def is_pattern(written: str) -> bool:
+    """Return whether an entry of `references` is a glob or a folder, and no file's path."""
+    return written.endswith("/") or "*" in written or "?" in written
+
+
+def folder_of(here: str, written: str) -> str:
+    """Return the folder, with `/` at its end, below which a pattern in a file of the folder `here` finds all its files.
+
+    Raises:
+        ValueError: it leads out of the repository, or means all of it; says why.
+    """
+    path = resolve(here, written)
+    fixed = (
+        path
+        if written.endswith("/")
+        else "/".join(takewhile(lambda part: not is_pattern(part), path.split("/")))
+    )
+    if not fixed:
+        raise ValueError(f"`{written}` is the top folder of the repository; name a folder in it")
+    return f"{fixed}/"
+
+
+def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> list[str]:
+    """Return the files that a pattern means, sorted: `.avsc`, or `.json` where it says so; or `.proto`.
+
+    Hidden files are left out, and so are links and other repositories, which are not followed. Raise ValueError as `folder_of`.
+    """
+    folder = folder_of(here, written)
+    glob = f"{folder}**" if written.endswith("/") else resolve(here, written)
+    # `**/` stands for no folder, too.
+    expressions = [glob_expression(each) for each in {glob, glob.replace("**/", "")}]
+    suffixes = (PROTO_SUFFIX,) if proto else AVRO_SUFFIXES if written.endswith(".json") else AVRO_SUFFIXES[:1]
+    return sorted(
+        path
+        for path in files.below(folder.removesuffix("/"))
+        if path.endswith(suffixes)
+        and path.isprintable()
+        and not any(part.startswith(".") for part in path.removeprefix(folder).split("/"))
+        and any(each.fullmatch(path) for each in expressions)
+        and files.kind(path) == "file"
+    )
+
+
+def is_folder(path: str) -> bool:
+    """Return whether what a definition is made of is a folder: any file below it may be."""
+    return path.endswith("/")
+
+
+def folders_above(path: str) -> list[str]:
+    """Return the folders that the file at `path` is in, each with `/` at its end."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) + "/" for depth in range(1, len(parts))]
+
+
+def is_among(path: str, made_of: Collection[str]) -> bool:
+    """Return whether the file at `path` is one of the files `made_of`, or in one of the folders."""
+    return path in made_of or any(each in made_of for each in folders_above(path))
+
+
+def written_out(made_of: Iterable[str], files: Files) -> set[str]:
+    """Return the files `made_of`, with those in the folders in place of the folders."""
+    found: set[str] = set()
+    for path in made_of:
+        found.update(files.below(path.removesuffix("/")) if is_folder(path) else [path])
+    return found
+
+
+def said_instead(files: Files, here: str, written: str) -> str:
+    """Return what to write in place of a path that is a folder's; "" where it is none."""
+    try:
+        path = resolve(here, written)
+    except ValueError:
+        return ""
+    is_there = path and next(iter(files.below(path)), path) != path
+    return f"write `{posixpath.normpath(written)}/` for all files of the folder" if is_there else ""
