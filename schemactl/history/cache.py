@@ -17,7 +17,7 @@ from schemactl.declare.files import Kind
 from schemactl.errors import Problem, Source
 from schemactl.history.files import Entry
 from schemactl.history.store import Store
-from schemactl.model import Commit, Policies, Project
+from schemactl.model import Commit, Policies
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """SQLite can be built without."""
@@ -101,11 +101,6 @@ class _Generation(NamedTuple):
     number: int
     first: int
     live: dict[bytes, int]
-
-
-def derived_from(project: Project) -> str:
-    """Return all that versions depend on besides the commits."""
-    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots])
 
 
 class Cache:

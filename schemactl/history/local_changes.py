@@ -11,11 +11,11 @@ from schemactl.declare.files import SUFFIXES, Kind, read_bytes
 from schemactl.declare.reference_patterns import folders_above, is_among, is_folder, written_out
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.history.approved import approved, merge_base
-from schemactl.history.cache import Cache, derived_from
+from schemactl.history.cache import Cache
 from schemactl.history.files import CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.history import History
 from schemactl.history.repository import Blob, ChangedFile, LoggedCommit, Repository, log
-from schemactl.history.versions import Derivation, Progress, StepFiles, is_read, no_progress
+from schemactl.history.versions import Derivation, Progress, StepFiles, derived_from, is_read, no_progress
 from schemactl.model import Commit, Project, SchemaInfo, TopicName
 
 _MODES: Final = {"file": "100644", "symlink": "120000", "submodule": "160000"}

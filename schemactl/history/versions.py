@@ -11,6 +11,7 @@ definition cannot be read keeps the one it had.
 from __future__ import annotations
 
 import gc
+import json
 import posixpath
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +34,7 @@ from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_b
 from schemactl.declare.reference_patterns import folders_above, is_among
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
-from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow, derived_from
+from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints, Inspected
 from schemactl.history.repository import ChangedFile, LoggedCommit, Repository, log
@@ -52,6 +53,11 @@ Progress = Callable[[int, int | None], None]
 
 def no_progress(_done: int, _total: int | None) -> None:
     """Report no progress."""
+
+
+def derived_from(project: Project) -> str:
+    """Return all that versions depend on besides the commits."""
+    return json.dumps([project.path, project.waivers, project.roots, project.previous_roots])
 
 
 class Derivation:

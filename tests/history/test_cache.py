@@ -21,8 +21,9 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
 from schemactl.errors import HistoryError
-from schemactl.history.cache import Cache, derived_from
+from schemactl.history.cache import Cache
 from schemactl.history.fingerprints import fingerprint
+from schemactl.history.versions import derived_from
 from schemactl.model import Project
 
 pytestmark = pytest.mark.slow

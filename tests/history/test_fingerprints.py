@@ -9,8 +9,9 @@ from readings import ORDERS, PROJECT, read
 from scratch import Scratch, declared, record
 
 from schemactl import history
-from schemactl.history.cache import Cache, derived_from
+from schemactl.history.cache import Cache
 from schemactl.history.fingerprints import fingerprint
+from schemactl.history.versions import derived_from
 
 PLAIN = '{"type": "record", "name": "Order", "fields": [%s]}'
 
