@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 Files = Mapping[str, str | bytes | None]
@@ -40,9 +44,7 @@ class Scratch:
         self._stream = b""
         self._streamed: set[str] = set()
         path.mkdir(parents=True)
-        self.git(
-            "init", "-q", "-b", "main", f"--object-format={object_format}", *(["--bare"] if bare else [])
-        )
+        shutil.copytree(_empty(object_format, bare=bare), path, dirs_exist_ok=True)
 
     @classmethod
     def opened(cls, path: Path) -> Scratch:
@@ -102,12 +104,35 @@ class Scratch:
             return
         stream, self._stream = self._stream, b""
         self._streamed.clear()
-        marks = f"--export-marks={self._marks_file}"
-        known = [f"--import-marks={self._marks_file}"] if self._marks_file.exists() else []
-        self._run(["fast-import", "--quiet", "--force", *known, marks], stream)
+        if any((self._git_directory / "refs/heads").iterdir()):
+            self._import(stream)
+        else:
+            self._begin(stream)
         if not self.bare:
             # HEAD may name a branch that has no commit yet.
             self._run(["reset", "-q", "--hard"], check=False)
+
+    def _import(self, stream: bytes) -> None:
+        marks = f"--export-marks={self._marks_file}"
+        known = [f"--import-marks={self._marks_file}"] if self._marks_file.exists() else []
+        self._run([*_QUICK, "fast-import", "--quiet", "--force", *known, marks], stream)
+
+    def _begin(self, stream: bytes) -> None:
+        """Import into a repository without commits: what begins as two others did is a copy of the second."""
+        settings = (self._git_directory / "config").read_bytes()
+        name = hashlib.sha256(settings + b"\0" + stream).hexdigest()
+        kept = Path(_kept().name, name)
+        if (kept / "marks").exists():
+            shutil.copytree(kept, self._git_directory, dirs_exist_ok=True)
+            return
+        self._import(stream)
+        if kept.exists():
+            for part in ("objects", "refs", "logs"):
+                if (self._git_directory / part).exists():
+                    shutil.copytree(self._git_directory / part, kept / part)
+            shutil.copy(self._marks_file, kept)
+        else:
+            kept.mkdir()
 
     @property
     def bare(self) -> bool:
@@ -115,8 +140,12 @@ class Scratch:
         return not (self.path / ".git").exists()
 
     @property
+    def _git_directory(self) -> Path:
+        return self.path if self.bare else self.path / ".git"
+
+    @property
     def _marks_file(self) -> Path:
-        return (self.path if self.bare else self.path / ".git") / "marks"
+        return self._git_directory / "marks"
 
     def id(self, mark: int) -> str:
         """The full id of the commit with this mark."""
@@ -159,6 +188,29 @@ class Scratch:
         if check and done.returncode:
             raise AssertionError(f"git {' '.join(arguments)}: {done.stderr.decode()}")
         return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+_QUICK = ("-c", "core.fsync=none", "-c", "fastimport.unpackLimit=0")
+"""Settings of git for what is gone after the test: nothing waits for the disk, and objects stay in one pack."""
+
+
+@cache
+def _kept() -> TemporaryDirectory[str]:
+    """Repositories that others are copies of, sooner made than by git."""
+    return TemporaryDirectory()
+
+
+@cache
+def _empty(object_format: str, *, bare: bool) -> Path:
+    """A repository without commits."""
+    path = Path(_kept().name, f"{object_format}-{bare}")
+    path.mkdir()
+    options = ["-b", "main", f"--object-format={object_format}", *(["--bare"] if bare else [])]
+    # The samples of hooks are left out.
+    subprocess.run(["git", "init", "-q", "--template=", *options], cwd=path, env=ENVIRONMENT, check=True)
+    for folder in ("hooks", "info"):
+        (path if bare else path / ".git").joinpath(folder).mkdir()
+    return path
 
 
 def _quoted(path: str) -> bytes:

@@ -185,14 +185,22 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"{value!r} is unknown{listed}")
 
 
-def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
-    """Return the parser of the whole command line, with the arguments of `commands`; the others have only a help line."""
-    parser = Parser(
-        prog="schemactl",
-        usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...",
-        description="Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the registry, "
-        "read by Spark.\n\n" + "\n".join(_overview()),
-        epilog=_EXIT_CODES,
+class _CommandLine(Parser):
+    """The parser of the command line: its help has all commands, by their groups."""
+
+    def format_help(self) -> str:
+        """Return the help."""
+        self.description = (
+            "Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the registry, "
+            "read by Spark.\n\n" + "\n".join(_overview())
+        )
+        return super().format_help()
+
+
+def build_parser(commands: Sequence[str]) -> Parser:
+    """Return the parser of the command line, for `commands`; where none is given, for all of them, without their arguments."""
+    parser = _CommandLine(
+        prog="schemactl", usage="%(prog)s [OPTION]... COMMAND [ARGUMENT]...", epilog=_EXIT_CODES
     )
     add_global_options(parser)
     parser.add_argument(
@@ -201,8 +209,8 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> Parser:
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS, prog="schemactl"
     )
-    for name, entry in COMMANDS.items():
-        command = subparsers.add_parser(name, description=entry.summary)
+    for name in commands or COMMANDS:
+        command = subparsers.add_parser(name, description=COMMANDS[name].summary)
         if name in commands:
             load(name).configure(command)
             # Global options may follow the command, too; there they have no defaults, to keep what stands before.

@@ -233,8 +233,22 @@ def as_index(repository: Scratch, files: Files) -> list[str]:
 MODES = pytest.mark.parametrize("mode", [as_branch, as_merge, as_index])
 
 
-@MODES
-@pytest.mark.parametrize("evasion", [pytest.param(files, id=name) for name, files in EVASIONS.items()])
+MERGED = (
+    "the rules are off", "the root is gone", "the branch is the record", "the namespace protects nobody", "draft, in another file",
+    "another name, and is a draft", "the root moves, and the rules are off", "all at once",
+)  # fmt: skip
+"""One of each kind of evasion: the check of a merge differs from that of its branch in what it is compared with alone."""
+
+
+@pytest.mark.parametrize(
+    ("mode", "evasion"),
+    [
+        pytest.param(mode, files, id=f"{mode.__name__}-{name}")
+        for mode in (as_branch, as_merge, as_index)
+        for name, files in EVASIONS.items()
+        if mode is not as_merge or name in MERGED
+    ],
+)
 def test_a_break_is_found_whatever_the_change_does_to_the_settings(
     repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any, evasion: dict[str, str | None]
 ) -> None:

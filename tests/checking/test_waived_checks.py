@@ -95,10 +95,14 @@ class Work(Scratch):
         return {"waivers.yaml": (self.path / "waivers.yaml").read_text(encoding="utf-8")}
 
 
-@pytest.fixture(params=MODES)
+EVERYWHERE = pytest.mark.parametrize("work", MODES, indirect=True)
+"""Of a test that is about where waivers are read from; what they do is the same everywhere."""
+
+
+@pytest.fixture
 def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
     made = Work(tmp_path / "r")
-    made.mode = request.param
+    made.mode = getattr(request, "param", "pull request")
     made.commit(APPROVED)
     made.commit({"README.md": "main"})
     made.flush()
@@ -116,6 +120,7 @@ def name_of(report: dict[str, Any], rule: str) -> str:
     return str(found)
 
 
+@EVERYWHERE
 def test_a_waived_break_passes_and_is_listed_first(work: Work) -> None:
     work.change({**BREAK, "namespaces/notes.yaml": None})
     before = work.check(code=100)
@@ -172,6 +177,7 @@ def test_a_break_beside_a_waived_one_is_an_error(work: Work) -> None:
     assert (rules(report), rules(report, waived=True)) == ([READER, BROKER], [SYMBOLS])
 
 
+@EVERYWHERE
 def test_waivers_elsewhere_do_not_count_and_moving_them_is_a_finding(work: Work) -> None:
     work.change(BREAK)
     work.waive(name_of(work.check(code=100), SYMBOLS))
@@ -185,6 +191,7 @@ def test_waivers_elsewhere_do_not_count_and_moving_them_is_a_finding(work: Work)
     assert "waivers are read from docs/w.yaml" in report["findings"][0]["message"]
 
 
+@EVERYWHERE
 def test_a_waiver_that_is_taken_away_with_the_break_still_there_fails_again(work: Work) -> None:
     work.change(BREAK)
     work.waive(name_of(work.check(code=100), SYMBOLS))
@@ -194,6 +201,7 @@ def test_a_waiver_that_is_taken_away_with_the_break_still_there_fails_again(work
     assert rules(work.check(code=100)) == [SYMBOLS]
 
 
+@EVERYWHERE
 def test_a_waiver_file_with_problems_decides_nothing(work: Work) -> None:
     work.change({**BREAK, "waivers.yaml": "- {rule: '*'}\n"})
     report = work.check(code=1)
@@ -217,6 +225,7 @@ def test_a_waiver_counts_to_the_end_of_its_last_day(work: Work) -> None:
     assert found(last + timedelta(days=1)) == (["WAIVER_EXPIRED", SYMBOLS], [])
 
 
+@EVERYWHERE
 def test_what_was_approved_under_a_waiver_needs_it_no_more(work: Work) -> None:
     work.change(BREAK)
     work.waive(name_of(work.check(code=100), SYMBOLS))

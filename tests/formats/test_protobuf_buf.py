@@ -29,16 +29,16 @@ def by_buf(message: str) -> str:
     return message.replace('"q moved', '" moved')
 
 
-@pytest.mark.parametrize("category", EVERY)
-def test_every_public_pair_is_judged_as_buf_judges_it(category: ProtoCategory) -> None:
+def test_every_public_pair_is_judged_as_buf_judges_it() -> None:
     pairs = [(row, {"a.proto": row["before"]}, {"a.proto": row["after"]}) for row, _, _ in public()]
     compiled = iter(images(*(files for _, before, after in pairs for files in (before, after))))
     for row, _, _ in pairs:
-        expected = row["buf"][category]["violations"]
-        found = said(next(compiled), next(compiled), category)
-        assert sorted(found, key=str) == sorted(
-            ((one["rule"], one["line"], by_buf(one["message"])) for one in expected), key=str
-        ), row["id"]
+        old, new = next(compiled), next(compiled)
+        for category in EVERY:
+            expected = row["buf"][category]["violations"]
+            assert sorted(said(old, new, category), key=str) == sorted(
+                ((one["rule"], one["line"], by_buf(one["message"])) for one in expected), key=str
+            ), (row["id"], category)
 
 
 def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
@@ -78,7 +78,7 @@ def test_every_rule_has_a_page_of_the_catalogue() -> None:
 
 
 def test_many_findings_in_a_large_file_are_all_found() -> None:
-    count = 4000
+    count = 1000
     fields = "".join(f"string f{n} = {n}; map<string, int32> m{n} = {n + count};" for n in range(1, count))
     reserved = "".join(f"reserved {2 * n + 20_000};" for n in range(count))
     body = f"message M {{ {reserved} {fields} }}"

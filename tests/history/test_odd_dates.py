@@ -60,8 +60,8 @@ def commit(made: Scratch, files: dict[str, str], date: str) -> None:
     made.git("update-ref", "refs/heads/main", made_id)
 
 
-# One of each kind, as they are what the last test reads as git does: before and after all calendars, none, and oddly written.
-@pytest.mark.parametrize("date", ["-5 +0000", f"{'9' * 40} +0000", "", "\t 0090000 \t +0000 "])
+# Every other date is read as one of these two: see the last test.
+@pytest.mark.parametrize("date", [f"{'9' * 40} +0000", ""])
 def test_every_command_reads_a_commit_of_any_date(tmp_path: Path, date: str) -> None:
     made = Scratch(tmp_path / "r")
     files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}
