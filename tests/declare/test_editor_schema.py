@@ -1,31 +1,100 @@
-"""The JSON Schema for editors, which comes from the pydantic models; run this file to write it anew."""
+"""The JSON Schemas for editors, which come from the shapes that `check` asks for; run this file to write them anew."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from schemactl import declare
-from schemactl.declare.shapes import KINDS, editor_schema, mismatches
+import pytest
+from test_messages import CASES
+
+from schemactl.declare.shapes import editor_schemas, mismatches
+from schemactl.declare.yaml_text import read_yaml
+from schemactl.errors import DeclarationError
 from schemactl.json_values import laid_out
 
-SCHEMA = Path(declare.__file__).with_name("schemactl.schema.json")
+TOP = Path(__file__).parent.parent.parent
+SCHEMAS = TOP / "schemas"
 
 
-def test_it_is_up_to_date() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == laid_out(editor_schema(), 200) + "\n", f"run {__file__}"
+def written(schema: dict[str, Any]) -> str:
+    return laid_out(schema, 200) + "\n"
 
 
-def test_it_has_every_key_and_type() -> None:
-    schema = editor_schema()["$defs"]
-    for kind, shape in KINDS.items():
-        keys = {field.alias or name for name, field in shape.model_fields.items()}
-        assert keys == set(schema[shape.__name__]["properties"]), kind
-        assert mismatches(kind, 5)
-    types = {
-        name for shape in schema.values() for name in shape["properties"].get("type", {}).get("enum", ())
+def test_they_are_up_to_date() -> None:
+    read = {path.name: path.read_text(encoding="utf-8") for path in SCHEMAS.glob("*.schema.json")}
+    made = {f"{name}.schema.json": written(schema) for name, schema in editor_schemas().items()}
+    assert made.items() <= read.items(), f"run {__file__}"
+
+
+@pytest.mark.parametrize("schema", editor_schemas().values(), ids=editor_schemas())
+def test_every_key_is_described_and_every_part_is_used(schema: dict[str, Any]) -> None:
+    text = json.dumps(schema)
+    assert [name for name in schema["$defs"] if f'"#/$defs/{name}"' not in text] == []
+    keys = {
+        (name, key): each
+        for name, part in schema["$defs"].items()
+        for key, each in part["properties"].items()
     }
-    assert {"AVRO", "PROTOBUF", "PROTOBUF_NATIVE", "KEY_VALUE", "STRING", "EXTERNAL"} <= types
+    assert [at for at, each in keys.items() if not ("description" in each or "$ref" in each)] == []
+
+
+def documents() -> Iterator[tuple[str, Any]]:
+    """Yield the kind of shape and the value of each document that is right, and of those that are wrong in one way or another."""
+    from test_catalog import EVERYTHING
+
+    texts = [
+        (path, text) for case in CASES for path, text in case.files.items() if path.endswith(("yaml", "yml"))
+    ]
+    texts += [("topics/everything.yaml", EVERYTHING)]
+    texts += [(path.name, path.read_text()) for path in sorted((TOP / "examples").rglob("*.yaml"))]
+    for path, text in texts:
+        try:
+            found = read_yaml(path, text.encode())[0]
+        except DeclarationError:
+            continue
+        for value in (each.value for each in found):
+            kind = "topic" if isinstance(value, dict) and "topic" in value else "namespace"
+            if Path(path).name == "schemactl.yaml":
+                yield "project", value
+            else:
+                yield kind, value
+                yield f"{kind} overlay", value
+
+
+def test_they_accept_what_check_accepts() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    of = {
+        **dict.fromkeys(("topic", "namespace"), "declarations"),
+        **dict.fromkeys(("topic overlay", "namespace overlay"), "overlays"),
+        "project": "project",
+    }
+    judges = {name: jsonschema.Draft7Validator(schema) for name, schema in editor_schemas().items()}
+    verdicts = [
+        (value, judges[of[kind]].is_valid(value), not mismatches(kind, value))
+        for kind, value in documents()
+        # Which packages there are is written in no schema.
+        if value != {"version": 1, "generate": {"package": "pyspark"}}
+    ]
+    assert {accepted for _, accepted, _ in verdicts} == {True, False}
+    assert [value for value, accepted, fits in verdicts if accepted is not fits] == []
+
+
+@pytest.mark.parametrize("name", editor_schemas())
+def test_examples_are_accepted(name: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = editor_schemas()[name]
+    for part in schema["$defs"].values():
+        for each in part["properties"].values():
+            whole = {**each, "$defs": schema["$defs"]}
+            assert all(
+                jsonschema.Draft7Validator(whole).is_valid(example) for example in each.get("examples", ())
+            )
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(laid_out(editor_schema(), 200) + "\n", encoding="utf-8")
+    SCHEMAS.mkdir(exist_ok=True)
+    for each, made in editor_schemas().items():
+        (SCHEMAS / f"{each}.schema.json").write_text(written(made), encoding="utf-8")

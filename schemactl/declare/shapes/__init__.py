@@ -119,19 +119,31 @@ def _keys(shape: type[MappingShape]) -> dict[str, str]:
     return {each.alias or name: each.description or "" for name, each in shape.model_fields.items()}
 
 
-def editor_schema() -> dict[str, Any]:
-    """Return the JSON Schema of all files: a project, a namespace, a topic, or a list of waivers."""
-    _, schema = models_json_schema([(shape, "validation") for shape in KINDS.values()], by_alias=True)
+_FILES: Final = {
+    "project": ("schemactl.yaml", ("project",)),
+    "declarations": ("a namespace or a topic", ("namespace", "topic")),
+    "overlays": (
+        "what of a namespace or a topic differs on a target",
+        ("namespace overlay", "topic overlay"),
+    ),
+    "waivers": ("the waiver file", ("waiver",)),
+}
+"""What documents of each kind of file are, and the kinds of their shapes."""
+
+
+def editor_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schemas for editors, by kind of file: project, declarations, overlays, waivers."""
+    return {name: _editor_schema(title, kinds) for name, (title, kinds) in _FILES.items()}
+
+
+def _editor_schema(title: str, kinds: tuple[str, ...]) -> dict[str, Any]:
+    _, schema = models_json_schema([(KINDS[kind], "validation") for kind in kinds], by_alias=True)
     _clean(schema)
+    refs = [{"$ref": f"#/$defs/{KINDS[kind].__name__}"} for kind in kinds]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "schemactl: Pulsar topics, namespaces and schemas",
-        "oneOf": [
-            {"type": "array", "items": ref} if kind == "waiver" else ref
-            for kind, ref in ((kind, {"$ref": f"#/$defs/{shape.__name__}"}) for kind, shape in KINDS.items())
-            # Whatever an overlay has, a topic has, too.
-            if not kind.endswith(" overlay")
-        ],
+        "title": f"schemactl: {title}",
+        **({"type": "array", "items": refs[0]} if kinds == ("waiver",) else {"oneOf": refs}),
         "$defs": schema["$defs"],
     }
 

@@ -42,15 +42,17 @@ def _types(declared_as: str, *, half: bool = False) -> Any:
         for type_, spec in SPECS.items()
         if spec.declared_as == declared_as and not (spec.unfit_half if half else spec.undeclarable)
     )
-    return Annotated[Any, ValueShape(lambda _value: None, {"enum": types})]
+    return Annotated[
+        Any, ValueShape(lambda _value: None, {"enum": types, "description": "Pulsar's schema type."})
+    ]
 
 
 class AvroShape(MappingShape):
     """A schema whose definition is an Avro schema."""
 
     type: _types("avro")  # type: ignore[valid-type]
-    definition: Definition = Field(description=_AVRO)
-    references: References = optional(_TYPES)
+    definition: Definition = Field(description=_AVRO, examples=["orders.avsc"])
+    references: References = optional(_TYPES, examples=[["../common/money.avsc"]])
     properties: Properties = optional(_PROPERTIES)
 
 
@@ -124,8 +126,8 @@ class KeyValueShape(MappingShape):
         default=None,
         description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload.",
     )
-    key: _one_of(_HALVES, half=True)  # type: ignore[valid-type]
-    value: _one_of(_HALVES, half=True)  # type: ignore[valid-type]
+    key: _one_of(_HALVES, half=True) = Field(description="The schema of the key.")  # type: ignore[valid-type]
+    value: _one_of(_HALVES, half=True) = Field(description="The schema of the value.")  # type: ignore[valid-type]
     properties: Properties = optional(_PROPERTIES)
 
 
@@ -144,8 +146,10 @@ BRANCHES: Final = {tag_of(shape): shape for shape in (*_WHOLE.values(), *_HALVES
 class ClientShape(MappingShape):
     """A producer or consumer of the topic: which version of the schema it carries."""
 
-    name: Annotated[Any, text("a client's name", r"^\S(.*\S)?$")]
-    role: Annotated[Any, choice("role of a client", ("producer", "consumer", "reader"))]
+    name: Annotated[Any, text("a client's name", r"^\S(.*\S)?$")] = Field(description="Its name, for people.")
+    role: Annotated[Any, choice("role of a client", ("producer", "consumer", "reader"))] = Field(
+        description="Whether it writes or reads; a reader has no subscription."
+    )
     version: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
         "The version it is built with: latest (default) or a number."
     )

@@ -186,7 +186,7 @@ def _release_of(product: str) -> ValueShape:
             what = f"{product} {value} is older than the supported releases"
             raise ValueError(what, 'write "4.0" or newer')
 
-    return ValueShape(check, shape.schema)
+    return ValueShape(check, {**shape.schema, "pattern": r"^([4-9]|[1-9][0-9]{1,3})(\.[0-9]{1,4}){1,2}$"})
 
 
 PulsarRelease = Annotated[Any, _release_of("Pulsar")]

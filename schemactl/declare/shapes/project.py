@@ -52,7 +52,8 @@ def check_module(name: str) -> None:
 
 _MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
 _REF = r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$"
-_REGISTRY = r"^(?![^:]*://[^/]*@)[a-z][a-z0-9+.-]*:\S.*$"
+_WORD = "[A-Za-z_][A-Za-z0-9_]*"
+_REGISTRY = rf"^(https?://[^@\s]+|sqlite:.*\S.*|memory:|(?!pulsar:){_WORD}(\.{_WORD})*:{_WORD}(\?.*)?)$"
 
 
 CATEGORIES = ("WIRE", "WIRE_JSON")
@@ -109,9 +110,13 @@ class ProtobufRulesShape(MappingShape):
 class OAuth2Shape(MappingShape):
     """OAuth 2.0 client credentials."""
 
-    issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")]
-    audience: Annotated[Any, text("an audience")]
-    client_id: Annotated[Any, text("a client's id")]
+    issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")] = Field(
+        description="The URL of the server that gives tokens."
+    )
+    audience: Annotated[Any, text("an audience")] = Field(
+        description="Whom the tokens are for, as the server knows it."
+    )
+    client_id: Annotated[Any, text("a client's id")] = Field(description="The id of the client.")
     client_secret_env: Variable = Field(description="The environment variable that holds the secret.")
 
 
@@ -143,7 +148,8 @@ class TargetShape(MappingShape):
     """A registry to plan against, and what differs there."""
 
     registry: Annotated[Any, named(registry_url.parse, "a registry's URL", _REGISTRY)] = Field(
-        description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API."
+        description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API.",
+        examples=["sqlite:.schemactl/registry.db", "https://pulsar.example.com:8443"],
     )
     pulsar: PulsarRelease = optional("Its release, where it is not the project's.")
     token_env: Variable = optional("The environment variable that holds the bearer token.")
