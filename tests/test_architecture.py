@@ -148,10 +148,12 @@ LAYERS: dict[str, set[str]] = {
     },
     "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry", "workers"},
     "report": {
+        "errors",
+        "formats",
         "installation",
+        "source",
         "model",
         "verdicts",
-        "formats",
         "rules",
         "checking",
         "tables",

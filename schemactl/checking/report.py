@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from schemactl.checking.causes import Cause, causes
 from schemactl.errors import DeclarationError, SchemactlError, Source
-from schemactl.model import Commit, CompatibilityStrategy, Level, NamespaceName, Release, Severity, TopicName
+from schemactl.model import (
+    Commit,
+    CompatibilityStrategy,
+    Level,
+    NamespaceName,
+    Release,
+    SchemaInfo,
+    SchemaVersion,
+    Severity,
+    TopicName,
+)
 from schemactl.printing import on_one_line
 from schemactl.verdicts import DataState, Finding, Verdict
 
@@ -37,6 +47,9 @@ class TopicCheck:
         owner: who answers for it, as it declares; "": it does not say.
         tables: what becomes of tables that the topic feeds; None: the project generates no columns, or there are none.
         targets: those for which all this is so; (): no target in particular.
+        schema: what it declares now, where that has changed.
+        before: what it declared, likewise; None: nothing, or another generation.
+        versions: those that `schema` is compared with, of the former topic where it was renamed.
     """
 
     topic: TopicName
@@ -52,6 +65,10 @@ class TopicCheck:
     owner: str = ""
     tables: Impact | None = None
     targets: tuple[str, ...] = ()
+    # What differs in these alone is said of all targets together.
+    schema: SchemaInfo | None = field(default=None, compare=False, repr=False)
+    before: SchemaInfo | None = field(default=None, compare=False, repr=False)
+    versions: tuple[SchemaVersion, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_pending(self) -> bool:
@@ -113,6 +130,11 @@ class CheckReport:
     target: str = ""
     targets: Mapping[str, Release] = field(default_factory=dict)
     decided: bool = True
+
+    @property
+    def command(self) -> Literal["check", "lint"]:
+        """The command that prints the whole report."""
+        return "check" if self.base or not self.decided else "lint"
 
     @property
     def is_fine(self) -> bool:

@@ -96,7 +96,17 @@ def _schema(
         judged = _judged(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, before)
         found += schemas.unprotected(run, proposal, judged)
         verdict = replace(verdict, state=judged.state, data=judged.data)
-    seen = replace(seen, change=change, version=proposal.number, latest=proposal.latest, verdict=verdict)
+    former = None if proposal.versions else run.approved.topics.get(proposal.topic.renamed_from or seen.topic)
+    seen = replace(
+        seen,
+        change=change,
+        version=proposal.number,
+        latest=proposal.latest,
+        verdict=verdict,
+        schema=proposal.schema,
+        before=before,
+        versions=former.versions if former else proposal.versions,
+    )
     return seen, found
 
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from functools import partial
-from typing import TYPE_CHECKING
 
 from schemactl.check_request import CheckRequest
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.report_files import add_formats, asked_outputs, write_report
+from schemactl.cli.report_files import add_formats, asked_outputs, write_check_report
 from schemactl.cli.selection import add_filters
 from schemactl.cli.time_limit import add_timeout
 from schemactl.deadline import DEFAULT_S, Deadline, within
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.project_check import check_project
-from schemactl.report import CHECK_FORMATS, OBEYED, render_check
-
-if TYPE_CHECKING:
-    from schemactl.checking import CheckReport
+from schemactl.report import CHECK_FORMATS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +86,7 @@ def _run(
         request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
     )
     deadline.begin("writing the report")
-    _report(report, outputs, context)
+    write_check_report(report, outputs, context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)
     return NEGATIVE if failing else 0
 
@@ -109,9 +104,4 @@ def _report_undecided(
 
     # On a terminal the error itself says it.
     rest = [(name, path) for name, path in outputs if path or name != "text"]
-    _report(undecided(problem), rest, context)
-
-
-def _report(report: CheckReport, outputs: list[tuple[str, str | None]], context: Context) -> None:
-    """Write the report in each of its formats."""
-    write_report(partial(render_check, report), outputs, context, uncleaned_format=OBEYED)
+    write_check_report(undecided(problem), rest, context)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.report_files import add_formats, asked_outputs, write_report
+from schemactl.cli.report_files import add_formats, asked_outputs, write_check_report
 from schemactl.cli.selection import add_filters
 from schemactl.errors import DeclarationError
 from schemactl.messages import counted
-from schemactl.report import CHECK_FORMATS, OBEYED, render_check
+from schemactl.report import CHECK_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
@@ -62,7 +61,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             project, top = declare.load_project(context.directory, context.config)
             files = declare.WorktreeFiles(top, folders=project.roots)
         report = _report(args, context, files, project, top)
-    write_report(partial(render_check, report), outputs, context, uncleaned_format=OBEYED)
+    write_check_report(report, outputs, context)
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
 
 

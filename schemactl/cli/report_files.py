@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
@@ -13,6 +16,9 @@ from schemactl.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.output import write
 from schemactl.printing import uncleaned
 from schemactl.report.style import fit, terminal_width
+
+if TYPE_CHECKING:
+    from schemactl.checking import CheckReport
 
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
@@ -29,7 +35,10 @@ def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None
 
 def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
     """Return what the option asks for. Raise UsageError if that is none of `formats`, or standard output is for several."""
-    outputs: Outputs = []
+    outputs: if TYPE_CHECKING:
+    from schemactl.checking import CheckReport
+
+Outputs = []
     for entry in wanted:
         name, separator, path = entry.partition("=")
         if name not in formats:
@@ -47,25 +56,53 @@ def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
     return outputs
 
 
+def write_check_report(report: CheckReport, outputs: Outputs, context: Context) -> None:
+    """Write the report of a check in each of its formats, and beside GitHub's annotations the summary of the step."""
+    from schemactl.report import OBEYED, render_check
+    from schemactl.report.markdown import SUMMARY_LIMIT
+
+    render = partial(render_check, report)
+    summary = partial(render, "markdown", limit=SUMMARY_LIMIT)
+    write_report(render, outputs, context, uncleaned_formats=OBEYED, summary=summary)
+
+
 def write_report(
-    render: Callable[..., str], outputs: Outputs, context: Context, *, uncleaned_format: str = ""
+    render: Callable[..., str],
+    outputs: Outputs,
+    context: Context,
+    *,
+    uncleaned_formats: Collection[str] = (),
+    summary: Callable[[], str] | None = None,
 ) -> None:
     """Write a report in each of its formats.
 
     Args:
-        render: returns it in the format of a name; `color` says whether for a terminal.
+        render: returns it in the format of a name; `color` says whether for a terminal, of `width` columns.
         outputs: the formats.
         context: where to work.
-        uncleaned_format: the one that a build server is to obey.
+        uncleaned_formats: those that a build server is to obey.
+        summary: returns what GitHub is to show of the step beside the format `github`; None: nothing.
     """
     # Whoever reads standard output may stop before its end: the files are written by then.
     for name, path in sorted(outputs, key=lambda output: output[1] is None):
-        text = render(name, color=context.color and path is None)
+        width = terminal_width() if path is None else None
+        text = render(name, color=context.color and path is None, width=width)
         if path is None:
-            text = fit(text, terminal_width()) if name == "text" else text
-            print(text, file=uncleaned(sys.stdout) if name == uncleaned_format else sys.stdout)
+            text = fit(text, width) if name == "text" else text
+            print(text, file=uncleaned(sys.stdout) if name in uncleaned_formats else sys.stdout)
         else:
             _write(Path(context.directory) / path, text + "\n", context)
+        if name == "github" and summary and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
+            _append(Path(file), summary() + "\n")
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to the file that GitHub's runner made for what a step says of itself."""
+    try:
+        with path.open("ab") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise SchemactlError(f"cannot write the step's summary, {path}: {error.strerror}") from error
 
 
 def _write(path: Path, text: str, context: Context) -> None:

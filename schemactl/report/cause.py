@@ -1,13 +1,16 @@
-"""A cause in words, as every format for people shows it."""
+"""The causes of a report in words, as every format shows them: most important first, each in parts that a format lays out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
-from schemactl.checking import Cause, CheckReport, PolicyChange, TopicCheck
-from schemactl.messages import counted, versions
-from schemactl.model import CompatibilityStrategy, TopicName, Waiver
+from schemactl.checking import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
+from schemactl.messages import counted, format_version, versions
+from schemactl.model import CompatibilityStrategy, SchemaVersion, Severity, TopicName, Waiver
 from schemactl.printing import on_one_line
+from schemactl.report.schema_diff import SchemaDiff, schema_diff
 from schemactl.verdicts import Finding
 from schemactl.waivers import short
 
@@ -20,33 +23,159 @@ _MAX_EXAMPLES = 5
 _MAX_TOPICS = 100
 """So many topics of a cause are listed for a strategy."""
 
+_MAX_OWNERS = 10
 
-def message(cause: Cause, report: CheckReport) -> str:
-    """Return everything about a cause but its rule, severity, and the place that can be marked in the files."""
-    gone = [f"Place: {place(cause, report)}"] if cause.lead.before_change else []
-    return "\n".join([*lines(cause, report), *gone])
+Weight = Literal["waived"] | Severity
 
-
-def place(cause: Cause, report: CheckReport) -> str:
-    """Return the place of a cause, and whether it is gone; "" where it has none."""
-    source = str(cause.lead.source or "")
-    return f"{source} before the change ({report.base})" if source and cause.lead.before_change else source
+WEIGHTS: Final[tuple[Weight, ...]] = ("waived", "error", "warning", "note")
+"""The order of causes in a report: what was approved although it breaks, then the worst first."""
 
 
-def lines(cause: Cause, report: CheckReport) -> Iterator[str]:
-    """Yield what is wrong, its proof and what to do about it; then the broker's answer; then the topics, where there are several."""
-    yield from dict.fromkeys(map(approval, cause.waivers))
-    shown = [*cause.shown()]
-    # The last one may say how many more there are.
-    for finding in (*shown[: _MAX_EXAMPLES - 1], *shown[_MAX_EXAMPLES - 1 :][-1:]):
-        yield from _finding(finding, report)
-    if len(shown) > _MAX_EXAMPLES:
-        yield f"The same at {counted(len(shown) - _MAX_EXAMPLES, 'more place')} of the topic."
-    yield from _refusals(cause, report)
-    yield from _topics(cause, report)
-    if cause.severity == "error" and cause.lead.key and not cause.waivers:
-        name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
-        yield f"To approve it all the same: {waive_command(name, report.target)}"
+class Part(NamedTuple):
+    """A line about a cause, and what it says: why, a counterexample, what to write, the broker's answer, which topics, how to approve it."""
+
+    kind: Literal["waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "approve"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCause:
+    """A cause with the report that it belongs to.
+
+    Attributes:
+        checks: the rows of the report by topic.
+    """
+
+    cause: Cause
+    report: CheckReport
+    checks: Mapping[TopicName | None, list[TopicCheck]]
+
+    @property
+    def lead(self) -> Finding:
+        """The finding whose rule, place and severity are the cause's."""
+        return self.cause.lead
+
+    @property
+    def weight(self) -> Weight:
+        """What it counts as."""
+        return "waived" if self.cause.waivers else self.cause.severity
+
+    @property
+    def place(self) -> str:
+        """Where it is, and whether that is gone; "" where it has none."""
+        source = str(self.lead.source or "")
+        return (
+            f"{source} before the change ({self.report.base})"
+            if source and self.lead.before_change
+            else source
+        )
+
+    @property
+    def message(self) -> str:
+        """Everything about it but its rule, severity, and the place that can be marked in the files."""
+        gone = [f"Place: {self.place}"] if self.lead.before_change else []
+        return "\n".join([*(part.text for part in self.parts()), *gone])
+
+    def parts(self) -> Iterator[Part]:
+        """Yield what is wrong, its proof and what to do about it; then the broker's answer; then the topics, where there are several."""
+        cause, report = self.cause, self.report
+        yield from (Part("waiver", text) for text in dict.fromkeys(map(approval, cause.waivers)))
+        shown = [*cause.shown()]
+        # The last one may say how many more there are.
+        for finding in (*shown[: _MAX_EXAMPLES - 1], *shown[_MAX_EXAMPLES - 1 :][-1:]):
+            yield from _finding(finding, report)
+        if len(shown) > _MAX_EXAMPLES:
+            more = counted(len(shown) - _MAX_EXAMPLES, "more place")
+            yield Part("reason", f"The same at {more} of the topic.")
+        yield from (Part("broker", line) for line in self._refusals())
+        yield from (Part("topics", line) for line in self._topics())
+        if owners := self.owners:
+            more = f" and {len(owners) - _MAX_OWNERS} more" if len(owners) > _MAX_OWNERS else ""
+            yield Part("owner", f"Owner: {', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}")
+        if self.weight == "error" and cause.lead.key:
+            name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
+            yield Part("approve", f"To approve it all the same: {waive_command(name, report.target)}")
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Who answers for its topics, as far as they say so."""
+        checks = (self._check(finding) for finding in self.cause.findings)
+        return tuple(dict.fromkeys(check.owner for check in checks if check and check.owner))
+
+    def diff(self) -> SchemaDiff | None:
+        """Return what changed in the definition since the version that breaks, around its place; None: nothing, or it is not known."""
+        finding, check = self.lead, self._check(self.lead)
+        if check is None or check.schema is None or finding.commit or finding.verdict == "declaration":
+            return None
+        older = next((each for each in reversed(check.versions) if each.number in finding.against), None)
+        if older is None and check.before:
+            older = SchemaVersion(check.version or 0, check.before)
+        if not older or not older.info:
+            return None
+        try:
+            labels = format_version(older), "this change"
+            found = schema_diff(old=older.info, new=check.schema, labels=labels)
+        except ValueError:
+            return None
+        of_new = finding.direction != "old_reads_new"
+        return found and found.around(finding.pointer, check.schema if of_new else older.info, of_new=of_new)
+
+    def _check(self, finding: Finding) -> TopicCheck | None:
+        """Return the row of the report about the topic of `finding`, as the first target has it that this holds for."""
+        checks, targets = self.checks.get(finding.topic, []), finding.targets[:1]
+        same = (check for check in checks if {*targets} <= {*check.targets})
+        return next(same, checks[0] if checks else None)
+
+    def _refusals(self) -> Iterator[str]:
+        """Yield the broker's answer under each strategy: what follows from it depends on that."""
+        groups: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
+        for refusal in self.cause.refusals:
+            check = self._check(refusal)
+            groups.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
+        for first, *more in groups.values():
+            others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
+            sentence, *then = refusal_lines(first)
+            yield f"{first.rule}: {sentence}{others}"
+            yield from then
+            yield from holds_for(first, self.report)
+
+    def _topics(self) -> Iterator[str]:
+        """Yield the topics, a line for each strategy and the versions that break under it."""
+        cause = self.cause
+        if len(cause.topics) < 2:
+            return
+        against: dict[TopicName | None, set[int]] = {}
+        for finding in cause.findings:
+            against.setdefault(finding.topic, set()).update(finding.against)
+        groups: dict[str, list[str]] = {}
+        for topic in cause.topics:
+            breaking = [versions(sorted(against[topic]))] if against[topic] else []
+            strategy = (
+                str(self.checks[topic][-1].strategy)
+                if topic in self.checks
+                else "unchanged"
+                if self.report.base
+                else "linted"
+            )
+            groups.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
+        yield f"{counted(len(cause.topics), 'topic')}:"
+        for group, names in sorted(groups.items()):
+            more = f" and {len(names) - _MAX_TOPICS} more" if len(names) > _MAX_TOPICS else ""
+            yield f"  {group} ({len(names)}): {', '.join(names[:_MAX_TOPICS])}{more}"
+
+
+def shown_causes(report: CheckReport) -> tuple[ShownCause, ...]:
+    """Return the causes of a report, waived ones first, then the worst first."""
+    found = sorted(report.causes, key=lambda cause: ORDER[cause.severity])
+    return (*in_report(report.waived_causes, report), *in_report(found, report))
+
+
+def in_report(causes: Iterable[Cause], report: CheckReport) -> Iterator[ShownCause]:
+    """Yield causes of findings of `report` with it."""
+    checks: dict[TopicName | None, list[TopicCheck]] = {}
+    for check in report.topics:
+        checks.setdefault(check.topic, []).append(check)
+    yield from (ShownCause(cause, report, checks) for cause in causes)
 
 
 def holds_for(each: Finding | TopicCheck | PolicyChange, report: CheckReport) -> list[str]:
@@ -71,50 +200,15 @@ def waive_command(name: str, target: str) -> str:
     return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD'
 
 
-def _finding(finding: Finding, report: CheckReport) -> Iterator[str]:
-    yield from finding.message.split("\n")
-    yield from holds_for(finding, report)
+def _finding(finding: Finding, report: CheckReport) -> Iterator[Part]:
+    for line in (*finding.message.split("\n"), *holds_for(finding, report)):
+        yield Part("reason", line)
     if finding.older:
-        yield f"In the older version: {finding.older}"
+        yield Part("older", f"In the older version: {finding.older}")
     if finding.counterexample:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
         shown = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + " ..."
-        yield f"Counterexample: {shown} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
+        result = on_one_line(finding.counterexample.result)
+        yield Part("proof", f"Counterexample: {shown} ({counted(size, 'byte')}): {result}")
     if finding.fix and not finding.waiver:
-        yield f"Fix: {on_one_line(finding.fix)}"
-
-
-def _refusals(cause: Cause, report: CheckReport) -> Iterator[str]:
-    """Yield the broker's answer under each strategy: what follows from it depends on that."""
-    strategies = {
-        (each.topic, name): each.strategy for each in report.topics for name in each.targets or ("",)
-    }
-    groups: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
-    for refusal in cause.refusals:
-        strategy = strategies.get((refusal.topic, (refusal.targets or ("",))[0])) if refusal.topic else None
-        groups.setdefault((strategy, refusal.targets), []).append(refusal)
-    for first, *more in groups.values():
-        others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
-        sentence, *then = refusal_lines(first)
-        yield f"{first.rule}: {sentence}{others}"
-        yield from then
-        yield from holds_for(first, report)
-
-
-def _topics(cause: Cause, report: CheckReport) -> Iterator[str]:
-    """Yield the topics, a line for each strategy and the versions that break under it."""
-    if len(cause.topics) < 2:
-        return
-    strategies = {each.topic: str(each.strategy) for each in report.topics}
-    against: dict[TopicName | None, set[int]] = {}
-    for finding in cause.findings:
-        against.setdefault(finding.topic, set()).update(finding.against)
-    groups: dict[str, list[str]] = {}
-    for topic in cause.topics:
-        breaking = [versions(sorted(against[topic]))] if against[topic] else []
-        strategy = strategies.get(topic, "unchanged" if report.base else "linted")
-        groups.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
-    yield f"{counted(len(cause.topics), 'topic')}:"
-    for group, names in sorted(groups.items()):
-        more = f" and {len(names) - _MAX_TOPICS} more" if len(names) > _MAX_TOPICS else ""
-        yield f"  {group} ({len(names)}): {', '.join(names[:_MAX_TOPICS])}{more}"
+        yield Part("fix", f"Fix: {on_one_line(finding.fix)}")

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-from schemactl.checking import Cause, CheckReport
+from schemactl.checking import CheckReport
 from schemactl.printing import clean
-from schemactl.report.cause import message
-from schemactl.report.check_text import summary
-
-_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
-
-SHOWN = 10
-"""GitHub shows ten annotations of a level for each step; the last one says how many more there are."""
+from schemactl.report.annotations import annotated
+from schemactl.report.cause import ShownCause
+from schemactl.report.check_rows import summary
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """One command a line, waived causes first, at most ten of each level, and the sum as plain text."""
-    commands: list[str] = []
-    groups = [("notice", [*report.waived_causes])]
-    groups += [
-        (level, [cause for cause in report.causes if cause.severity == severity])
-        for severity, level in _LEVELS.items()
-    ]
-    for level, causes in groups:
-        shown = causes if len(causes) <= SHOWN else causes[: SHOWN - 1]
-        commands += [_command(level, cause, report) for cause in shown]
-        if len(shown) < len(causes):
-            more = len(causes) - len(shown)
-            commands.append(
-                f"::{level} title=schemactl::{more} more: run `schemactl check` to see all of them"
-            )
+    commands = [_command(level, each) for level, each in annotated(report)]
     return "\n".join([*commands, clean(summary(report))])
 
 
-def _command(level: str, cause: Cause, report: CheckReport) -> str:
-    title = f"{cause.lead.rule}{' (waived)' if cause.waivers else ''}"
-    properties, source = {"title": title}, cause.lead.place
+def _command(level: str, annotation: ShownCause | str) -> str:
+    if isinstance(annotation, str):
+        return f"::{level} title=schemactl::{_message(annotation)}"
+    aside = " (waived)" if annotation.weight == "waived" else ""
+    properties, source = {"title": f"{annotation.lead.rule}{aside}"}, annotation.lead.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
     parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{level} {parameters}::{_message(message(cause, report))}"
+    return f"::{level} {parameters}::{_message(annotation.message)}"
 
 
 def _message(text: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from schemactl.checking import CheckReport
-from schemactl.report.cause import message
+from schemactl.report.cause import shown_causes
 from schemactl.report.check_sarif import fingerprint
 
-_SEVERITIES = {"error": "critical", "warning": "minor", "note": "info"}
+_SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
 
 
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
@@ -16,17 +16,17 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     return json.dumps(
         [
             {
-                "description": f"{cause.lead.rule}{' (waived)' if cause.waivers else ''}: {message(cause, report)}",
+                "description": f"{cause.lead.rule}{' (waived)' if cause.weight == 'waived' else ''}: {cause.message}",
                 "check_name": cause.lead.rule,
-                "fingerprint": fingerprint(cause),
-                "severity": "info" if cause.waivers else _SEVERITIES[cause.severity],
+                "fingerprint": fingerprint(cause.cause),
+                "severity": _SEVERITIES[cause.weight],
                 "location": {
                     # The widget drops an entry without a path, so what has no place is shown at the project file.
                     "path": cause.lead.place.path if cause.lead.place else report.settings,
                     "lines": {"begin": cause.lead.place.line if cause.lead.place else 1},
                 },
             }
-            for cause in (*report.waived_causes, *report.causes)
+            for cause in shown_causes(report)
         ],
         indent=2,
         ensure_ascii=False,

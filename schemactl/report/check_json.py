@@ -87,6 +87,7 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         else [],
         "tables": None if topic.tables is None else [_change(each) for each in topic.tables.changes],
         "targets": list(topic.targets),
+        "owner": topic.owner or None,
     }
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain, islice
 from xml.sax.saxutils import escape, quoteattr
 
-from schemactl.checking import Cause, CheckReport
+from schemactl.checking import CheckReport
 from schemactl.checking.causes import causes
 from schemactl.model import TopicName
-from schemactl.report.cause import message
+from schemactl.report.cause import ShownCause, in_report
 from schemactl.verdicts import Finding
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -22,49 +23,53 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     changed = {each.topic: each.change for each in reversed(report.topics)}
     for finding in (*report.waived, *report.findings):
         found.setdefault(finding.topic if finding.topic in changed else None, []).append(finding)
-    suites = [("schemactl.yaml", "settings", causes(found[None]))] if None in found else []
-    suites += [(str(name), change, causes(found.get(name, ()))) for name, change in sorted(changed.items())]
-    failures = sum(_is_error(cause) for _, _, group in suites for cause in group)
-    skipped = sum(bool(cause.waivers) for _, _, group in suites for cause in group)
-    fine = sum(not any(_is_error(cause) or cause.waivers for cause in group) for _, _, group in suites)
+    names: list[tuple[TopicName | None, str, str]] = (
+        [(None, "schemactl.yaml", "settings")] if None in found else []
+    )
+    names += [(name, str(name), change) for name, change in sorted(changed.items())]
+    groups = [causes(found.get(name, ())) for name, _, _ in names]
+    shown = in_report(chain.from_iterable(groups), report)
+    suites = [
+        (title, change, [*islice(shown, len(group))])
+        for (_, title, change), group in zip(names, groups, strict=True)
+    ]
+    failures = sum(cause.weight == "error" for *_, group in suites for cause in group)
+    skipped = sum(cause.weight == "waived" for *_, group in suites for cause in group)
+    fine = sum(not any(cause.weight in ("error", "waived") for cause in group) for *_, group in suites)
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
-            f'<testsuites name="schemactl check" tests="{failures + skipped + fine}" failures="{failures}" errors="0">',
-            *(_suite(*suite, report) for suite in suites),
+            f'<testsuites name="schemactl {report.command}" tests="{failures + skipped + fine}" failures="{failures}" errors="0">',
+            *(_suite(*suite) for suite in suites),
             "</testsuites>",
         ]
     )
 
 
-def _suite(name: str, change: str, group: Sequence[Cause], report: CheckReport) -> str:
-    waived = [cause for cause in group if cause.waivers]
-    errors = [cause for cause in group if _is_error(cause)]
-    others = [cause for cause in group if not cause.waivers and not _is_error(cause)]
-    cases = [_case(name, cause, report) for cause in (*waived, *errors)] or [
+def _suite(name: str, change: str, group: Sequence[ShownCause]) -> str:
+    waived = [cause for cause in group if cause.weight == "waived"]
+    errors = [cause for cause in group if cause.weight == "error"]
+    others = [cause for cause in group if cause.weight in ("warning", "note")]
+    cases = [_case(name, cause) for cause in (*waived, *errors)] or [
         f"    <testcase classname={_attribute(name)} name={_attribute(change)}></testcase>"
     ]
-    remarks = "".join(f"{cause.lead.rule}: {message(cause, report)}\n" for cause in others)
+    remarks = "".join(f"{cause.lead.rule}: {cause.message}\n" for cause in others)
     output = [f"    <system-out>{_text(remarks)}</system-out>"] if remarks else []
     head = f'  <testsuite name={_attribute(name)} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="{len(waived)}">'
     return "\n".join([head, *cases, *output, "  </testsuite>"])
 
 
-def _case(suite: str, cause: Cause, report: CheckReport) -> str:
+def _case(suite: str, cause: ShownCause) -> str:
     lead, source = cause.lead, cause.lead.place
     place = f" file={_attribute(source.path)} line={_attribute(str(source.line))}" if source else ""
     name = f"{lead.rule} {lead.pointer} {lead.direction or ''}".strip()
-    text = message(cause, report)
-    if cause.waivers:
+    text = cause.message
+    if cause.weight == "waived":
         outcome = f"<skipped message={_attribute(text)}></skipped>"
     else:
         first = _attribute(lead.message.partition("\n")[0])
         outcome = f"<failure type={_attribute(lead.rule)} message={first}>{_text(text)}</failure>"
     return f"    <testcase classname={_attribute(suite)} name={_attribute(name)}{place}>{outcome}</testcase>"
-
-
-def _is_error(cause: Cause) -> bool:
-    return cause.severity == "error" and not cause.waivers
 
 
 def _attribute(text: str) -> str:

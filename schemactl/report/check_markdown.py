@@ -2,110 +2,109 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from schemactl.checking import Cause, CheckReport
-from schemactl.printing import on_one_line
-from schemactl.report.cause import lines, place
-from schemactl.report.check_text import (
-    POLICIES_HEAD,
-    change,
-    named,
-    policies,
-    strategy,
-    summary,
-    tables,
-    tables_head,
-    verdicts,
+from schemactl.checking import CheckReport
+from schemactl.report.cause import Part, ShownCause, shown_causes
+from schemactl.report.check_rows import Cell, policy_rows, summary, topic_rows
+from schemactl.report.links import line_link
+from schemactl.report.markdown import (
+    COMMENT_LIMIT,
+    bold,
+    code,
+    fenced,
+    folded,
+    link,
+    marker,
+    plain,
+    table,
+    within,
 )
+from schemactl.rules import Rule, every_rule
 
-MARKER = "<!-- schemactl:report:check -->"
-"""Its first line, so that a comment can be found again and replaced."""
+_MAX_DIFF_LINES = 60
 
-_NOTHING = "\u200b"
-"""A space of no width."""
+_MARKS = {"waived": "🔓", "error": "❌", "warning": "⚠️", "note": "💬"}
 
-_REFERENCES = {ord(mark): f"&#{ord(mark)};" for mark in f"\\`*_{{}}[]<>#|~&@${_NOTHING}"}
+_BELOW_DIFF = (("proof",), ("fix",), ("broker",), ("topics", "owner"), ("approve",))
+"""The kinds of lines that stand together."""
 
-_BLOCK = re.compile(r"^(?=[-+=])|(?<=^\d)(?=\d{0,8}[.)])")
-"""Where a line would begin a list, a heading or a rule."""
-
-_LINKED = re.compile(
-    r"[@#]|(?i:(?<=http):(?=//)|(?<=https):(?=//)|(?<=ftp):(?=//))|(?i:(?<!\w)(?:www(?=\.)|GH(?=-\d)))|:(?=[\w+-]+:)"
-)
-"""What GitHub makes a mention, a reference, a link or a picture of together with what follows it."""
-
-_LIMIT = 60_000
-"""GitHub cuts a comment at 65,536 characters; whole findings are left out before that."""
+_OPEN = 3
+"""So many errors can be read without a click."""
 
 
-_MAX_ROWS = 200
-"""Of a table, so that the causes have room."""
+def render(report: CheckReport, *, color: bool = False, limit: int | None = None) -> str:  # noqa: ARG001  every renderer has this shape
+    """Return the sum, tables of what changed, and a folded block for each cause, the most important first.
 
-
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Return the sum, a table of the changed topics with both verdicts, and a folded block for each cause, waived ones first."""
-    blocks = [MARKER, f"**{_plain(summary(report))}**"]
-    if report.topics:
-        rows = [
-            (
-                _code(named(t, str(t.topic), report)),
-                *map(_plain, (change(t), strategy(t), *verdicts(t), *tables(t, report))),
-            )
-            for t in report.topics
-        ]
-        names = ("topic", "change", "strategy", f"broker ({report.releases})", "data", *tables_head(report))
-        blocks.append(_table(names, rows))
-    if report.policies:
-        blocks.append(
-            _table(POLICIES_HEAD, [(_code(row[0]), *map(_plain, row[1:])) for row in policies(report)])
-        )
-    size = sum(len(block) for block in blocks)
-    causes = (*report.waived_causes, *report.causes)
-    for position, cause in enumerate(causes):
-        block = _cause(cause, report)
-        size += len(block)
-        if size > _LIMIT:
-            blocks.append(f"_{len(causes) - position} more: run `schemactl check` to see them._")
-            break
-        blocks.append(block)
-    return "\n\n".join(blocks)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    shown = [_row(*map(_plain, head)), "|" + "---|" * len(head), *(_row(*row) for row in rows[:_MAX_ROWS])]
-    if len(rows) > _MAX_ROWS:
-        shown += ["", f"_{len(rows) - _MAX_ROWS} more: run `schemactl check` to see them._"]
-    return "\n".join(shown)
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _cause(cause: Cause, report: CheckReport) -> str:
-    lead = cause.lead
-    where = f" at {_code(place(cause, report))}" if lead.source else ""
-    kind = "waived" if cause.waivers else lead.severity
-    head = f"<details><summary><b>{lead.rule}</b> ({kind}){where}</summary>"
-    said = [_plain(line.strip()) + "  " for line in lines(cause, report)]
-    return "\n".join([head, "", *said, "", "</details>"])
-
-
-def _plain(text: str) -> str:
-    """`text` as text: whatever it holds is no Markdown, no HTML and no link, mentions nobody and refers to no issue.
-
-    A character reference (CommonMark 0.31, section 2.5) stands for the character and never for what it would begin. GitHub
-    looks for mentions, references and emoji in the rendered page, so what begins one is cut off from what follows.
+    What does not fit `limit` characters, by default those of a comment, is left out from the end, and counted.
     """
-    return _BLOCK.sub(_NOTHING, _cut(text)).translate(_REFERENCES)
+    limit = limit or COMMENT_LIMIT
+    causes = shown_causes(report)
+    failed = {
+        topic for cause in causes if cause.weight in ("error", "waived") for topic in cause.cause.topics
+    }
+    rest = f"run `schemactl {report.command}` to see them"
+    head = [marker(report.command), bold(summary(report))]
+    if report.topics:
+        names, *rows = topic_rows(report)
+        # Those that fail stand first where not all of them can be shown.
+        order = sorted(range(len(rows)), key=lambda at: report.topics[at].topic not in failed)
+        head.append(_table([names, *(rows[at] for at in order)], limit // 2, rest))
+    if report.policies:
+        head.append(_table(policy_rows(report), limit // 8, rest))
+    head += [f"> {plain(note)}" for note in report.notes[:20]]
+    known = every_rule()
+    opened = sum(cause.weight == "error" for cause in causes) <= _OPEN
+    # A block is made only while it may still fit.
+    blocks = (
+        _cause(cause, known[cause.lead.rule], is_open=opened and cause.weight == "error") for cause in causes
+    )
+    return within(limit, head, blocks, rest)
 
 
-def _code(text: str) -> str:
-    """`text` as code."""
-    return f"<code>{_cut(text).translate(_REFERENCES)}</code>"
+def _table(rows: Sequence[Sequence[Cell]], limit: int, rest: str) -> str:
+    shown = [
+        [_cell(cell, is_name=at == 0 < number) for at, cell in enumerate(row)]
+        for number, row in enumerate(rows)
+    ]
+    return table(shown, limit=limit, rest=rest)
 
 
-def _cut(text: str) -> str:
-    return _LINKED.sub(lambda found: f"{_NOTHING}{found[0]}{_NOTHING}", on_one_line(text))
+def _cell(cell: Cell, *, is_name: bool) -> str:
+    if is_name:
+        return code(cell.text)
+    return bold(cell.text) if cell.shade == "bad" else plain(cell.text)
+
+
+def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
+    lead, topics = cause.lead, len(cause.cause.topics)
+    where = f" at {code(cause.place)}" if lead.source else ""
+    several = f", {topics} topics" if topics > 1 else ""
+    title = f"{_MARKS[cause.weight]} <b>{lead.rule}</b> ({cause.weight}{several}){where}"
+    parts = [*cause.parts()]
+    body = ["  \n".join(_line(part) for part in parts if part.kind in ("waiver", "reason", "older"))]
+    if diff := cause.diff():
+        body.append(fenced(diff.lines(_MAX_DIFF_LINES), "diff"))
+    for kinds in _BELOW_DIFF:
+        body += ["  \n".join(_line(part) for part in parts if part.kind in kinds)]
+    body.append(" · ".join(_links(cause, rule)))
+    return folded(title, "\n\n".join(filter(None, body)), is_open=is_open)
+
+
+def _line(part: Part) -> str:
+    label, colon, text = part.text.partition(": ")
+    match part.kind:
+        case "proof" | "fix" | "owner" if colon:
+            return f"**{label}:** {plain(text)}"
+        case "approve":
+            return f"{plain(label)}: {code(text)}"
+        case _:
+            return plain(part.text.strip())
+
+
+def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
+    """Yield links to the rule, and to the line where it is known on which host the files are."""
+    yield f"Rule: {link(rule.id, rule.link)}, {code(f'schemactl explain {rule.id}')}"
+    place = cause.lead.place
+    if place and (address := line_link(place)):
+        yield link(str(place), address)

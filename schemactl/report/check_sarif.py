@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from schemactl.checking import Cause, CheckReport
-from schemactl.report.cause import approval, message
+from schemactl.report.cause import ShownCause, approval, shown_causes
 from schemactl.rules import Rule, every_rule
 from schemactl.verdicts import Finding
 
@@ -16,7 +16,7 @@ from schemactl.verdicts import Finding
 def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
     """One run with the rules that fired and a result for each cause; waived ones first, as suppressed."""
     known = every_rule()
-    causes = (*report.waived_causes, *report.causes)
+    causes = shown_causes(report)
     fired = sorted({cause.lead.rule for cause in causes})
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -24,7 +24,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
         "runs": [
             {
                 "tool": {"driver": {"name": "schemactl", "rules": [_rule(known[rule]) for rule in fired]}},
-                "automationDetails": {"id": "schemactl/check/"},
+                "automationDetails": {"id": f"schemactl/{report.command}/"},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": report.decided}],
                 "results": [_result(cause, report, fired.index(cause.lead.rule)) for cause in causes],
@@ -45,13 +45,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(cause: Cause, report: CheckReport, index: int) -> dict[str, Any]:
-    finding = cause.lead
+def _result(shown: ShownCause, report: CheckReport, index: int) -> dict[str, Any]:
+    cause, finding = shown.cause, shown.lead
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": finding.severity,
-        "message": {"text": message(cause, report)},
+        "message": {"text": shown.message},
         "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(cause)}:1"},
     }
     properties: dict[str, Any] = {"onlyAtTip": True} if finding.only_at_tip else {}

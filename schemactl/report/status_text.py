@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from schemactl.messages import counted, moment
 from schemactl.printing import on_one_line
-from schemactl.report.style import paint, table, terminal_width
+from schemactl.report.style import paint, table
 from schemactl.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
 
 _MOST_TOPICS = 30
@@ -15,17 +15,19 @@ _MOST_TOPICS = 30
 _COLUMNS = ("TARGET", "TOPICS", "VERSIONS", "PENDING", "DRIFT", "WEDGED", "RELAXED", "ACCEPTED", "LAST APPLY")
 
 
-def render(report: StatusReport, *, color: bool = False, all_topics: bool = False) -> str:
+def render(
+    report: StatusReport, *, color: bool = False, all_topics: bool = False, width: int | None = None
+) -> str:
     """Return the table, below it the lines of each target that needs some, and the versions of topics: of those that differ, or all."""
     rows = [_COLUMNS, *(_row(each) for each in report.targets)]
-    head, *lines = table(rows, width=terminal_width(), numeric=range(1, len(_COLUMNS) - 1))
+    head, *lines = table(rows, width=width, numeric=range(1, len(_COLUMNS) - 1))
     shown = [paint(line, _shade(each), color=color) for line, each in zip(lines, report.targets, strict=True)]
     blocks = ["\n".join([f"{each.target}:", *found]) for each in report.targets if (found := [*_lines(each)])]
-    versions = "\n".join(_versions(report, all_topics=all_topics, color=color))
+    versions = "\n".join(_versions(report, all_topics=all_topics, color=color, width=width))
     return "\n\n".join(["\n".join([head, *shown]), *blocks, *[versions] * bool(versions)])
 
 
-def _versions(report: StatusReport, *, all_topics: bool, color: bool) -> Iterator[str]:
+def _versions(report: StatusReport, *, all_topics: bool, color: bool, width: int | None) -> Iterator[str]:
     """Yield the latest version of each topic in Git and in each target, a row each."""
     differing = [name for name in report.topics if not report.is_same_everywhere(name)]
     listed = [*report.topics] if all_topics else differing[:_MOST_TOPICS]
@@ -36,7 +38,7 @@ def _versions(report: StatusReport, *, all_topics: bool, color: bool) -> Iterato
         cells = [_version(report.topics[name].get(target)) for target in names]
         rows.append((name.schema_id, "-" if approved is None else f"v{approved}", *cells))
     if listed:
-        head, *lines = table(rows, width=terminal_width())
+        head, *lines = table(rows, width=width)
         yield head
         for name, line in zip(listed, lines, strict=True):
             yield paint(line, "green" if report.is_same_everywhere(name) else "yellow", color=color)

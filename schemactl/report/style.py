@@ -20,7 +20,11 @@ def paint(text: str, style: str, *, color: bool) -> str:
 
 
 def table(
-    rows: Sequence[Sequence[str]], *, width: int | None = None, numeric: Collection[int] = ()
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None = None,
+    numeric: Collection[int] = (),
+    styles: Sequence[Sequence[str]] | None = None,
 ) -> list[str]:
     """Return the rows with their columns aligned, two blanks between them.
 
@@ -28,6 +32,7 @@ def table(
         rows: the cells, as many in each row.
         width: the longest line; the widest cells are shortened in their middle until it holds. None: any.
         numeric: the columns that are aligned to the right.
+        styles: the style of each cell, "" for none; None: there are no colours.
     """
     if not rows:
         return []
@@ -35,11 +40,19 @@ def table(
     while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
 
-    def cell(at: int, text: str) -> str:
+    def cell(at: int, text: str, style: str, *, is_last: bool) -> str:
         short = _shortened(text, widths[at])
-        return short.rjust(widths[at]) if at in numeric else short.ljust(widths[at])
+        shown = paint(short, style, color=True) if style and short else short
+        blanks = " " * (widths[at] - len(short))
+        return blanks + shown if at in numeric else shown + ("" if is_last else blanks)
 
-    return ["  ".join(cell(at, text) for at, text in enumerate(row)).rstrip() for row in rows]
+    return [
+        "  ".join(
+            cell(at, text, styles[number][at] if styles else "", is_last=at == len(row) - 1)
+            for at, text in enumerate(row)
+        ).rstrip()
+        for number, row in enumerate(rows)
+    ]
 
 
 def _shortened(text: str, width: int) -> str:

@@ -10,6 +10,8 @@ import pyte
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from schemactl.rules import rules
+
 _V2 = re.compile(r"\s*::([^ :]+)(?: (.*?))?::(.*)")
 _V1 = re.compile(r"##(?:vso)?\[([^\]]+)\](.*)", re.IGNORECASE)
 
@@ -34,13 +36,17 @@ def screen(text: str) -> tuple[list[str], str]:
     return [line.rstrip() for line in terminal.display[: len(lines)]], terminal.title
 
 
-_OURS = re.compile(r"</?(?:details|summary|b|code)>|<!-- schemactl:report:check -->")
+_OURS = re.compile(r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+ -->")
+_LINKS = {rule.link for rule in rules().values()}
 _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:")
 """What GitHub's filters take for mentions, references and emoji in the text of a rendered page."""
 
 
-def markdown_faults(text: str) -> list[str]:
-    """What in a Markdown report is more than text: links, pictures, HTML that is not ours, mentions, ragged tables."""
+def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]:
+    """What in a Markdown report is more than text: pictures, HTML that is not ours, mentions, ragged tables; links and code of others.
+
+    Ours are links to what a rule follows and to lines of files on `host`, and blocks of code that are diffs.
+    """
     faults = []
     columns = 0
     cells = 0
@@ -48,8 +54,6 @@ def markdown_faults(text: str) -> list[str]:
         kind: Any = token.type
         if kind in (
             "image",
-            "link_open",
-            "fence",
             "code_block",
             "bullet_list_open",
             "ordered_list_open",
@@ -57,6 +61,12 @@ def markdown_faults(text: str) -> list[str]:
             "heading_open",
         ):
             faults.append(kind)
+        elif kind == "link_open":
+            address = str(token.attrs["href"])
+            faults += [] if address in _LINKS or address.startswith(host) else [f"link: {address}"]
+        elif kind == "fence":
+            is_ours = token.info == "diff" and all(line[:1] in "+-@ " for line in token.content.splitlines())
+            faults += [] if is_ours else [f"code: {token.content}"]
         elif kind in ("html_inline", "html_block"):
             rest = _OURS.sub("", token.content)
             faults += [f"html: {rest}"] if "<" in rest else []
@@ -76,3 +86,19 @@ def _flat(tokens: list[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
         yield from _flat(token.children or [])
+
+
+def azure_issues(text: str) -> list[tuple[dict[str, str], str]]:
+    """The issues that the agent of Azure Pipelines reads: properties and message of each (Command.TryParse, with percents decoded)."""
+    found = []
+    for line in text.splitlines():
+        if command := re.match(r"##vso\[task\.logissue ([^\]]*)\](.*)", line):
+            pairs = (part.partition("=") for part in command[1].split(";") if part)
+            found.append(({name: _unescaped(value) for name, _, value in pairs}, _unescaped(command[2])))
+    return found
+
+
+def _unescaped(text: str) -> str:
+    for code, character in (("%3B", ";"), ("%0D", "\r"), ("%0A", "\n"), ("%5D", "]"), ("%AZP25", "%")):
+        text = text.replace(code, character)
+    return text

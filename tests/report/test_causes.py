@@ -25,7 +25,7 @@ from schemactl.model import Release, TopicName
 from schemactl.report import CHECK_FORMATS, render_check
 from schemactl.verdicts import Direction, Finding
 
-FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab")
+FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab", "azure")
 TOPICS = [f"shop/sales/t{number:02}" for number in range(40)]
 STRATEGIES = {"shop/sales/t00": "FULL", "shop/sales/t17": "FULL", "shop/sales/t39": "FULL_TRANSITIVE"}
 """Of topics that set one; their namespace's is BACKWARD_TRANSITIVE."""
@@ -137,7 +137,7 @@ def test_a_reader_that_fails_in_both_directions_is_one_finding_with_both_reasons
 
 
 def test_markdown_has_a_block_for_each_edit_and_all_topics(avro: dict[str, str]) -> None:
-    assert avro["markdown"].count("<details>") == 2
+    assert avro["markdown"].count("<details") == 2
     assert all(topic in avro["markdown"] for topic in TOPICS)
 
 
@@ -291,7 +291,7 @@ def test_a_comment_of_hundreds_of_topics_has_room_for_the_causes(tmp_path: Path)
     printed = schemactl(repository.path, "check", "--format=markdown", "--format=text=out/text", code=100)
     assert len(printed.out) < 65_536
     assert "_200 more: run `schemactl check` to see them._" in printed.out
-    assert printed.out.count("<details>") == 1
+    assert printed.out.count("<details") == 1
     assert "400 topics" in printed.out
     text = (repository.path / "out/text").read_text()
     assert "(1 error in 400 topics)." in text

@@ -1,0 +1,149 @@
+"""The changed topics and policies of a report as rows of tables, and its sum in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
+
+from schemactl.checking import CheckReport, PolicyChange, TopicCheck
+from schemactl.messages import counted, policy_origin, policy_word
+from schemactl.model import Severity
+from schemactl.verdicts import DataState, Outcome
+
+POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
+
+Shade = Literal["good", "bad", "doubtful", ""]
+"""What a cell says of its row."""
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    text: str
+    shade: Shade = ""
+
+
+def topic_rows(report: CheckReport) -> list[list[Cell]]:
+    """Return the head of a table of the changed topics, and a row for each, as they are sorted."""
+    has_tables = any(topic.tables for topic in report.topics)
+    last = ["tables"] if has_tables else []
+    head = ["topic", "change", "strategy", f"broker ({report.releases})", "data", *last]
+    rows = [[*map(Cell, head)]]
+    for topic in report.topics:
+        cells = [
+            Cell(_named(topic, str(topic.topic), report)),
+            Cell(_change(topic)),
+            Cell(_strategy(topic)),
+            *_verdicts(topic),
+        ]
+        rows.append([*cells, Cell(topic.tables.summary if topic.tables else "-")] if has_tables else cells)
+    return rows
+
+
+def policy_rows(report: CheckReport) -> list[list[Cell]]:
+    """Return the head of a table of the changed policies, and a row for each: whose, which, its value before and after the merge."""
+    rows = [
+        (
+            _named(each, str(each.name), report),
+            each.policy,
+            _policy(each.before),
+            _inherited(each) or _policy(each.after),
+        )
+        for each in report.policies
+    ]
+    return [[*map(Cell, row)] for row in (POLICIES_HEAD, *rows)]
+
+
+def verdict_of(report: CheckReport) -> Shade:
+    """Return what the whole report is."""
+    if report.count("error") or not report.decided:
+        return "bad"
+    return "doubtful" if report.waived or report.count("warning") else "good"
+
+
+def summary(report: CheckReport) -> str:
+    """Return the sum of the report in one line."""
+    if not report.decided:
+        return f"The check could not decide: {counted(len(report.findings), 'problem')}."
+    if report.command == "lint":
+        sums = [*_sum(report, "error"), *_sum(report, "warning")]
+        return f"{counted(report.checked, 'topic')} linted: {', '.join(sums) or 'all fine'}."
+    left = f", left at {report.merge_base.short}," if report.merge_base else ""
+    on = f" on {report.target}" if report.target else ""
+    failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
+    waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
+    sums = [*waived, *_sum(report, "error"), *_sum(report, "warning")]
+    text = (
+        f"{counted(report.checked, 'topic')} checked against {report.base}{left}{on} for Pulsar {report.releases}, "
+        f"{len({topic.topic for topic in report.topics})} changed"
+    )
+    text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
+    text += f", {failed} failed" if failed else ""
+    return text + (
+        f" ({', '.join(sums)})." if sums else ": all fine." if report.topics and report.is_fine else "."
+    )
+
+
+def _named(each: TopicCheck | PolicyChange, name: str, report: CheckReport) -> str:
+    return f"{name} ({', '.join(each.targets)})" if 0 < len(each.targets) < len(report.targets) else name
+
+
+def _inherited(change: PolicyChange) -> str:
+    if change.inherited is None:
+        return ""
+    value, level = change.inherited
+    return f"{_policy(value)} ({policy_origin(level)})"
+
+
+def _policy(value: str | int | None) -> str:
+    return "-" if value is None else policy_word(value)
+
+
+def _change(topic: TopicCheck) -> str:
+    match topic.change:
+        case "added" if topic.version is not None:
+            return f"new topic, will be version {topic.version}{_stepwise(topic)}"
+        case "new version":
+            return f"version {topic.latest}, will be {topic.version}{_stepwise(topic)}"
+        case "older version":
+            return f"version {topic.version} again"
+        case "not stored":
+            return f"version {topic.version}, not stored"
+        case other:
+            return other
+
+
+def _strategy(topic: TopicCheck) -> str:
+    was = f" (was {topic.strategy_before})" if topic.strategy_before else ""
+    return f"{topic.strategy}{was}"
+
+
+def _stepwise(topic: TopicCheck) -> str:
+    return "" if topic.stepwise is None else f" ({topic.stepwise} after a rebase merge)"
+
+
+def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
+    if topic.verdict is None:
+        return Cell("-"), Cell("-")
+    outcome, state = topic.verdict.broker.outcome, topic.verdict.state
+    broker = Cell(outcome.value, "good" if outcome in (Outcome.OK, Outcome.UNCHANGED) else "bad")
+    match state:
+        case DataState.BREAKING:
+            strict = all(breakage.incompatibility.strict_only for breakage in topic.verdict.data)
+            return broker, Cell("breaks strict readers", "doubtful") if strict else Cell("breaking", "bad")
+        case DataState.UNPARSABLE:
+            return broker, Cell("does not parse", "bad")
+        case DataState.NOT_JUDGED:
+            return broker, Cell("not judged", "doubtful")
+        case DataState.COMPATIBLE:
+            return broker, Cell("compatible", "good")
+
+
+def _sum(report: CheckReport, severity: Severity) -> Iterator[str]:
+    """Yield how many causes there are, and of how many topics where those are more."""
+    found = [cause for cause in report.causes if cause.severity == severity]
+    topics = {topic for cause in found for topic in cause.topics}
+    if found:
+        yield counted(len(found), severity) + (
+            f" in {len(topics)} topics" if len(topics) > len(found) else ""
+        )

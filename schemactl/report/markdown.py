@@ -1,0 +1,105 @@
+"""Markdown that says what somebody wrote and is nothing of it: the parts that reports are put together from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from schemactl.printing import on_one_line
+
+COMMENT_LIMIT: Final = 65_000
+"""GitHub takes comments of up to 65,536 characters."""
+
+SUMMARY_LIMIT: Final = 900_000
+"""GitHub takes summaries of a step of up to a mebibyte."""
+
+_MAX_LINE: Final = 8_000
+"""Longer words are cut."""
+
+_NOTHING = "\u200b"
+"""A space of no width."""
+
+_REFERENCES = {ord(mark): f"&#{ord(mark)};" for mark in f"\\`*_{{}}[]<>#|~&@${_NOTHING}"}
+
+_BLOCK = re.compile(r"^(?=[-+=])|(?<=^\d)(?=\d{0,8}[.)])")
+"""Where a line would begin a list, a heading or a rule."""
+
+_LINKED = re.compile(
+    r"[@#]|(?i:(?<=http):(?=//)|(?<=https):(?=//)|(?<=ftp):(?=//))|(?i:(?<!\w)(?:www(?=\.)|GH(?=-\d)))|:(?=[\w+-]+:)"
+)
+"""What GitHub makes a mention, a reference, a link or a picture of together with what follows it."""
+
+_MAX_ROWS: Final = 200
+"""Of a table, so that the rest has room."""
+
+
+def marker(report: str) -> str:
+    """Return the first line of a report of this kind, so that a comment can be found again and replaced."""
+    return f"<!-- schemactl:report:{report} -->"
+
+
+def plain(text: str) -> str:
+    """`text` as text: whatever it holds is no Markdown, no HTML and no link, mentions nobody and refers to no issue.
+
+    A character reference (CommonMark 0.31, section 2.5) stands for the character and never for what it would begin. GitHub
+    looks for mentions, references and emoji in the rendered page, so what begins one is cut off from what follows.
+    """
+    return _BLOCK.sub(_NOTHING, _cut(text)).translate(_REFERENCES)
+
+
+def code(text: str) -> str:
+    """`text` as code."""
+    return f"<code>{_cut(text).translate(_REFERENCES)}</code>"
+
+
+def _cut(text: str) -> str:
+    shown = text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]} ..."
+    return _LINKED.sub(lambda found: f"{_NOTHING}{found[0]}{_NOTHING}", on_one_line(shown))
+
+
+def bold(text: str) -> str:
+    """`text` as text, in bold."""
+    return f"**{plain(text)}**"
+
+
+def link(text: str, address: str) -> str:
+    """`text` as text, a link where there is an `address`: one of ours, without parentheses and blanks."""
+    return f"[{plain(text)}]({address})" if address else plain(text)
+
+
+def fenced(lines: Iterable[str], language: str) -> str:
+    """Return the lines as a block of code: whatever they hold does not end it."""
+    text = "\n".join(lines)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def table(rows: Sequence[Sequence[str]], *, limit: int, rest: str) -> str:
+    """Return a table of rows of Markdown, the head first: as many as fit `limit` characters; then how many do not, with `rest` behind it."""
+    head, *others = (f"| {' | '.join(row)} |" for row in rows)
+    shown, size = [head, "|" + "---|" * len(rows[0])], 0
+    for row in others[:_MAX_ROWS]:
+        size += len(row) + 1
+        if size > limit:
+            break
+        shown.append(row)
+    left = len(others) + 2 - len(shown)
+    return "\n".join([*shown, *(["", f"_{left} more: {rest}._"] if left else [])])
+
+
+def folded(title: str, body: str, *, is_open: bool = False) -> str:
+    """Return `body` below `title` (both Markdown, the title without line ends), to be unfolded where that is not asked for at once."""
+    return f"<details{' open' if is_open else ''}><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def within(limit: int, head: Sequence[str], blocks: Iterable[str], rest: str) -> str:
+    """Return `head` and as many of `blocks`, the most important first, as fit; then how many do not, with `rest` behind it."""
+    shown, size, left = [*head], sum(map(len, head)) + 2 * len(head), 0
+    for block in blocks:
+        size += len(block) + 2
+        if left or size > limit - 200:
+            left += 1
+        else:
+            shown.append(block)
+    return "\n\n".join([*shown, *([f"_{left} more: {rest}._"] if left else [])])

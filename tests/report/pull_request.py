@@ -1,0 +1,142 @@
+"""A realistic pull request, as a real repository: what its reports are compared with."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from command import schemactl
+from scratch import Scratch
+
+CHANGED = 20
+"""Topics with a row: 12 that break, one whose break is waived, 2 that are deleted, 2 of a rename, one whose strategy is relaxed, 2 compatible."""
+
+OF_MONEY = [f"shop/sales/order{number}" for number in range(8)]
+OF_STATUS = [f"shop/web/session{number}" for number in range(3)]
+ALONE = "shop/web/click"
+CAUSES = {
+    "TYPE_MISMATCH": set(OF_MONEY),
+    "MISSING_ENUM_SYMBOLS": set(OF_STATUS),
+    "READER_FIELD_MISSING_DEFAULT_VALUE": {ALONE},
+}
+"""The three edits that break topics: 12 in all."""
+
+WAIVED = "shop/web/page"
+DELETED = ("shop/sales/legacy0", "shop/sales/legacy1")
+RENAMED = ("shop/web/visit", "shop/web/visit-v2")
+RELAXED = "shop/sales/audit"
+
+
+def make(path: Path, *, waivers: bool = True) -> Scratch:
+    """The repository with the pull request on the branch `change`, which is checked out; `main` is what it goes to."""
+    repository = Scratch(path)
+    approved = repository.commit(_before(), "Approved schemas")
+    repository.commit(_after(), "Money as text, fewer states", branch="change", start=approved)
+    repository.git("checkout", "-q", "change")
+    if waivers:
+        found = json.loads(schemactl(path, "check", "--base", "main", "--format", "json", code=100).out)[
+            "findings"
+        ]
+        repository.commit({"waivers.yaml": _waivers(found)}, "Waivers", branch="change")
+        repository.flush()
+        repository.git("reset", "-q", "--hard")
+    return repository
+
+
+def _waivers(findings: list[dict[str, Any]]) -> str:
+    """A waiver that counts, and one that has expired, of a topic that breaks."""
+    today = datetime.now(UTC).date()
+    return "".join(
+        f"- rule: {each['rule']}\n  topic: {each['topic']}\n  fingerprint: {each['fingerprint']}\n"
+        f"  reason: nobody ever wrote it\n  owner: team-web\n  until: {until}\n"
+        for each in findings
+        for topic, until in ((WAIVED, today + timedelta(days=30)), (ALONE, today - timedelta(days=30)))
+        if (each["topic"] or "").endswith(topic) and each["fingerprint"] and each["verdict"] == "data"
+    )
+
+
+def _record(name: str, *fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "record", "name": name, "namespace": "shop", "fields": [*fields]}, indent=2)
+
+
+def _field(name: str, of: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": of, **more}
+
+
+def _topic(name: str, references: str = "", more: str = "") -> str:
+    file = name.rpartition("/")[2]
+    return f"topic: {name}\nowner: team-{name.split('/')[1]}\n{more}schema: {{type: AVRO, definition: {file}.avsc{references}}}\n"
+
+
+def _enum(*symbols: str, name: str = "Status") -> dict[str, Any]:
+    return {"type": "enum", "name": name, "namespace": "shop", "symbols": [*symbols]}
+
+
+def _path(topic: str, suffix: str) -> str:
+    return f"namespaces/{topic.partition('/')[2]}{suffix}"
+
+
+def _before() -> dict[str, str | bytes | None]:
+    files: dict[str, str | bytes | None] = {
+        "schemactl.yaml": "version: 1\nrequire_declared_namespaces: true\n",
+        "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n",
+        "namespaces/web.yaml": "namespace: shop/web\nschema_compatibility_strategy: BACKWARD\n",
+        "namespaces/common/money.avsc": _record(
+            "Money", _field("amount", "long"), _field("currency", "string")
+        ),
+        "namespaces/common/status.avsc": json.dumps(_enum("OPEN", "ACTIVE", "CLOSED"), indent=2),
+    }
+
+    def add(topic: str, definition: str, **more: str) -> None:
+        files[_path(topic, ".yaml")] = _topic(topic, **more)
+        files[_path(topic, ".avsc")] = definition
+
+    for number, topic in enumerate(OF_MONEY):
+        add(
+            topic,
+            _record(f"Order{number}", _field("id", "string"), _field("price", "shop.Money")),
+            references=", references: [../common/money.avsc]",
+        )
+    for number, topic in enumerate(OF_STATUS):
+        add(
+            topic,
+            _record(f"Session{number}", _field("user", "string"), _field("status", "shop.Status")),
+            references=", references: [../common/status.avsc]",
+        )
+    add(ALONE, _record("Click", _field("url", "string")))
+    add(WAIVED, _record("Page", _field("kind", _enum("HOME", "CART", "OLD", name="Kind"))))
+    for number, topic in enumerate(DELETED):
+        add(topic, _record(f"Legacy{number}", _field(f"value{number}", "bytes")))
+    add(RENAMED[0], _record("Visit", _field("page", "string"), _field("seconds", "long")))
+    add(RELAXED, _record("Audit", _field("who", "string")))
+    for number in range(2):
+        add(f"shop/sales/item{number}", _record(f"Item{number}", _field("sku", "string")))
+    for number in range(3):
+        add(f"shop/sales/same{number}", _record(f"Same{number}", _field("is", "boolean")))
+    return files
+
+
+def _after() -> dict[str, str | bytes | None]:
+    files: dict[str, str | bytes | None] = {
+        "namespaces/common/money.avsc": _record(
+            "Money", _field("amount", "string"), _field("currency", "string")
+        ),
+        "namespaces/common/status.avsc": json.dumps(_enum("OPEN", "CLOSED"), indent=2),
+        _path(ALONE, ".avsc"): _record("Click", _field("url", "string"), _field("button", "int")),
+        _path(WAIVED, ".avsc"): _record("Page", _field("kind", _enum("HOME", "CART", name="Kind"))),
+        _path(RELAXED, ".yaml"): _topic(RELAXED, more="schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"),
+        _path(RENAMED[0], ".yaml"): None,
+        _path(RENAMED[0], ".avsc"): None,
+        _path(RENAMED[1], ".yaml"): _topic(RENAMED[1], more=f"renamed_from: {RENAMED[0]}\n"),
+        _path(RENAMED[1], ".avsc"): _record("Visit", _field("page", "string"), _field("seconds", "long")),
+    }
+    for topic in DELETED:
+        files |= {_path(topic, ".yaml"): None, _path(topic, ".avsc"): None}
+    for number in range(2):
+        optional = _field("colour", ["null", "string"], default=None)
+        files[_path(f"shop/sales/item{number}", ".avsc")] = _record(
+            f"Item{number}", _field("sku", "string"), optional
+        )
+    return files

@@ -1,0 +1,211 @@
+"""One realistic pull request says the same in every format."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+import pull_request
+import pytest
+from command import schemactl
+from consumers import azure_issues, markdown_faults, screen, workflow_commands
+
+from schemactl import check
+from schemactl.report import CHECK_FORMATS
+from schemactl.report.check_text import render
+from schemactl.report.style import fit
+
+HOST = "https://code.example/acme/schemas"
+COMMIT = "1" * 40
+
+
+class Numbers(NamedTuple):
+    """How many causes of each weight a format has, and the rules of its errors."""
+
+    errors: int
+    warnings: int
+    waived: int
+    rules: frozenset[str]
+
+
+EXPECTED = Numbers(4, 4, 1, frozenset({*pull_request.CAUSES, "WAIVER_EXPIRED"}))
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Every format of one run, as a job of GitHub's, with the step's summary."""
+    path = tmp_path_factory.mktemp("pull-request") / "repository"
+    summary = path.parent / "summary.md"
+    summary.touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CI", raising=False)
+        pull_request.make(path)
+        for name, value in {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_SERVER_URL": "https://code.example",
+            "GITHUB_REPOSITORY": "acme/schemas",
+            "GITHUB_SHA": COMMIT,
+            "GITHUB_STEP_SUMMARY": str(summary),
+        }.items():
+            patch.setenv(name, value)
+        wanted = [f"--format={name}=../out/{name}" for name in CHECK_FORMATS]
+        schemactl(path, "check", "--base", "main", *wanted, code=100)
+    found = {name: (path.parent / "out" / name).read_text(encoding="utf-8") for name in CHECK_FORMATS}
+    return {**found, "summary": summary.read_text(encoding="utf-8")}
+
+
+def _of_text(text: str) -> Numbers:
+    heads = re.findall(r"^\S.*: ([A-Z_]+)(?: \((\w+)\))?$", text, re.MULTILINE)
+    return _numbers([(rule, kind or "error") for rule, kind in heads])
+
+
+def _of_json(text: str) -> Numbers:
+    report = json.loads(text)
+    causes = [(each["rule"], "waived" if each["waived"] else each["severity"]) for each in report["causes"]]
+    numbers = _numbers(causes)
+    assert (report["errors"], report["warnings"]) == numbers[:2]
+    return numbers
+
+
+def _of_markdown(text: str) -> Numbers:
+    heads = re.findall(r"<summary>\W+<b>(\w+)</b> \((\w+)(?:, \d+ topics)?\)", text)
+    return _numbers(heads)
+
+
+def _of_github(text: str) -> Numbers:
+    kinds = {"notice": "waived"}
+    found = re.findall(r"^::(\w+) title=(\w+)", text, re.MULTILINE)
+    return _numbers([(rule, kinds.get(level, level)) for level, rule in found])
+
+
+def _of_azure(text: str) -> Numbers:
+    issues = [(each["code"], each["type"]) for each, _ in azure_issues(text)]
+    return _numbers(
+        [*issues, *((rule, "waived") for rule in re.findall(r"^(\w+) \(waived\)", text, re.MULTILINE))]
+    )
+
+
+def _of_sarif(text: str) -> Numbers:
+    (run,) = json.loads(text)["runs"]
+    return _numbers(
+        [(each["ruleId"], "waived" if "suppressions" in each else each["level"]) for each in run["results"]]
+    )
+
+
+def _of_junit(text: str) -> Numbers:
+    """A cause has a case in each of its topics, at one place; warnings stand in what a suite has printed."""
+    suites = ET.fromstring(text)  # noqa: S314  our own output
+    places = {
+        (kind, case.get("name", "").partition(" ")[0], case.get("file"), case.get("line"))
+        for case in suites.iter("testcase")
+        for kind in (each.tag for each in case)
+    }
+    remarks = "\n".join(each.text or "" for each in suites.iter("system-out"))
+    warnings = re.findall(r"^([A-Z_]+): ", remarks, re.MULTILINE)
+    kinds = {"failure": "error", "skipped": "waived"}
+    return _numbers(
+        [*((rule, kinds[kind]) for kind, rule, *_ in places), *((rule, "warning") for rule in warnings)]
+    )
+
+
+def _of_gitlab(text: str) -> Numbers:
+    kinds = {"critical": "error", "minor": "warning", "info": "waived"}
+    return _numbers([(each["check_name"], kinds[each["severity"]]) for each in json.loads(text)])
+
+
+def _numbers(causes: list[tuple[str, str]]) -> Numbers:
+    count = Counter(kind for _, kind in causes)
+    rules = frozenset(rule for rule, kind in causes if kind == "error")
+    return Numbers(count["error"], count["warning"], count["waived"], rules)
+
+
+READERS: dict[str, Callable[[str], Numbers]] = {
+    "text": _of_text,
+    "json": _of_json,
+    "markdown": _of_markdown,
+    "summary": _of_markdown,
+    "github": _of_github,
+    "azure": _of_azure,
+    "sarif": _of_sarif,
+    "junit": _of_junit,
+    "gitlab": _of_gitlab,
+}
+
+
+@pytest.mark.parametrize("name", ["summary", *CHECK_FORMATS])
+def test_every_format_has_the_same_numbers(name: str, reports: dict[str, str]) -> None:
+    assert READERS[name](reports[name]) == EXPECTED
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "summary", "github", "azure"])
+def test_every_format_for_people_has_the_same_sum(name: str, reports: dict[str, str]) -> None:
+    words = f"{pull_request.CHANGED} changed, 1 policy changed, 12 failed (1 waived, 4 errors in 12 topics, 4 warnings)."
+    assert words in reports[name]
+
+
+def test_each_cause_has_its_topics(reports: dict[str, str]) -> None:
+    causes = json.loads(reports["json"])["causes"]
+    found = {
+        each["rule"]: {name.removeprefix("persistent://") for name in each["topics"]}
+        for each in causes
+        if each["severity"] == "error" and not each["waived"]
+    }
+    assert {rule: found[rule] for rule in pull_request.CAUSES} == pull_request.CAUSES
+    rows = json.loads(reports["json"])["topics"]
+    assert len(rows) == pull_request.CHANGED
+    removed = {each["topic"].removeprefix("persistent://") for each in rows if each["change"] == "removed"}
+    assert removed == {*pull_request.DELETED, pull_request.RENAMED[0]}
+    assert {each["owner"] for each in rows if each["change"] == "new version"} == {"team-sales", "team-web"}
+
+
+def test_a_comment_has_the_diff_the_proof_the_fix_and_links(reports: dict[str, str]) -> None:
+    text = reports["markdown"]
+    assert markdown_faults(text, HOST) == []
+    assert text.startswith("<!-- schemactl:report:check -->\n")
+    (block,) = re.findall(r"<details><summary>\W+<b>TYPE_MISMATCH.*?</details>", text, re.DOTALL)
+    assert re.search(
+        r'^```diff\n--- version 0 \(.*\n\+\+\+ this change\n@@ .*\n(.*\n)*-.*"long"\n\+.*"string"\n',
+        block,
+        re.MULTILINE,
+    )
+    assert "**Counterexample:** " in block
+    assert "**Fix:** keep long" in block
+    assert f"({HOST}/blob/{COMMIT}/namespaces/common/money.avsc#L8)" in block
+    assert "schemactl waive" in block
+    weights = re.findall(r"<summary>\W+<b>\w+</b> \((\w+)", text)
+    assert weights == sorted(weights, key=["waived", "error", "warning"].index)
+    assert all(topic in block for topic in pull_request.OF_MONEY)
+
+
+def test_the_rows_that_fail_stand_first_in_a_comment(reports: dict[str, str]) -> None:
+    rows = re.findall(r"^\| <code>.*\*\*breaking\*\* \|$|^\| <code>.*$", reports["markdown"], re.MULTILINE)
+    breaking = ["**breaking**" in row for row in rows]
+    assert breaking == sorted(breaking, reverse=True)
+
+
+def test_a_text_fits_its_terminal_and_colours_what_is_bad(tmp_path: Path) -> None:
+    path = pull_request.make(tmp_path / "repository").path
+    text = fit(render(check(path, base="main"), color=True, width=80), 80)
+    lines, _ = screen(text)
+    rows = lines[next(at for at, line in enumerate(lines) if line.startswith("topic ")) :]
+    assert max(map(len, rows)) <= 80
+    assert "shop/sales/order0 " in "\n".join(rows)
+    assert "\x1b[31mbreaking\x1b[0m" in text
+    assert "\x1b[32mcompatible\x1b[0m" in text
+
+
+def test_annotations_are_the_commands_of_their_build_server_alone(reports: dict[str, str]) -> None:
+    assert [*workflow_commands(reports["github"])] == ["notice"] + ["error"] * 4 + ["warning"] * 4
+    assert [*workflow_commands(reports["azure"])] == ["task.logissue"] * 8
+    issue, message = azure_issues(reports["azure"])[1]
+    assert (issue["code"], issue["sourcepath"], issue["linenumber"]) == (
+        "TYPE_MISMATCH",
+        "namespaces/common/money.avsc",
+        "8",
+    )
+    assert "Counterexample: {" in message
