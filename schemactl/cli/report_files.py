@@ -35,10 +35,7 @@ def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None
 
 def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
     """Return what the option asks for. Raise UsageError if that is none of `formats`, or standard output is for several."""
-    outputs: if TYPE_CHECKING:
-    from schemactl.checking import CheckReport
-
-Outputs = []
+    outputs: Outputs = []
     for entry in wanted:
         name, separator, path = entry.partition("=")
         if name not in formats:

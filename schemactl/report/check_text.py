@@ -40,4 +40,4 @@ def _table(rows: Sequence[Sequence[Cell]], *, color: bool, width: int | None) ->
     if width is not None:
         # Room for what tells one topic from another.
         texts = [[text.removeprefix("persistent://") for text in row] for row in texts]
-    return "\n".join(table(texts, width=width, styles=styles if color else None))
+    return "\n".join(table(texts, width=width, whole=(0,), styles=styles if color else None))

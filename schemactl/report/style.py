@@ -25,6 +25,7 @@ def table(
     width: int | None = None,
     numeric: Collection[int] = (),
     styles: Sequence[Sequence[str]] | None = None,
+    whole: Collection[int] = (),
 ) -> list[str]:
     """Return the rows with their columns aligned, two blanks between them.
 
@@ -32,13 +33,15 @@ def table(
         rows: the cells, as many in each row.
         width: the longest line; the widest cells are shortened in their middle until it holds. None: any.
         numeric: the columns that are aligned to the right.
+        whole: the columns that are shortened last.
         styles: the style of each cell, "" for none; None: there are no colours.
     """
     if not rows:
         return []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _NARROWEST:
-        widths[widths.index(max(widths))] -= 1
+        others = [at for at, each in enumerate(widths) if at not in whole and each > 2 * _NARROWEST]
+        widths[max(others or range(len(widths)), key=widths.__getitem__)] -= 1
 
     def cell(at: int, text: str, style: str, *, is_last: bool) -> str:
         short = _shortened(text, widths[at])
