@@ -18,6 +18,7 @@ CHECK_FORMATS: dict[str, str] = {
     "junit": "schemactl.report.check_junit",
     "gitlab": "schemactl.report.check_gitlab",
     "azure": "schemactl.report.check_azure",
+    "html": "schemactl.report.check_html",
 }
 """`--format` of `check` to the module that renders it; only the modules asked for are imported."""
 

@@ -61,17 +61,15 @@ def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]
             "heading_open",
         ):
             faults.append(kind)
-        elif kind == "link_open":
-            address = str(token.attrs["href"])
-            faults += [] if address in _LINKS or address.startswith(host) else [f"link: {address}"]
-        elif kind == "fence":
-            is_ours = token.info == "diff" and all(line[:1] in "+-@ " for line in token.content.splitlines())
-            faults += [] if is_ours else [f"code: {token.content}"]
+        elif kind in ("link_open", "fence"):
+            faults += _foreign(token, host)
         elif kind in ("html_inline", "html_block"):
             rest = _OURS.sub("", token.content)
             faults += [f"html: {rest}"] if "<" in rest else []
         elif kind == "text":
             faults += [f"mention: {found}" for found in _MENTION.findall(token.content)]
+        elif kind == "table_open":
+            columns = 0
         elif kind == "tr_open":
             cells = 0
         elif kind in ("td_open", "th_open"):
@@ -80,6 +78,15 @@ def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]
             columns = columns or cells
             faults += [f"a row of {cells}"] if cells != columns else []
     return faults
+
+
+def _foreign(token: Token, host: str) -> list[str]:
+    """The link or the block of code, if it is none of ours."""
+    if token.type == "link_open":
+        address = str(token.attrs["href"])
+        return [] if address in _LINKS or address.startswith(host) else [f"link: {address}"]
+    is_ours = token.info == "diff" and all(line[:1] in "+-@ !" for line in token.content.splitlines())
+    return [] if is_ours else [f"code: {token.content}"]
 
 
 def _flat(tokens: list[Token]) -> Iterator[Token]:
