@@ -67,6 +67,12 @@ def write(
     place = _open(path, below, make=make_folders)
     try:
         place.is_file()
+        if place.is_device():
+            # To replace it would take it away from everybody.
+            descriptor = os.open(place.name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=place.folder)
+            with os.fdopen(descriptor, "wb") as file:
+                file.writelines((data,) if isinstance(data, bytes) else data)
+            return
         temporary = f".schemactl.{os.urandom(12).hex()}.part"
         descriptor = os.open(temporary, _NEW, mode, dir_fd=place.folder)
         try:
@@ -180,6 +186,16 @@ class _FilePlace:
             kind = "a symbolic link" if stat.S_ISLNK(found) else "a pipe or a device"
             _reject("/".join([*self.inside, self.name]), kind)
         return True
+
+    def is_device(self) -> bool:
+        """Whether it lies outside, and is neither a file nor a folder: a device such as /dev/null, or a pipe."""
+        if self.inside is not None:
+            return False
+        try:
+            found = os.stat(self.name, dir_fd=self.folder).st_mode
+        except FileNotFoundError:
+            return False
+        return not (stat.S_ISREG(found) or stat.S_ISDIR(found))
 
 
 def _open(path: str | os.PathLike[str], below: str | None, *, make: bool = False) -> _FilePlace:

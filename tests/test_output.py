@@ -351,6 +351,20 @@ def test_a_link_is_refused_however_the_path_is_written(
     assert (tmp_path / "outside" / "file").read_text() == KEPT
 
 
+def test_a_device_outside_of_the_repository_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    below = tmp_path / "repository"
+    below.mkdir()
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(pipe, b"text", below=str(below.resolve()))
+        assert os.read(reader, 9) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
 def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()

@@ -185,7 +185,7 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
         for name, reader in sides
     )
     return (
-        '<h4>Who reads whom</h4><div class="wide" role="region" tabindex="0" aria-label="Who reads whom"><table class="matrix">'
+        f'<h4>Who reads whom</h4><div class="wide" role="region" tabindex="0" aria-label="Who reads whom on {text(check.topic)}"><table class="matrix">'
         "<caption>Can the reader of a row decode messages of the writer of a column?</caption>"
         f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )

@@ -11,7 +11,7 @@ import pytest
 import shop
 from command import process
 
-FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab", "azure")
+FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab", "azure", "html")
 
 
 @pytest.fixture(scope="module")

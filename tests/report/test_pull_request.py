@@ -118,6 +118,18 @@ def _of_gitlab(text: str) -> Numbers:
     return _numbers([(each["check_name"], kinds[each["severity"]]) for each in json.loads(text)])
 
 
+def _of_html(text: str) -> Numbers:
+    heads = re.findall(r'<span class="tag">(\w+)</span> <h3>(\w+)</h3>', text)
+    numbers = _numbers([(rule, weight) for weight, rule in heads])
+    for count, weight in (
+        (numbers.errors, "errors"),
+        (numbers.warnings, "warnings"),
+        (numbers.waived, "waived"),
+    ):
+        assert f">{count} {weight}</li>" in text
+    return numbers
+
+
 def _numbers(causes: list[tuple[str, str]]) -> Numbers:
     count = Counter(kind for _, kind in causes)
     rules = frozenset(rule for rule, kind in causes if kind == "error")
@@ -134,6 +146,7 @@ READERS: dict[str, Callable[[str], Numbers]] = {
     "sarif": _of_sarif,
     "junit": _of_junit,
     "gitlab": _of_gitlab,
+    "html": _of_html,
 }
 
 
@@ -142,7 +155,7 @@ def test_every_format_has_the_same_numbers(name: str, reports: dict[str, str]) -
     assert READERS[name](reports[name]) == EXPECTED
 
 
-@pytest.mark.parametrize("name", ["text", "markdown", "summary", "github", "azure"])
+@pytest.mark.parametrize("name", ["text", "markdown", "summary", "github", "azure", "html"])
 def test_every_format_for_people_has_the_same_sum(name: str, reports: dict[str, str]) -> None:
     words = f"{pull_request.CHANGED} changed, 1 policy changed, 12 failed (1 waived, 4 errors in 12 topics, 4 warnings)."
     assert words in reports[name]
