@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Fetch what version numbers are counted from: every commit of every branch, and the tags. The clone may be of any depth.
+#   SCHEMACTL_TOKEN  the host's token, for a clone that keeps none
+set -euo pipefail
+
+url=$(git remote get-url origin)
+if [[ -n ${GITHUB_ACTIONS:-} && -n ${SCHEMACTL_TOKEN:-} && $url == https://* ]] &&
+  ! git config --get-urlmatch http.extraheader "$url" >/dev/null; then
+  # Only for this script, in no file and in no list of processes.
+  basic=$(printf 'x-access-token:%s' "$SCHEMACTL_TOKEN" | base64 | tr -d '\n')
+  export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="http.$url.extraheader" GIT_CONFIG_VALUE_0="AUTHORIZATION: basic $basic"
+fi
+
+fetch=(git fetch --quiet --no-recurse-submodules)
+if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+  fetch+=(--unshallow)
+fi
+"${fetch[@]}" --tags --force origin '+refs/heads/*:refs/remotes/origin/*'
+git remote set-head origin --auto >/dev/null
+
+# GitLab checks a merge request of a fork in the fork: the branch that it is to be merged into is elsewhere.
+if [[ -n ${CI_MERGE_REQUEST_PROJECT_URL:-} && ${CI_MERGE_REQUEST_PROJECT_PATH:-} != "${CI_PROJECT_PATH:-}" ]]; then
+  branch=$CI_MERGE_REQUEST_TARGET_BRANCH_NAME
+  git fetch --quiet --no-recurse-submodules "$CI_MERGE_REQUEST_PROJECT_URL.git" "+refs/heads/$branch:refs/remotes/origin/$branch"
+fi

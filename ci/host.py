@@ -1,0 +1,221 @@
+"""What the scripts here ask of GitHub or GitLab: one comment that is kept up to date, and digests of plans that were reviewed.
+
+    host.py comment FILE             put FILE on the pull request, over the comment with the same first line
+    host.py publish TARGET PLAN      note the digest of the plan file on the pull request's newest commit
+    host.py approved TARGET COMMIT   print the digest that was noted on the pull request that made COMMIT
+
+A digest is noted as a commit status, which nobody edits. Needs Python alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+
+_PAGE: Final = 100
+_TIMEOUT_S: Final = 30.0
+
+
+class HostError(Exception):
+    """The host refuses, gives no answer, or has not what is asked for."""
+
+
+class Host(Protocol):
+    """Where pull requests are."""
+
+    def comment(self, body: str) -> None:
+        """Write `body` over our comment on the pull request with the same first line, or as a new one."""
+
+    def publish(self, name: str, digest: str) -> None:
+        """Note `digest` under `name` on the newest commit of the pull request."""
+
+    def approved(self, name: str, commit: str) -> str | None:
+        """Return what was noted last under `name` on the pull request that was merged as `commit`; None: nothing."""
+
+
+class GitHub:
+    """GitHub, or a GitHub Enterprise Server."""
+
+    def __init__(self, token: str) -> None:
+        variables = os.environ
+        address = f"{variables['GITHUB_API_URL']}/repos/{variables['GITHUB_REPOSITORY']}"
+        self._api = _Api(
+            address, {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
+        )
+        self._run = f"{variables['GITHUB_SERVER_URL']}/{variables['GITHUB_REPOSITORY']}/actions/runs/{variables['GITHUB_RUN_ID']}"
+
+    @property
+    def _pull_request(self) -> Any:
+        return json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))["pull_request"]
+
+    def comment(self, body: str) -> None:
+        """See `Host`."""
+        comments = f"/issues/{self._pull_request['number']}/comments"
+        for each in self._api.pages(comments):
+            # Only a bot's: anybody may write a comment with that line.
+            if each["user"]["type"] == "Bot" and _first_line(each["body"]) == _first_line(body):
+                self._api.ask("PATCH", f"/issues/comments/{each['id']}", {"body": body})
+                return
+        self._api.ask("POST", comments, {"body": body})
+
+    def publish(self, name: str, digest: str) -> None:
+        """See `Host`."""
+        status = {"state": "success", "context": name, "description": digest, "target_url": self._run}
+        self._api.ask("POST", f"/statuses/{self._pull_request['head']['sha']}", status)
+
+    def approved(self, name: str, commit: str) -> str | None:
+        """See `Host`."""
+        for pull_request in self._api.pages(f"/commits/{commit}/pulls"):
+            if pull_request["merged_at"] and pull_request["merge_commit_sha"] == commit:
+                for status in self._api.pages(f"/commits/{pull_request['head']['sha']}/statuses"):
+                    if status["context"] == name and status["creator"]["type"] == "Bot":
+                        return str(status["description"])
+        return None
+
+
+class GitLab:
+    """GitLab. The token's own comments and statuses count, nobody else's."""
+
+    def __init__(self, token: str) -> None:
+        api = os.environ["CI_API_V4_URL"]
+        header = {"PRIVATE-TOKEN": token}
+        self._me = _Api(api, header).ask("GET", "/user")["id"]
+        self._api = _Api(f"{api}/projects/{os.environ['CI_PROJECT_ID']}", header)
+
+    def comment(self, body: str) -> None:
+        """See `Host`."""
+        notes = f"/merge_requests/{os.environ['CI_MERGE_REQUEST_IID']}/notes"
+        for each in self._api.pages(notes):
+            if each["author"]["id"] == self._me and _first_line(each["body"]) == _first_line(body):
+                self._api.ask("PUT", f"{notes}/{each['id']}", {"body": body})
+                return
+        self._api.ask("POST", notes, {"body": body})
+
+    def publish(self, name: str, digest: str) -> None:
+        """See `Host`."""
+        # In a pipeline of merged results the commit is one that nobody pushed.
+        commit = os.environ.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or os.environ["CI_COMMIT_SHA"]
+        status = {
+            "state": "success",
+            "name": name,
+            "description": digest,
+            "target_url": os.environ["CI_JOB_URL"],
+        }
+        self._api.ask("POST", f"/statuses/{commit}", status)
+
+    def approved(self, name: str, commit: str) -> str | None:
+        """See `Host`."""
+        for merged in self._api.pages(f"/repository/commits/{commit}/merge_requests"):
+            made = {merged["merge_commit_sha"], merged["squash_commit_sha"], merged["sha"]}
+            if merged["state"] == "merged" and commit in made:
+                statuses = self._api.pages(
+                    f"/repository/commits/{merged['sha']}/statuses", all="true", name=name
+                )
+                ours = [
+                    each for each in statuses if each["author"]["id"] == self._me and each["name"] == name
+                ]
+                if ours:
+                    return str(max(ours, key=lambda each: int(each["id"]))["description"])
+        return None
+
+
+class _Api:
+    """JSON from below one address, with a header that says who asks."""
+
+    def __init__(self, address: str, headers: dict[str, str]) -> None:
+        self._address = address
+        self._headers = headers
+        self._opener = urllib.request.build_opener(_NoRedirect)
+
+    def ask(self, method: str, path: str, body: object = None, **query: str) -> Any:
+        """Return the answer. Raise HostError where there is none, or a refusal."""
+        url = self._address + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
+        data = None if body is None else json.dumps(body).encode()
+        headers = {**self._headers, "Content-Type": "application/json"}
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310  the host's own address
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            said = error.read(300).decode("utf-8", "replace")
+            raise HostError(f"{method} {path} was answered with {error.code}: {said}") from error
+        except (OSError, ValueError) as error:
+            raise HostError(f"{method} {path}: {error}") from error
+
+    def pages(self, path: str, **query: str) -> Iterator[Any]:
+        """Yield the entries of a list, of all pages."""
+        page = 1
+        while found := self.ask("GET", path, per_page=str(_PAGE), page=str(page), **query):
+            yield from found
+            if len(found) < _PAGE:
+                return
+            page += 1
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The token goes to the host's own address and to no other."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> None:
+        """Follow nothing."""
+
+
+def _first_line(text: str) -> str:
+    return text.split("\n", 1)[0].strip()
+
+
+def _host() -> Host | None:
+    """Return the host that runs this; None: it may not write there, as in a pull request of a fork."""
+    token = os.environ.get("SCHEMACTL_TOKEN")
+    if not token:
+        return None
+    return GitLab(token) if "GITLAB_CI" in os.environ else GitHub(token)
+
+
+def main(command: str, *arguments: str) -> int:
+    """Do one of the commands above, and return the exit code."""
+    if command == "comment" and os.environ.get("SCHEMACTL_COMMENT") == "false":
+        return 0
+    try:
+        host = _host()
+        if host is None:
+            print(f"{command}: there is no token here, so nothing is asked of the host", file=sys.stderr)
+            return 1 if command == "approved" else 0
+        if command == "comment":
+            host.comment(Path(arguments[0]).read_bytes().decode("utf-8", "replace"))
+            return 0
+        target, what = arguments
+        name = f"schemactl plan {target}"
+        if command == "publish":
+            host.publish(name, json.loads(Path(what).read_bytes())["digest"])
+            return 0
+        if digest := host.approved(name, what):
+            print(digest)
+            return 0
+        print(
+            f"no plan for {target} was reviewed on a pull request that was merged as {what[:9]}; nothing was changed\n"
+            "  Fix: read the plan above, and run this by hand with its digest",
+            file=sys.stderr,
+        )
+    except HostError as error:
+        print(f"{command}: {error}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

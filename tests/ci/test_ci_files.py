@@ -1,0 +1,127 @@
+"""The action, the component, the image's recipe and the examples, by the hosts' own schemas and by the linters of each."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from test_pinned import needed
+
+ROOT = Path(__file__).parents[2]
+ACTION = ROOT / "action.yml"
+COMPONENT = ROOT / "templates/schemactl.yml"
+WORKFLOWS = sorted((ROOT / "examples/ci/github").glob("*.yml"))
+SCRIPTS = sorted((ROOT / "ci").glob("*.sh"))
+SCHEMAS = Path(__file__).parent / "schemas"
+
+
+def documents(path: Path) -> list[Any]:
+    return list(yaml.load_all(path.read_text(), yaml.BaseLoader))
+
+
+def texts(value: Any) -> list[tuple[str, str]]:
+    """Every text in a document, with its key."""
+    if isinstance(value, dict):
+        return [
+            pair
+            for key, each in value.items()
+            for pair in ([(key, each)] if isinstance(each, str) else texts(each))
+        ]
+    return [pair for each in value for pair in texts(each)] if isinstance(value, list) else []
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        ("github-action", ACTION),
+        *(("github-workflow", path) for path in WORKFLOWS),
+        ("gitlab-ci", COMPONENT),
+        ("gitlab-ci", ROOT / "examples/ci/gitlab/.gitlab-ci.yml"),
+    ],
+    ids=lambda each: each.name if isinstance(each, Path) else each,
+)
+def test_the_host_accepts_the_file(schema: str, path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema")
+    known = json.loads((SCHEMAS / f"{schema}.json").read_text())
+    for document in yaml.safe_load_all(path.read_text()):
+        # YAML 1.1 reads the key `on` as true.
+        read = {"on" if key is True else key: value for key, value in document.items()}
+        jsonschema.Draft7Validator(known).validate(read)
+
+
+@pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
+def test_what_others_may_change_is_pinned_and_no_text_of_theirs_is_run(path: Path) -> None:
+    found = texts(documents(path))
+    uses = [text for key, text in found if key == "uses"]
+    assert uses
+    assert [each for each in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", each)] == []
+    assert [text for key, text in found if key == "run" and "${{" in text] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_has_no_more_permissions_than_its_jobs_need(path: Path) -> None:
+    (workflow,) = documents(path)
+    assert "pull_request_target" not in workflow["on"]
+    assert workflow["permissions"] == {}
+    secret = [name for name, job in workflow["jobs"].items() if "secrets." in json.dumps(job)]
+    for name, job in workflow["jobs"].items():
+        writes = {scope for scope, right in job["permissions"].items() if right == "write"}
+        assert writes <= {
+            "check": {"pull-requests", "security-events"},
+            "plan": {"pull-requests", "statuses"},
+        }.get(name, set())
+        assert ("environment" in job) == (name in secret)
+
+
+def test_the_packages_are_those_that_the_code_needs() -> None:
+    listed = (ROOT / "ci/packages.txt").read_text().split()
+    assert listed == sorted(
+        {"hatchling", "urllib3", *needed("pulsar-schemactl", "proto"), *needed("hatchling")}
+    )
+
+
+def test_the_image_has_a_fixed_base_and_no_root() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    bases = [line.split()[1] for line in lines if line.startswith("FROM")]
+    assert re.fullmatch(r"python:[\w.-]+@sha256:[0-9a-f]{64}", bases[0])
+    assert set(bases[1:]) == {"base"}
+    assert "USER 10001" in lines
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("shellcheck", [*SCRIPTS, ROOT / ".ci/run"]),
+        ("actionlint", WORKFLOWS),
+        ("zizmor", ["--offline", "--pedantic", ACTION, *WORKFLOWS]),
+        ("hadolint", [ROOT / "Dockerfile"]),
+    ],
+)
+def test_the_linters_have_nothing_to_say(program: str, arguments: list[str | Path]) -> None:
+    if not shutil.which(program):
+        pytest.skip(f"needs {program}")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.live
+def test_the_action_installs_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [ROOT / "ci/install.sh", tmp_path / "home"], capture_output=True, text=True, check=False, timeout=900
+    )
+    assert done.returncode == 0, done.stderr
+    frozen = subprocess.run(
+        [tmp_path / "home/bin/python", "-m", "pip", "freeze", "--all"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = {re.split("==| @ ", line)[0].lower().replace("_", "-") for line in frozen.splitlines()}
+    assert names <= {*(ROOT / "ci/packages.txt").read_text().split(), "pip", "pulsar-schemactl"}

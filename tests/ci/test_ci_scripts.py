@@ -1,0 +1,330 @@
+"""Pull requests from the first check to the apply, by the scripts that the action and the component run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import code_host
+import pytest
+import yaml
+from code_host import BOT, TOKEN, CodeHost
+from command import schemactl
+from estate import ORDERS
+from scratch import ENVIRONMENT, Scratch, declared, record
+
+from schemactl.registry import Scope
+from schemactl.registry.embedded import EmbeddedRegistry
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+STRING = "topic: shop/sales/notes\nschema: {type: STRING}\n"
+HOSTS = ("github", "gitlab")
+
+
+class Ended(NamedTuple):
+    """How a job ended, and what it printed."""
+
+    code: int
+    text: str
+
+
+class Team:
+    """A bare repository that is the host's, with a pull request, a code host, and the registry that both sides share.
+
+    Attributes:
+        host: GitHub's or GitLab's API.
+        origin: the bare repository.
+        work: a clone to work in.
+    """
+
+    def __init__(self, folder: Path, host: CodeHost) -> None:
+        self.host = host
+        self.origin = Scratch(folder / "origin.git", bare=True)
+        self.work = Scratch(folder / "work")
+        self._folder = folder
+        self._jobs = 0
+        self.registry = folder / "registry.db"
+        project = f'version: 1\ntargets: {{prod: {{registry: "sqlite:{self.registry}"}}}}\n'
+        self.work.commit(
+            {
+                "schemactl.yaml": project,
+                "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+                "namespaces/orders.yaml": declared(),
+                "namespaces/orders.avsc": record("id"),
+            }
+        )
+        self.work.flush()
+        self.work.git("remote", "add", "origin", str(self.origin.path))
+        self.work.git("push", "-q", "origin", "main")
+
+    def propose(self, files: dict[str, str]) -> str:
+        """One more commit of the pull request, and the merge that the host makes of it; the commit's id."""
+        self.work.git("fetch", "-q", "origin")
+        if "topic" not in self.work.git("branch"):
+            self.work.git("switch", "-q", "-c", "topic", "origin/main")
+        self.work.git("switch", "-q", "topic")
+        self._add(files)
+        head = self.work.git("rev-parse", "HEAD").strip()
+        self.work.git("switch", "-q", "--detach", "origin/main")
+        self.work.git("merge", "-q", "--no-ff", "-m", "Merge", "topic")
+        self.work.git("push", "-q", "-f", "origin", "topic", "HEAD:refs/pull/1/merge")
+        return head
+
+    def approve(self, files: dict[str, str]) -> str:
+        """A commit on main; its id."""
+        self.work.git("fetch", "-q", "origin")
+        self.work.git("switch", "-q", "--detach", "origin/main")
+        return self._pushed(files)
+
+    def squash(self, **also: str) -> str:
+        """The pull request is merged; the id of the commit that comes of it. `also` is what is changed on the way."""
+        head = self.work.git("rev-parse", "topic").strip()
+        self.work.git("fetch", "-q", "origin")
+        self.work.git("switch", "-q", "--detach", "origin/main")
+        self.work.git("merge", "-q", "--squash", "topic")
+        commit = self._pushed({f"namespaces/{name}.yaml": text for name, text in also.items()})
+        self.host.merged = [
+            {
+                "merged_at": "2026-11-23",
+                "merge_commit_sha": commit,
+                "squash_commit_sha": commit,
+                "state": "merged",
+                "head": {"sha": head},
+                "sha": head,
+            }
+        ]
+        return commit
+
+    def _pushed(self, files: dict[str, str]) -> str:
+        self._add(files)
+        self.work.git("push", "-q", "origin", "HEAD:refs/heads/main")
+        return self.work.git("rev-parse", "HEAD").strip()
+
+    def _add(self, files: dict[str, str]) -> None:
+        self.work.write(files)
+        self.work.git("add", ".")
+        self.work.git("commit", "-q", "--allow-empty", "-m", "Change")
+
+    def numbers(self, topic: str = "orders") -> list[int]:
+        """The numbers that the registry has of a topic."""
+        if not self.registry.exists():
+            return []
+        name = replace(ORDERS, topic=topic)
+        with closing(EmbeddedRegistry(str(self.registry))) as registry:
+            found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+        return [each.number for each in found.versions] if found else []
+
+    def clone(self, ref: str) -> Path:
+        """What the host's runner checks out: one commit, nothing else."""
+        self._jobs += 1
+        path = self._folder / f"job-{self._jobs}"
+        clone = Scratch(path)
+        clone.git("remote", "add", "origin", f"file://{self.origin.path}")
+        clone.git("fetch", "-q", "--no-tags", "--depth=1", "origin", f"+{ref}:refs/remotes/job")
+        clone.git("checkout", "-q", "--detach", "refs/remotes/job")
+        return path
+
+    def on_github(
+        self, run: str, *, head: str = "", commit: str = "", fork: bool = False, digest: str = ""
+    ) -> Ended:
+        """The shell steps of action.yml, one after the other, until one fails."""
+        path = self.clone(commit or "refs/pull/1/merge")
+        temporary = path.with_name(f"{path.name}-temporary")
+        (temporary / "schemactl/bin").mkdir(parents=True)
+        for name, target in (("python3", sys.executable), ("schemactl", ROOT / ".venv/bin/schemactl")):
+            (temporary / "schemactl/bin" / name).symlink_to(target)
+        event = temporary / "event.json"
+        source = "stranger/schemas" if fork else "acme/schemas"
+        event.write_text(
+            json.dumps({"pull_request": {"number": 1, "head": {"sha": head, "repo": {"full_name": source}}}})
+        )
+        known = {
+            "inputs.run": run,
+            "inputs.target": "" if run == "check" else "prod",
+            "inputs.directory": ".",
+            "inputs.comment": "true",
+            "inputs.digest": digest,
+            "inputs.token": TOKEN,
+            "runner.temp": str(temporary),
+            "github.sha": commit,
+            "github.base_ref || github.event.merge_group.base_ref": "" if commit else "main",
+            "steps.python.outputs.python-path": sys.executable,
+            # What GitHub makes of it.
+            "(inputs.run == 'apply' || github.event.pull_request.head.repo.full_name == github.repository) && inputs.token || ''": ""
+            if fork
+            else TOKEN,
+        }
+
+        def filled(text: str) -> str:
+            for expression, value in known.items():
+                text = text.replace(f"${{{{ {expression} }}}}", value)
+            assert "${{" not in text, text
+            return text
+
+        said = ""
+        for step in ACTION["runs"]["steps"]:
+            if "run" not in step:
+                continue
+            variables = {name: filled(value) for name, value in step.get("env", {}).items()}
+            done = self._step(
+                step["run"],
+                path,
+                GITHUB_ACTIONS="true",
+                GITHUB_ACTION_PATH=str(ROOT),
+                GITHUB_API_URL=self.host.url,
+                GITHUB_SERVER_URL="https://github.example",
+                GITHUB_REPOSITORY="acme/schemas",
+                GITHUB_RUN_ID="9",
+                GITHUB_EVENT_PATH=str(event),
+                GITHUB_OUTPUT=str(temporary / "output"),
+                GITHUB_STEP_SUMMARY=str(temporary / "summary.md"),
+                **variables,
+            )
+            said += done.text
+            if done.code:
+                return Ended(done.code, said)
+        return Ended(0, said)
+
+    def on_gitlab(
+        self, run: str, *, head: str = "", commit: str = "", fork: bool = False, digest: str = ""
+    ) -> Ended:
+        """The script of the component's job."""
+        jobs = list(yaml.safe_load_all((ROOT / "templates/schemactl.yml").read_text()))[1]
+        path = self.clone(commit or "refs/heads/topic")
+        home = path.with_name(f"{path.name}-home")
+        home.mkdir()
+        lines = [*jobs[".schemactl"]["before_script"], *jobs[f"schemactl-{run}"]["script"]]
+        script = "\n".join(["set -e", *lines]).replace("/opt/schemactl/ci", str(ROOT / "ci"))
+        return self._step(
+            script,
+            path,
+            GITLAB_CI="true",
+            HOME=str(home),
+            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            CI_API_V4_URL=self.host.url,
+            CI_PROJECT_ID="7",
+            CI_PROJECT_DIR=str(path),
+            CI_PROJECT_PATH="stranger/schemas" if fork else "acme/schemas",
+            CI_JOB_URL="https://gitlab.example/job/9",
+            CI_COMMIT_SHA=commit or head,
+            **({} if commit else {"CI_MERGE_REQUEST_IID": "1"}),
+            CI_MERGE_REQUEST_PROJECT_PATH="acme/schemas",
+            CI_MERGE_REQUEST_PROJECT_URL=f"file://{self.origin.path.with_suffix('')}",
+            CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
+            SCHEMACTL_FOLDER=".",
+            SCHEMACTL_BASE="main",
+            SCHEMACTL_TARGET="prod",
+            SCHEMACTL_REPORTS=str(path / "schemactl-reports"),
+            SCHEMACTL_TOKEN="" if fork else TOKEN,
+            SCHEMACTL_DIGEST=digest,
+        )
+
+    def _step(self, script: str, path: Path, **variables: str) -> Ended:
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", script],
+            cwd=path,
+            env=ENVIRONMENT | {"CI": "true"} | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return Ended(done.returncode, done.stdout)
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    with code_host.running() as host:
+        yield Team(tmp_path, host)
+
+
+def shown(team: Team) -> list[str]:
+    """The first lines of the comments."""
+    return [each["body"].split("\n")[0] for each in team.host.comments]
+
+
+def plan(team: Team, kind: str = "github") -> dict[str, Any]:
+    """The status that the plan of the pull request leaves."""
+    head = team.propose({"namespaces/orders.avsc": record("id", note=0)})
+    planned = getattr(team, f"on_{kind}")("plan", head=head)
+    assert planned.code == 0, planned.text
+    (status,) = team.host.statuses[head]
+    return status
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_what_was_reviewed_is_applied_after_a_squash(team: Team, kind: str) -> None:
+    digest = plan(team, kind)["description"]
+    assert shown(team) == ["<!-- schemactl:report:plan prod -->"]
+    assert digest in team.host.comments[0]["body"]
+    commit = team.squash()
+    # Others merge before the job begins.
+    team.approve({"namespaces/notes.yaml": STRING})
+    applied = getattr(team, f"on_{kind}")("apply", commit=commit)
+    assert applied.code == 0, applied.text
+    assert (team.numbers(), team.numbers("notes")) == ([0, 1], [])
+    (record_of_it,) = team.work.path.parent.glob("**/result.json")
+    result = json.loads(record_of_it.read_text())
+    assert (result["outcome"], result["plan"], result["ci"]["server"]) == ("applied", digest, kind)
+    # Run again, there is nothing to do.
+    team.host.merged = []
+    assert getattr(team, f"on_{kind}")("apply", commit=commit).code == 0
+
+
+def test_what_was_not_reviewed_is_not_applied(team: Team) -> None:
+    """Other contents, also with somebody else's status, another registry, and no plan; a person may approve what is shown."""
+    status = plan(team)
+    commit = team.squash(notes=STRING)
+    shown = schemactl(team.work.path, "plan").out.rpartition("Digest: ")[2].strip()
+    head = team.host.merged[0]["head"]["sha"]
+    team.host.add_status(status | {"description": shown}, head, {"id": 9, "type": "User"})
+    refused = team.on_github("apply", commit=commit)
+    assert refused.code == 4, refused.text
+    assert f"its digest is {shown}, approved was {status['description']}" in refused.text
+    team.host.merged = []
+    unknown = team.on_github("apply", commit=commit)
+    assert unknown.code == 1
+    assert "no plan for prod was reviewed" in unknown.text
+    with closing(EmbeddedRegistry(str(team.registry))) as registry:
+        registry.create_namespace(ORDERS.namespace_name)
+    assert team.on_github("apply", commit=commit, digest=shown).code == 4
+    team.registry.unlink()
+    assert team.on_github("apply", commit=commit, digest=shown).code == 0
+    assert (team.numbers(), team.numbers("notes")) == ([0, 1], [0])
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_a_fork_is_checked_and_gets_nothing_else(team: Team, kind: str) -> None:
+    run = getattr(team, f"on_{kind}")
+    head = team.propose({"namespaces/orders.avsc": record("id", "needed")})
+    assert run("check", head=head, fork=True).code == 100
+    if kind == "github":
+        assert "nothing is planned for a fork" in team.on_github("plan", head=head, fork=True).text
+    assert (team.host.comments, team.host.statuses) == ([], {})
+    assert not team.registry.exists()
+
+
+def test_comments_of_others_stay_as_they_are(team: Team) -> None:
+    body = "<!-- schemactl:report:check -->\nmine"
+    team.host.comments += [{"id": number, "user": {"type": "User"}, "body": body} for number in range(99)]
+    team.host.comments.append({"id": 99, "user": BOT, "body": body})
+    team.host.comments.append({"id": 150, "user": BOT, "body": body.replace("check", "plan prod")})
+    head = team.propose({"namespaces/orders.avsc": record("id", note=0)})
+    assert team.on_github("check", head=head).code == 0
+    assert [each["body"] == body for each in team.host.comments] == [True] * 99 + [False] * 2
+    team.host.comments = team.host.comments[:99]
+    head = team.propose({"namespaces/orders.avsc": record("id", "needed")})
+    assert team.on_github("check", head=head).code == 100
+    assert len(team.host.comments) == 100
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in team.host.comments[-1]["body"]
