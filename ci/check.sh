@@ -20,7 +20,6 @@ code=0
 schemactl check --base "origin/$SCHEMACTL_BASE" "${formats[@]/#/--format=}" || code=$?
 
 if [[ -f $reports/check.md ]]; then
-  cat "$reports/check.md" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
   # A comment that cannot be written says why, and changes no verdict.
   python3 "$scripts/host.py" comment "$reports/check.md" || true
 fi
