@@ -111,12 +111,13 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> "Any":
+    if name not in __all__:
+        # Modules are asked for here before they come by themselves, by the hook, too.
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     if name == "__version__":
         return import_module("schemactl.installation").version()
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'model')}"), name)
 
 

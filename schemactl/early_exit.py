@@ -22,6 +22,9 @@ _KIND = "staged"
 _MAX_BYTES = 16_000
 """A pipe holds this much on every system, so that writing a request never waits for git to read it."""
 
+_OPTIONS = ("-c", "safe.bareRepository=explicit", "-c", "index.threads=1")
+"""Threads read a large index sooner, with more of the CPU."""
+
 _USUAL = (
     *("GIT_INDEX_FILE", "GIT_PREFIX", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_REFLOG_ACTION"),
     *("GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT", "GIT_TRACE"),
@@ -122,7 +125,7 @@ def _git(*arguments: str, request: bytes = b"") -> bytes | None:
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         ]
         environment = {**os.environ, **confined.VARIABLES}
-        command = ["git", "-c", "safe.bareRepository=explicit", *confined.OPTIONS, *arguments]
+        command = ["git", *_OPTIONS, *confined.OPTIONS, *arguments]
         process = os.posix_spawnp("git", command, environment, file_actions=actions)
     except OSError:
         os.close(answers)

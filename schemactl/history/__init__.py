@@ -72,9 +72,9 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     for module, names in _MODULES.items():
         if name in names:
+            from importlib import import_module
+
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
