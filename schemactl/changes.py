@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from schemactl import formats
 from schemactl.errors import InvalidSchema
@@ -313,15 +313,15 @@ def _policies(
     name: NamespaceName | TopicName, before: Policies, after: Policies
 ) -> Iterator[PoliciesChanged]:
     differing = []
-    for policy in fields(Policies):
-        old, new = getattr(before, policy.name), getattr(after, policy.name)
-        if new is not None and new != old and not (new in UNSET and old in UNSET):
-            differing.append(policy.name)
+    for policy, new in after.managed().items():
+        old = before.get(policy)
+        if new != old and not (new in UNSET and old in UNSET):
+            differing.append(policy)
     if differing:
         yield PoliciesChanged(
             name,
-            Policies.of({policy: getattr(before, policy) for policy in differing}),
-            Policies.of({policy: getattr(after, policy) for policy in differing}),
+            Policies.of({policy: before.get(policy) for policy in differing}),
+            Policies.of({policy: after.get(policy) for policy in differing}),
         )
 
 

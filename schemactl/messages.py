@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from schemactl.model import Commit, CompatibilityStrategy, Level, Policies, SchemaVersion, TopicName
@@ -46,8 +46,12 @@ def policy_words(policies: Policies) -> dict[str, str]:
     return {name: policy_word(value) for name, value in policies.managed().items()}
 
 
-def policy_word(value: str | int) -> str:
-    """Return the value of a policy (a strategy, true or false, a number) as the YAML files spell it."""
+def policy_word(value: object) -> str:
+    """Return the value of a policy (a strategy, true or false, a number, names, a mapping) as the YAML files spell it."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {policy_word(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(policy_word, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

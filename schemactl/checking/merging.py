@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Final
 
 from schemactl.formats import identity, same_text
@@ -88,11 +88,9 @@ def _topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) 
 
 def _policies(target: Policies, *, base: Policies, approved: Policies) -> Policies:
     kept = {
-        policy.name: getattr(approved, policy.name)
-        for policy in fields(Policies)
-        if getattr(target, policy.name) == getattr(base, policy.name)
+        policy: approved.get(policy) for policy in Policies.names() if target.get(policy) == base.get(policy)
     }
-    return replace(target, **kept)
+    return Policies.of({**target.managed(), **kept})
 
 
 def _is_same(one: Topic, other: Topic) -> bool:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from schemactl.broker.checkers import protects
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.report import PolicyChange
 from schemactl.checking.run import Proposal, Run, is_rejected
 from schemactl.messages import partitions as partitions_said
-from schemactl.messages import policy_origin
+from schemactl.messages import policy_origin, policy_word
 from schemactl.messages import versions as versions_said
 from schemactl.model import (
+    SETTINGS,
+    Catalog,
     Level,
     Namespace,
     NamespaceName,
@@ -21,6 +23,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
+from schemactl.model.settings import address
 from schemactl.verdicts import Finding, Verdict
 
 
@@ -39,22 +42,23 @@ def _changes(
     before: Namespace | Topic | None,
     after: Namespace | Topic | None,
 ) -> Iterator[PolicyChange]:
-    for policy in (*(field.name for field in fields(Policies)), "partitions"):
-        was, will = (
-            getattr(each if policy == "partitions" else each.policies, policy, None) if each else None
-            for each in (before, after)
-        )
-        if policy == "partitions":
-            if was != will and after:
-                yield PolicyChange(name, policy, was, will)
-        elif was != will:
+    for policy in Policies.names():
+        was, will = (each.policies.get(policy) if each else None for each in (before, after))
+        if was != will:
             yield PolicyChange(
                 name, policy, was, will, _inherited(run, name, policy) if will is None else None
             )
+    was, will = (getattr(each, "partitions", None) for each in (before, after))
+    if was != will and after:
+        yield PolicyChange(name, "partitions", was, will)
 
 
-def _inherited(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[str | int, Level]:
-    """Return what `apply` resets a policy to that is declared no longer, and the level that sets it."""
+def _inherited(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[Any, Level] | None:
+    """Return what `apply` resets a policy to that is declared no longer, and the level that sets it; None: no file says that."""
+    if policy in SETTINGS:
+        space = run.target.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
+        above = space.policies.get(policy) if space else None
+        return None if above is None else (above, "namespace")
     if isinstance(name, TopicName):
         return run.target.strategy(name, run.project.defaults)
     return getattr(run.project.defaults, policy), "default"
@@ -109,16 +113,19 @@ def protection_lost(run: Run, topic: Topic, before: Topic | None) -> Iterator[Fi
             source=run.strategy_place(topic),
         )
     yield from _let_in(run, topic, before)
+    yield from _lost(run, topic, before)
 
 
 def namespaces(run: Run) -> Iterator[Finding]:
     """Yield the same of namespaces, also of those that are declared no longer."""
     for name, before in sorted(run.approved.namespaces.items(), key=lambda item: str(item[0])):
-        yield from _let_in(run, run.target.namespaces.get(name), before)
+        now = run.target.namespaces.get(name)
+        yield from _let_in(run, now, before)
+        yield from _lost(run, now, before)
 
 
 def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
-    """Yield the policies of `before` that kept schemas out, and that `now` does not have."""
+    """Yield the policies of `before` that kept schemas out, or messages in, and that `now` does not have."""
     for policy, strict in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
         value = getattr(now.policies, policy) if now else None
         in_force = getattr(run.project.defaults, policy) if value is None else value
@@ -131,6 +138,34 @@ def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) 
                 source=now.locate(f"/{policy}") if now else before.source,
                 before_change=now is None,
             )
+
+
+def _lost(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
+    """Yield the settings by which messages can be lost: what no file says is as Pulsar's brokers do by themselves."""
+    for setting, row in SETTINGS.items():
+        was = _setting(run.approved, before.name, setting)
+        will = _setting(run.target, before.name, setting)
+        declared = any(each and setting in each.policies.settings for each in (now, before))
+        if declared and will != was and (how := row.loss(was, will)):
+            yield from run.find(
+                "DATA_LOSS",
+                before if isinstance(before, Topic) else None,
+                f"{setting} of {before.name} becomes {policy_word(will)}, was {policy_word(was)}: {how}.",
+                fix=f"`apply` asks for --allow-data-loss {address(before.name, setting)}",
+                source=now.locate(f"/{setting}") if now else before.source,
+                before_change=now is None,
+            )
+
+
+def _setting(catalog: Catalog, name: NamespaceName | TopicName, setting: str) -> Any:
+    """Return what counts of a setting for a namespace or topic, as far as files say it, else Pulsar's default."""
+    holders: list[Topic | Namespace | None] = (
+        [catalog.namespaces.get(name)] if isinstance(name, NamespaceName) else []
+    )
+    if isinstance(name, TopicName):
+        holders = [declared_in(catalog, name), catalog.namespaces.get(name.namespace_name)]
+    found = (each.policies.settings.get(setting) for each in holders if each)
+    return next((value for value in found if value is not None), SETTINGS[setting].default)
 
 
 _PROTECTED: Final = {

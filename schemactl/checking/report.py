@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.checking.causes import Cause, causes
 from schemactl.errors import DeclarationError, SchemactlError, Source
@@ -90,9 +90,9 @@ class PolicyChange:
 
     name: NamespaceName | TopicName
     policy: str
-    before: str | int | None
-    after: str | int | None
-    inherited: tuple[str | int, Level] | None = None
+    before: Any
+    after: Any
+    inherited: tuple[Any, Level] | None = None
     targets: tuple[str, ...] = ()
 
 

@@ -118,7 +118,7 @@ def _applied(
         plan = each.plan
         if plan.refusals or not plan.steps or not args.plan:
             context.report(render(plan, color=context.color) + ("\n" if each.context.subject else ""))
-        if plan.refusals and (args.fail_fast or only_restores(plan)):
+        if plan.refusals and (args.fail_fast or only_restores(plan) or plan.may_lose):
             print_restored(plan, each.registry)
             codes.append(NEGATIVE)
         else:

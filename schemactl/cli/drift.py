@@ -252,4 +252,5 @@ def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
         for name in others.namespaces
         if (str(name) in asked.namespaces if asked.namespaces else not asked.topics)
     )
-    return Scope(scope.namespaces | spaces | {name.namespace_name for name in topics}, scope.topics | topics)
+    spaces |= {name.namespace_name for name in topics}
+    return Scope(scope.namespaces | spaces, scope.topics | topics, scope.settings)

@@ -39,7 +39,7 @@ from schemactl.topic_match import is_glob, matching, require_matches
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import Catalog, TopicName
+    from schemactl.model import Catalog, TargetNames, TopicName
     from schemactl.plan import Permissions, Plan, RegistryState
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
@@ -68,6 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --target prod --base origin/main     what the merge of this branch would do\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
         "  schemactl plan --allow-delete 'shop/sales/*'        of these, the topics that are no longer declared\n"
+        "  schemactl plan --allow-data-loss shop/sales:retention_policies    as the plan without it names the setting\n"
         "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
     )
     parser.add_argument("action", nargs="?", choices=("show",), metavar="show", help="show a plan file")
@@ -98,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number; a glob means all such topics",
         "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
+        "--allow-data-loss ADDRESS...: set a setting although messages can be lost; the plan without it gives the ADDRESS, a namespace or topic with the setting",
         "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
         CREATE_TENANTS_OPTION,
     )
@@ -146,6 +148,7 @@ def _show(args: argparse.Namespace, context: Context) -> int:
         "namespace",
         "allow_delete",
         "force_delete",
+        "allow_data_loss",
         "relax_while_replaying",
         "create_tenants",
         "at",
@@ -248,6 +251,7 @@ class PlanRequest:
             frozenset(map(names.there, forced)),
             relax=args.relax_while_replaying,
             create_tenants=args.create_tenants,
+            lose=frozenset(_addresses(args.allow_data_loss, names)),
         )
         numbers = recorded_numbers(target.place, approved, target.context)
         return cls(
@@ -282,6 +286,34 @@ class PlanRequest:
             awaited=lambda plan: awaited(place, plan, approved, target.context),
         )
         return ReadyPlan(replace(plan, whole=self.whole), target.registry, place, approved, target.context)
+
+
+def _addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
+    """Yield the addresses of settings that `texts` name, by a target's names or by Git's."""
+    from schemactl.model import SETTINGS, NamespaceName
+    from schemactl.model.names import parse_name
+    from schemactl.model.settings import address
+
+    for given in texts:
+        text, _, setting = given.rpartition(":")
+        try:
+            name = parse_name(text)
+        except ValueError:
+            name = None
+        row = SETTINGS.get(setting)
+        if (
+            name is None
+            or row is None
+            or not (row.path if isinstance(name, NamespaceName) else row.topic_path)
+        ):
+            raise UsageError(
+                f"--allow-data-loss {given}: expected a namespace or topic and its setting, such as "
+                f"shop/sales:{next(iter(SETTINGS))}",
+                fix="copy it from the plan, which names what could lose messages",
+            )
+        yield address(name, setting)
+        if names.has(name if isinstance(name, NamespaceName) else name.namespace_name):
+            yield address(names.there(name), setting)
 
 
 def _to_delete(

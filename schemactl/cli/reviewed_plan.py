@@ -27,7 +27,7 @@ from schemactl.cli.selection import (
 )
 from schemactl.errors import SchemactlError, StalePlan, UsageError
 from schemactl.model import Catalog, NamespaceName, Policies, TopicName
-from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, make_plan, renamed
+from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies, make_plan, renamed
 from schemactl.plan.file import plan_digest, read, step_document
 from schemactl.plan.rebuild import make_rebuild
 from schemactl.report.plan_text import describe
@@ -50,12 +50,13 @@ def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
     permissions = _needed(plan)
     deletions = [f" --allow-delete {quote(name.schema_id)}" for name in sorted(permissions.delete)]
     deletions += [f" --force-delete {quote(name.schema_id)}" for name in sorted(permissions.force_delete)]
+    losses = [f" --allow-data-loss {quote(address)}" for address in sorted(permissions.lose)]
     relax = " --relax-while-replaying" if permissions.relax else ""
     if plan.origin.proposed:
         file = f"--target {quote(plan.origin.target)} --expect-digest {plan_digest(plan)}"
     else:
         file = quote(file)
-    return f"schemactl apply {file}{''.join(deletions)}{relax}"
+    return f"schemactl apply {file}{''.join([*deletions, *losses])}{relax}"
 
 
 @contextmanager
@@ -120,6 +121,7 @@ def _needed(plan: Plan) -> Permissions:
         relax=any(isinstance(step, RelaxStrategy) and step.waiver is None for step in plan.steps),
         # Who made the plan has allowed it; it destroys nothing.
         create_tenants=True,
+        lose=frozenset(step.address for step in plan.steps if isinstance(step, SetPolicies) and step.loses),
     )
 
 
@@ -132,6 +134,11 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
                 raise UsageError(
                     f"--{option.replace('_', '-')} {text}: {args.plan} does not do that; give the option to `schemactl plan`"
                 )
+    for text in args.allow_data_loss:
+        if text not in needed.lose:
+            raise UsageError(
+                f"--allow-data-loss {text}: {args.plan} does not do that; give the option to `schemactl plan`"
+            )
     if args.relax_while_replaying and not needed.relax:
         raise UsageError(
             f"--relax-while-replaying: {args.plan} does not do that; give the option to `schemactl plan`"
@@ -151,6 +158,10 @@ def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
         )
         for name in sorted(names)
         if not any(matching(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
+    ]
+    missing += [
+        f"sets {address}, by which messages can be lost"
+        for address in sorted(needed.lose - {*args.allow_data_loss})
     ]
     if needed.relax and not args.relax_while_replaying:
         missing.append("registers versions under ALWAYS_COMPATIBLE")

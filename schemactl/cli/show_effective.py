@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
 from schemactl.cli.selection import approved_target, find
+from schemactl.messages import policy_word
 from schemactl.report.style import table
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class _Value:
     """A value in force, the level that sets it (see `_ORIGINS`), and where that is written; None: nowhere."""
 
     key: str
-    value: str | int
+    value: Any
     level: str
     source: Source | None = None
 
@@ -64,10 +65,7 @@ def show_effective(args: argparse.Namespace, context: Context) -> int:
             values={each.key: _json(each) for each in values},
         )
         return 0
-    rows = [
-        (each.key, str(each.value).lower() if isinstance(each.value, bool) else str(each.value), each.origin)
-        for each in values
-    ]
+    rows = [(each.key, policy_word(each.value), each.origin) for each in values]
     head = f"{topic.name}{f' on {target.name}' if target else ''}, as {approved.ref} has it"
     context.report("\n".join([head, *(f"  {line}" for line in table(rows))]))
     return 0
@@ -127,18 +125,19 @@ def _values(
 
 def _policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_Value]:
     """Yield each policy in force: a topic's or namespace's own, else what the project says that brokers have."""
-    from schemactl.model import BrokerDefaults, Policies
+    from schemactl.model import SETTINGS, BrokerDefaults, Policies
 
     space = catalog.namespaces.get(topic.name.namespace_name)
-    for key in Policies.__slots__:
+    for key in Policies.names():
         for level, holder in (("topic", topic), ("namespace", space)):
-            value = getattr(holder.policies, key) if holder else None
+            value = holder.policies.get(key) if holder else None
             if holder and value not in (None, "UNDEFINED"):
-                yield _Value(
-                    key, value if isinstance(value, bool) else str(value), level, holder.locate(f"/{key}")
-                )
+                shown = str(value) if isinstance(value, str) else value
+                yield _Value(key, shown, level, holder.locate(f"/{key}"))
                 break
         else:
+            if key in SETTINGS:
+                continue  # not managed: what counts is not known here
             value = getattr(project.defaults, key)
             is_said = value != getattr(BrokerDefaults(), key)
             yield _Value(

@@ -16,6 +16,7 @@ from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import SPECS
 from schemactl.model import (
     EMPTY,
+    SETTINGS,
     Client,
     Metadata,
     Namespace,
@@ -148,12 +149,13 @@ def _problems(document: YamlDocument, path: str) -> list[Problem]:
         meant = near and nearest(near, ("topic", "namespace"))
         fix = f"write `{meant}` for `{near}`" if near else "add one of the two keys"
         return [Problem(node_place(path, root), what, fix)]
-    kind, between = ("topic", _between) if "topic" in value else ("namespace", _in_metadata)
+    kind, between = ("topic", _between) if "topic" in value else ("namespace", _in_namespace)
     return located(validation_errors(kind, value), root, path) or located(between(value), root, path)
 
 
 def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield what is wrong between the values of a topic, each of which is fine alone."""
+    yield from settings_misfits(topic)
     if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
         fix = "write its former name, or remove the key"
         yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
@@ -176,6 +178,12 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
         yield Misfit.of(("schema", given), f"`{given}` needs `{missing}`", fix)
 
 
+def _in_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield what is wrong between the values of a namespace, each of which is fine alone."""
+    yield from settings_misfits(values)
+    yield from _in_metadata(values)
+
+
 def _in_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield what is wrong between the values that are said of a topic or namespace for people."""
     said = {"since": "", "remove_after": "", **values.get("deprecated", {})}
@@ -190,6 +198,13 @@ def _in_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
     ):
         fix = "write another topic, or remove the key"
         yield Misfit.of(("deprecated", "use"), "the topic is to be replaced by itself", fix)
+
+
+def settings_misfits(holder: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield the settings of a namespace or topic that have their shape, and that Pulsar would reject."""
+    for name, row in SETTINGS.items():
+        if name in holder and (wrong := row.wrong(holder[name])):
+            yield Misfit.of((name,), wrong, "write -1 for no limit, or 0 for both")
 
 
 def _in_properties(schema: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from schemactl.declare.describe import found
-from schemactl.declare.document import TopicDocument, capped, to_document
+from schemactl.declare.document import TopicDocument, capped, settings_misfits, to_document
 from schemactl.declare.files import Files, obstacle, read_bytes, shown
 from schemactl.declare.project import place_in_project
 from schemactl.declare.validation_errors import HOMES, Misfit, located, validation_errors
@@ -84,13 +84,13 @@ def _misfits(document: YamlDocument) -> Iterator[Misfit]:
     if not isinstance(value, dict):
         yield Misfit.of((), f"expected a mapping, found {found(value)}", _DOCUMENT)
         return
-    kind, may_differ = ("topic", "strategy and partitions") if "topic" in value else ("namespace", "policies")
+    kind, may_differ = ("topic", "policies and partitions") if "topic" in value else ("namespace", "policies")
     fixed = [key for key in value if HOMES.get(key) in _THE_SAME[kind] and key != "partitions"]
     for key in fixed:
         fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
         yield Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True)
     rest = {key: each for key, each in value.items() if key not in fixed}
-    yield from validation_errors(f"{kind} overlay", rest)
+    yield from [*validation_errors(f"{kind} overlay", rest)] or settings_misfits(rest)
     if [*value] == [kind]:
         yield Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it")
 

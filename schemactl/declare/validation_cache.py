@@ -140,6 +140,7 @@ def _plain(policies: Policies) -> tuple[Any, ...]:
         strategy.value if strategy else None,
         policies.is_allow_auto_update_schema,
         policies.schema_validation_enforced,
+        dict(policies.settings),
     )
 
 

@@ -13,7 +13,7 @@ from schemactl.declare.describe import found, nearest, shortened
 from schemactl.declare.files import MAX_PROBLEMS
 from schemactl.errors import Problem, Source
 from schemactl.formats import SPECS
-from schemactl.model import Release, SchemaType
+from schemactl.model import SETTINGS, Release, SchemaType
 from schemactl.source import Tokens, key_node, node_at, node_place
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ HOMES: Final = {
     **dict.fromkeys(("owner", "description", "labels", "links", "deprecated"), "a topic or a namespace"),
     **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
     **dict.fromkeys(("encoding", "key", "value"), "`schema`, with the type KEY_VALUE"),
+    **dict.fromkeys(SETTINGS, "a namespace or a topic"),
     "proto": "`schema`, with the type PROTOBUF",
     "message": "`schema`, with the type PROTOBUF_NATIVE (or PROTOBUF with `proto`)",
 }

@@ -99,7 +99,7 @@ class TopicAndPolicyDrift:
         words, then = policy_words(before), policy_words(last)
         for policy, held in before.managed().items():
             inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
-            if held not in (getattr(last, policy), inherited):
+            if held not in (last.get(policy), inherited):
                 yield DriftItem(
                     name,
                     DriftKind.POLICY,

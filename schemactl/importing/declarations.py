@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from typing import Literal, TypeAlias
 
 from schemactl import declare
@@ -39,10 +38,9 @@ Files: TypeAlias = Mapping[str, bytes]
 def namespace_text(namespace: Namespace) -> bytes:
     """Return the declaration of a namespace with every policy that is set on it."""
     managed: dict[str, Value] = {}
-    for policy in fields(namespace.policies):
-        value = getattr(namespace.policies, policy.name)
-        if value not in (None, CompatibilityStrategy.UNDEFINED):
-            managed[policy.name] = value if isinstance(value, bool) else str(value)
+    for policy, value in namespace.policies.managed().items():
+        if value != CompatibilityStrategy.UNDEFINED:
+            managed[policy] = str(value) if isinstance(value, CompatibilityStrategy) else value
     return yaml_text({"namespace": str(namespace.name), **managed}).encode()
 
 

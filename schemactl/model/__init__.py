@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum, StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from schemactl.errors import Source
 from schemactl.model.metadata import EMPTY as EMPTY
@@ -17,6 +17,7 @@ from schemactl.model.metadata import parse_day as parse_day
 from schemactl.model.names import NamespaceName as NamespaceName
 from schemactl.model.names import TargetNames as TargetNames
 from schemactl.model.names import TopicName as TopicName
+from schemactl.model.settings import SETTINGS as SETTINGS
 
 
 class SchemaType(Enum):
@@ -144,33 +145,59 @@ def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The schema policies of a namespace or topic. None: not managed here; UNDEFINED: reset to "ask the next level"."""
+    """The policies of a namespace or topic. None: not managed here; UNDEFINED: reset to "ask the next level".
+
+    `settings` are the values of SETTINGS, by name: those that are managed, or UNDEFINED.
+    """
 
     schema_compatibility_strategy: CompatibilityStrategy | None = None
     is_allow_auto_update_schema: bool | None = None
     schema_validation_enforced: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Policies:
-        """Return the policies among these values, by name; a strategy may be text. Raise ValueError where that is none."""
+        """Return the policies among these values, by name; a strategy may be text. Raise ValueError where a value is none."""
         strategy = values.get("schema_compatibility_strategy")
         return cls(
             None if strategy is None else CompatibilityStrategy(strategy),
             values.get("is_allow_auto_update_schema"),
             values.get("schema_validation_enforced"),
+            {
+                name: value if value == CompatibilityStrategy.UNDEFINED else row.normal(value)
+                for name, row in SETTINGS.items()
+                if (value := values.get(name)) is not None
+            },
         )
 
-    def managed(self) -> dict[str, CompatibilityStrategy | bool]:
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the name of every policy: those about schemas, and the settings."""
+        return (*SCHEMA_POLICIES, *SETTINGS)
+
+    def get(self, name: str) -> Any:
+        """Return the policy of that name; None: it is not managed."""
+        return getattr(self, name) if name in SCHEMA_POLICIES else self.settings.get(name)
+
+    def managed(self) -> dict[str, Any]:
         """Return the policies that are not None, by name."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        return {name: value for name in self.names() if (value := self.get(name)) is not None}
 
     def without(self, managed: Policies) -> Policies:
         """Return these policies, without those that `managed` has."""
-        return replace(self, **dict.fromkeys(managed.managed()))
+        return Policies.of({**self.managed(), **dict.fromkeys(managed.managed())})
 
     def overlaid(self, managed: Policies) -> Policies:
         """Return these policies, with those that `managed` has in place of their own."""
-        return replace(self, **managed.managed())  # type: ignore[arg-type]  # each has its own field's type
+        return Policies.of({**self.managed(), **managed.managed()})
+
+
+SCHEMA_POLICIES: Final = (
+    "schema_compatibility_strategy",
+    "is_allow_auto_update_schema",
+    "schema_validation_enforced",
+)
+"""The policies about schemas themselves."""
 
 
 def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
@@ -191,6 +218,8 @@ class BrokerDefaults:
     schema_validation_enforced: bool = False
     checkers: tuple[str, ...] = ()
     """The optional checkers that the brokers are configured with (see OPTIONAL_CHECKERS)."""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
+    """What they do where a setting is not set, by its name; what is not known is not there."""
 
 
 ProtoCategory = Literal["WIRE", "WIRE_JSON"]

@@ -86,6 +86,11 @@ class TopicName:
 Named = TypeVar("Named", bound=NamespaceName | TopicName)
 
 
+def parse_name(text: str) -> NamespaceName | TopicName:
+    """Return the name in `text`; ValueError says why it is neither a topic's nor a namespace's."""
+    return NamespaceName.parse(text) if text.count("/") == 1 else TopicName.parse(text)
+
+
 @dataclass(frozen=True, slots=True)
 class TargetNames:
     """The names that what is declared has on a target.

@@ -33,7 +33,8 @@ from schemactl.model import (
     SchemaVersion,
     TopicName,
 )
-from schemactl.plan.registry_state import STATE_SHAPE
+from schemactl.model.names import parse_name
+from schemactl.plan.registry_state import POLICIES_SHAPE, STATE_SHAPE
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
@@ -66,11 +67,6 @@ _SCHEMA: Final = (
     NoneType,
 )
 _ANSWER: Final = {"answer": str, "version": int | None, "message": str, "exception": str}
-_POLICIES: Final = {
-    "schema_compatibility_strategy": str | None,
-    "is_allow_auto_update_schema": bool | None,
-    "schema_validation_enforced": bool | None,
-}
 _LISTED: Final = {
     "registry": int | None,
     "git": int | None,
@@ -89,6 +85,7 @@ _REFUSAL: Final = {
     "reason": str,
     "fix": str,
     "wedged_by": int | None,
+    "allow": str | None,
 }
 _APART: Final = {"topic": str, "registry": int, "git": int | None, "state": str, "recorded": bool}
 _PLAN: Final = {
@@ -101,7 +98,7 @@ _PLAN: Final = {
     "approved": {"ref": str, "commit": _COMMIT},
     "proposed": bool,
     "state": STATE_SHAPE,
-    "scope": {"namespaces": [str], "topics": [str]},
+    "scope": {"namespaces": [str], "topics": [str], "settings": ({"*": [str]}, NoneType)},
     "steps": [{"action": str}],
     "notes": [{"topic": str, "kind": str, "message": str}],
     "left_out": [_REFUSAL],
@@ -115,8 +112,13 @@ _PLAN: Final = {
 
 _OF_ITS_MAKING: Final = frozenset({"schemactl", "registry_version", "approved", "proposed"})
 
-_INHERITED: Final = ({"namespace": _POLICIES, "default": _POLICIES}, NoneType)
-_SIDES: Final = {"before": _POLICIES, "after": _POLICIES, "inherited": _INHERITED}
+_INHERITED: Final = ({"namespace": POLICIES_SHAPE, "default": POLICIES_SHAPE}, NoneType)
+_SIDES: Final = {
+    "before": POLICIES_SHAPE,
+    "after": POLICIES_SHAPE,
+    "inherited": _INHERITED,
+    "loses": str | None,
+}
 
 _STEP_SHAPES: Final[dict[str, Json]] = {
     "create_tenant": {"namespace": str},
@@ -154,6 +156,7 @@ def document(plan: Plan) -> Json:
         "scope": {
             "namespaces": sorted(map(str, plan.scope.namespaces)),
             "topics": sorted(map(str, plan.scope.topics)),
+            **_settings(plan.scope),
         },
         "steps": [step_document(step) for step in plan.steps],
         "notes": [
@@ -293,9 +296,16 @@ def _checksum(values: Json) -> str:
 def _sides(step: SetPolicies) -> Json:
     """Return the policies that are set, as the namespace file spells them, and of those that are reset what they inherit."""
     before, after = step.before, step.after.managed()
-    sides: Json = {"before": {policy: getattr(before, policy) for policy in after}, "after": after}
+    sides: Json = {"before": {policy: before.get(policy) for policy in after}, "after": after}
+    if step.loses:
+        sides["loses"] = step.loses
     inherited = {"namespace": step.from_namespace.managed(), "default": step.from_default.managed()}
     return sides | {"inherited": inherited} if any(inherited.values()) else sides
+
+
+def _settings(scope: Scope) -> Json:
+    asked = {str(name): sorted(scope.asked(name)) for name in sorted(scope.settings, key=str)}
+    return {"settings": asked} if asked else {}
 
 
 def _answer(answer: Answer) -> Json:
@@ -312,6 +322,7 @@ def _refusal(refusal: PlanRefusal) -> Json:
         "reason": refusal.message,
         "fix": refusal.fix,
         "wedged_by": refusal.wedged_by,
+        **({"allow": refusal.allow} if refusal.allow else {}),
     }
 
 
@@ -328,6 +339,10 @@ def _plan(value: Json) -> Plan:
     scope = Scope(
         frozenset(map(NamespaceName.parse, value["scope"]["namespaces"])),
         frozenset(map(TopicName.parse, value["scope"]["topics"])),
+        {
+            parse_name(name): frozenset(names)
+            for name, names in (value["scope"].get("settings") or {}).items()
+        },
     )
     return Plan(
         origin=origin,
@@ -353,7 +368,8 @@ def _read_answer(value: Json) -> Answer:
 def _read_refusal(value: Json) -> PlanRefusal:
     answer = None if value["answer"] is None else _read_answer(value["answer"])
     name = _topic(value) if "topic" in value else _namespace(value)
-    return PlanRefusal(name, value["version"], answer, value["reason"], value["fix"], value.get("wedged_by"))
+    wedged_by, allow = value.get("wedged_by"), value.get("allow") or ""
+    return PlanRefusal(name, value["version"], answer, value["reason"], value["fix"], wedged_by, allow=allow)
 
 
 def _topic(step: Json) -> TopicName:
@@ -366,9 +382,9 @@ def _namespace(step: Json) -> NamespaceName:
 
 def _set_policies(name: NamespaceName | TopicName, step: Json) -> SetPolicies:
     sides = [step["before"], step["after"]]
-    if inherited := step.get("inherited"):
-        sides += [inherited["namespace"], inherited["default"]]
-    return SetPolicies(name, *map(Policies.of, sides))
+    inherited = step.get("inherited") or {}
+    sides += [inherited.get("namespace", {}), inherited.get("default", {})]
+    return SetPolicies(name, *map(Policies.of, sides), loses=step.get("loses") or "")
 
 
 _STEPS: dict[str, Callable[[Json], PlanStep]] = {

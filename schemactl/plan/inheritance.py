@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from schemactl.model import CompatibilityStrategy, Namespace, NamespaceName, TopicName, strategy_of
+from schemactl.model import (
+    SCHEMA_POLICIES,
+    SETTINGS,
+    CompatibilityStrategy,
+    Namespace,
+    NamespaceName,
+    Policies,
+    TopicName,
+    strategy_of,
+)
 from schemactl.plan.registry_state import RegistryState
+from schemactl.plan.steps import SetPolicies
 
 
 class Inherited(NamedTuple):
-    """What to set so that a policy is inherited; the value in force then, and whether the namespace sets that."""
+    """What to set so that a policy is inherited; the value in force then (None: not known), and whether the namespace sets that."""
 
-    set_to: CompatibilityStrategy | bool
-    value: CompatibilityStrategy | bool
+    set_to: Any
+    value: Any
     from_namespace: bool
 
 
@@ -28,7 +38,18 @@ def inherit(
 
     Brokers can unset a strategy. What is true or false, which only namespaces declare, can never be unset again (as seen on Pulsar
     4.0 and 4.2), so it gets the broker's own value; of enforced validation false, which the broker's setting is added to.
+    A setting can be removed, apart from those that a namespace always has, which stay.
     """
+    if policy in SETTINGS:
+        if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
+            held = spaces[name].policies.settings.get(policy)
+            return Inherited(held, held, from_namespace=False)
+        space = spaces.get(name.namespace_name) if isinstance(name, TopicName) else None
+        value = space.policies.settings.get(policy) if space else None
+        if value is None or value == CompatibilityStrategy.UNDEFINED:
+            default = state.defaults.settings.get(policy)
+            return Inherited(CompatibilityStrategy.UNDEFINED, default, from_namespace=False)
+        return Inherited(CompatibilityStrategy.UNDEFINED, value, from_namespace=True)
     if policy == "is_allow_auto_update_schema":
         value = state.defaults.is_allow_auto_update_schema
         return Inherited(value, value, from_namespace=False)
@@ -42,3 +63,52 @@ def inherit(
     above = strategy_of(space.policies if space else None)
     default = state.default_strategies[name.namespace_name]
     return Inherited(CompatibilityStrategy.UNDEFINED, above or default, from_namespace=above is not None)
+
+
+def reset(
+    name: NamespaceName | TopicName,
+    before: Policies,
+    last: Policies,
+    *,
+    spaces: Mapping[NamespaceName, Namespace],
+    state: RegistryState,
+) -> SetPolicies | None:
+    """Return the step that resets what is as Git declared it `last`; None: nothing is. Anything else is drift."""
+    found = {}
+    for policy, held in before.managed().items():
+        inherited = inherit(name, policy, spaces=spaces, state=state)
+        if held == last.get(policy) and held != inherited.set_to:
+            found[policy] = inherited
+    if not found:
+        return None
+    return SetPolicies(
+        name,
+        Policies.of({policy: before.get(policy) for policy in found}),
+        Policies.of({policy: each.set_to for policy, each in found.items()}),
+        Policies.of({policy: each.value for policy, each in found.items() if each.from_namespace}),
+        Policies.of({policy: each.value for policy, each in found.items() if not each.from_namespace}),
+    )
+
+
+def parts(step: SetPolicies) -> Iterator[SetPolicies]:
+    """Yield the step for the policies about schemas alone, which may be none, and then one for each setting."""
+    sides = (step.before, step.after, step.from_namespace, step.from_default)
+    for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
+        yield SetPolicies(
+            step.name, *(Policies.of({name: each.get(name) for name in names}) for each in sides)
+        )
+
+
+def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
+    """Return how messages can be lost by the step for a setting, as a clause; "": they cannot. What does not exist has none."""
+    ((setting, after),) = step.after.settings.items()
+    name, catalog = step.name, state.catalog
+    there = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+    if there is None or there.deleted:
+        return ""
+    inherited = inherit(step.name, setting, spaces=spaces, state=state).value
+    before = step.before.get(setting)
+    return SETTINGS[setting].loss(
+        inherited if before is None else before,
+        inherited if after == CompatibilityStrategy.UNDEFINED else after,
+    )

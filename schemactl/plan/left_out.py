@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from schemactl.broker.checkers import protects
 from schemactl.model import Catalog, Namespace, NamespaceName, Policies, Topic, TopicName, strategy_of
+from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import CreateNamespace, CreateTenant, PlanRefusal, RestoreStrategy
 from schemactl.registry.base import Scope
 from schemactl.target_numbers import twin_of
@@ -81,13 +82,16 @@ def leave_out(planner: Planner) -> None:
 
 def touched(planner: Planner) -> Scope:
     """Return what the steps touch and what is left out, with the topics that share lists of schemas with them."""
-    touched = {step.name for step in planner.steps} | {refusal.name for refusal in planner.refusals}
+    refused = (*planner.refusals, *planner.losses)
+    touched = {step.name for step in planner.steps} | {refusal.name for refusal in refused}
     lists = {name.schema_id for name in touched if isinstance(name, TopicName)}
     known = planner.target.topics.keys() | planner.read.catalog.topics.keys()
     topics = {name for name in known if name.schema_id in lists}
     spaces = {name for name in touched if isinstance(name, NamespaceName)}
     spaces |= {name.namespace_name for name in touched if isinstance(name, TopicName)}
-    return Scope(frozenset(spaces), frozenset(topics))
+    asked = scope_of(planner.target).settings
+    settings = {name: asked[name] for name in asked.keys() & (spaces | topics)}
+    return Scope(frozenset(spaces), frozenset(topics), settings)
 
 
 def _relaxed(planner: Planner) -> dict[NamespaceName, list[TopicName]]:

@@ -43,7 +43,7 @@ from schemactl.model import (
     strategy_of,
 )
 from schemactl.plan import refusals
-from schemactl.plan.inheritance import inherit
+from schemactl.plan.inheritance import loss, parts, reset
 from schemactl.plan.left_out import leave_out, settled, touched
 from schemactl.plan.refusals import Awaited, AwaitedBy, Rejected, WaiversAt
 from schemactl.plan.registry_state import RegistryState, state_values
@@ -160,6 +160,8 @@ class Planner:
         ]
         self.namespaces = dict(self.base.catalog.namespaces)
         self.topics = dict(self.base.catalog.topics)
+        self.losses: list[PlanRefusal] = []
+        """Of settings that could lose messages. They leave out nothing else: nothing of the plan is applied."""
         self.missing_tenants = set(base.missing_tenants)
         # Topics of both domains share one list of schemas.
         self.versions = {topic.name.schema_id: topic.versions for topic in self.topics.values()}
@@ -176,10 +178,10 @@ class Planner:
                     self.steps.append(CreateNamespace(name))
                     self.namespaces[name] = Namespace(name)
                 case PoliciesChanged(name, before, after):
-                    self.steps.append(SetPolicies(name, before, after))
-                    self._overlay(name, after)
+                    self._set(SetPolicies(name, before, after))
                 case PoliciesFormer(name, before, last):
-                    self._reset(name, before, last)
+                    if step := reset(name, before, last, spaces=self.namespaces, state=self.base):
+                        self._set(step)
                 case TopicAdded(name, topic):
                     self.steps.append(CreateTopic(name, topic.partitions))
                     self.topics[name] = Topic(name, partitions=topic.partitions)
@@ -237,7 +239,9 @@ class Planner:
             state=state_values(self.read, scope),
             steps=tuple(self.steps),
             notes=(),
-            refusals=tuple(sorted(self.refusals, key=lambda refusal: str(refusal.name))),
+            refusals=tuple(
+                sorted((*self.refusals, *self.losses), key=lambda refusal: (str(refusal.name), refusal.allow))
+            ),
             apart=find_apart(self.git, self._catalog(), self.numbers),
             apart_now=any(
                 not each.recorded for each in find_apart(self.git, self.base.catalog, self.numbers)
@@ -252,25 +256,20 @@ class Planner:
             topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
         return Catalog(self.namespaces, topics)
 
-    def _reset(self, name: NamespaceName | TopicName, before: Policies, last: Policies) -> None:
-        """Add the resets of what is as Git declared it last; anything else is drift."""
-        found = {}
-        for policy, held in before.managed().items():
-            inherited = inherit(name, policy, spaces=self.namespaces, state=self.base)
-            if held == getattr(last, policy) and held != inherited.set_to:
-                found[policy] = inherited
-        if found:
-            step = SetPolicies(
-                name,
-                Policies.of({policy: getattr(before, policy) for policy in found}),
-                Policies.of({policy: each.set_to for policy, each in found.items()}),
-                Policies.of({policy: each.value for policy, each in found.items() if each.from_namespace}),
-                Policies.of(
-                    {policy: each.value for policy, each in found.items() if not each.from_namespace}
-                ),
-            )
-            self.steps.append(step)
-            self._overlay(name, step.after)
+    def _set(self, step: SetPolicies) -> None:
+        """Add the step: one for the policies about schemas, and one for each setting, unless that could lose messages."""
+        name = step.name
+        about_schemas, *settings = parts(step)
+        if about_schemas.after.managed():
+            self.steps.append(about_schemas)
+            self._overlay(name, about_schemas.after)
+        for each in settings:
+            loses = loss(each, spaces=self.namespaces, state=self.base)
+            if loses and each.address not in self.permissions.lose:
+                self.losses.append(refusals.could_lose(each, loses, self.commands))
+            else:
+                self.steps.append(replace(each, loses=loses))
+                self._overlay(name, each.after)
 
     def _overlay(self, name: NamespaceName | TopicName, after: Policies) -> None:
         if isinstance(name, NamespaceName):

@@ -13,7 +13,7 @@ from schemactl import formats
 from schemactl.broker import unreadable_version
 from schemactl.changes import Contents, stamp, upload
 from schemactl.compat import breakages
-from schemactl.messages import format_version, moment, partitioned, versions
+from schemactl.messages import format_version, moment, partitioned, policy_word, versions
 from schemactl.model import (
     Commit,
     CompatibilityStrategy,
@@ -23,7 +23,7 @@ from schemactl.model import (
     Waiver,
     live,
 )
-from schemactl.plan.steps import Origin, Plan, PlanRefusal
+from schemactl.plan.steps import Origin, Plan, PlanRefusal, SetPolicies
 from schemactl.verdicts import Answer, Outcome
 
 _MAX_MESSAGE = 500
@@ -209,6 +209,22 @@ def _reason(rejected: Rejected, known: Contents, broker_says: str) -> str:
             reason = formats.explain(breakage, new=new, old=old.info).reason.rstrip(".")
             return f"Compared with {_described(old, known.find(old.info))}: {reason}"
     return f"The registry says: {broker_says}" if broker_says else ""
+
+
+def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal:
+    """Return why a setting is not set: messages could be lost, and nobody has allowed that."""
+    ((setting, after),) = step.after.settings.items()
+    before = step.before.get(setting)
+    was = "not set" if before is None else policy_word(before)
+    option = f"--allow-data-loss {quote(step.address)}"
+    return PlanRefusal(
+        step.name,
+        None,
+        None,
+        f"{setting}: {was} -> {policy_word(after)}: {loses}; nothing is applied until that is allowed",
+        f"`schemactl apply {commands.on} {option}`, if that is meant\ndeclare a value in Git that loses nothing",
+        allow=step.address,
+    )
 
 
 def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: Commands) -> PlanRefusal:

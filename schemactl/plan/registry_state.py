@@ -6,16 +6,19 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from schemactl.changes import COMMIT_PROPERTY, is_behind
 from schemactl.json_values import Json
+from schemactl.messages import policy_word
 from schemactl.model import (
+    SCHEMA_POLICIES,
     BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
     NamespaceName,
+    Policies,
     SchemaVersion,
     TopicName,
     live,
@@ -23,11 +26,12 @@ from schemactl.model import (
 from schemactl.registry.base import Registry, Scope
 
 _TOMBSTONE: Final = "tombstone"
-_POLICIES: Final = {
+POLICIES_SHAPE: Final[Json] = {
     "schema_compatibility_strategy": str | None,
     "is_allow_auto_update_schema": bool | None,
     "schema_validation_enforced": bool | None,
 }
+"""The shape of policies as JSON (see `json_values.shape_error`); what settings may be, `Policies.of` knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,8 @@ def observe(
 
 
 STATE_SHAPE: Final[Json] = {
-    "namespaces": {"*": {**_POLICIES, "exists": bool}},
-    "topics": {"*": {**_POLICIES, "exists": bool, "partitions": int | None, "versions": {"*": str}}},
+    "namespaces": {"*": {**POLICIES_SHAPE, "exists": bool}},
+    "topics": {"*": {**POLICIES_SHAPE, "exists": bool, "partitions": int | None, "versions": {"*": str}}},
     "default_strategies": {"*": str},
     "defaults": {"is_allow_auto_update_schema": bool, "schema_validation_enforced": bool},
     "relaxed": {"*": str},
@@ -125,12 +129,12 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
     defaults = state.defaults
     return {
         "namespaces": {
-            str(name): {**asdict(space.policies), "exists": not space.deleted}
+            str(name): {**_policies(name, space.policies, scope), "exists": not space.deleted}
             for name, space in sorted(namespaces.items())
         },
         "topics": {
             str(name): {
-                **asdict(topic.policies),
+                **_policies(name, topic.policies, scope),
                 "exists": not topic.deleted,
                 "partitions": topic.partitions,
                 "versions": {str(version.number): _version_value(version) for version in topic.versions},
@@ -155,6 +159,10 @@ def state_values(state: RegistryState, scope: Scope) -> Json:
     }
 
 
+def _policies(name: NamespaceName | TopicName, policies: Policies, scope: Scope) -> Json:
+    return {policy: policies.get(policy) for policy in (*SCHEMA_POLICIES, *sorted(scope.asked(name)))}
+
+
 def state_changes(before: Json, now: Json) -> Iterator[str]:
     """Yield what differs between two values of `state_values`, in sentences without a full stop."""
     for kind in ("namespaces", "topics"):
@@ -174,10 +182,10 @@ def state_changes(before: Json, now: Json) -> Iterator[str]:
 
 def _value_changes(old: Json, new: Json) -> Iterator[str]:
     for key in old:
-        if old[key] == new[key]:
+        if old[key] == new.get(key):
             continue
         if key != "versions":
-            yield f"{key} was {_word(old[key])} and is {_word(new[key])}"
+            yield f"{key} was {_word(old[key])} and is {_word(new.get(key))}"
             continue
         for number in sorted(old[key].keys() | new[key].keys(), key=int):
             one, other = old[key].get(number), new[key].get(number)
@@ -188,7 +196,7 @@ def _value_changes(old: Json, new: Json) -> Iterator[str]:
 
 
 def _word(value: object) -> str:
-    return "not set" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "not set" if value is None else policy_word(value)
 
 
 def _version_value(version: SchemaVersion) -> str:

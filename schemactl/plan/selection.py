@@ -12,6 +12,7 @@ from schemactl.model import (
     Catalog,
     Namespace,
     NamespaceName,
+    Policies,
     SchemaVersion,
     TargetNames,
     Topic,
@@ -23,8 +24,21 @@ from schemactl.topic_match import require_matches
 
 
 def scope_of(catalog: Catalog) -> Scope:
-    """Return every namespace and topic of `catalog`, the namespaces of its topics included."""
-    return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics))
+    """Return every namespace and topic of `catalog`, the namespaces of its topics included, with the settings that it manages.
+
+    What a topic has of a setting hangs on its namespace's, too.
+    """
+    settings: dict[NamespaceName | TopicName, frozenset[str]] = {}
+    holders: list[tuple[NamespaceName | TopicName, Policies]] = [
+        *((name, space.policies) for name, space in catalog.namespaces.items()),
+        *((name, topic.policies) for name, topic in catalog.topics.items()),
+        *catalog.former.items(),
+    ]
+    for name, policies in holders:
+        if policies.settings:
+            for each in {name, name.namespace_name if isinstance(name, TopicName) else name}:
+                settings[each] = settings.get(each, frozenset()) | policies.settings.keys()
+    return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics), settings)
 
 
 def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:

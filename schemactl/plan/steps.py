@@ -17,6 +17,7 @@ from schemactl.model import (
     TopicName,
     Waiver,
 )
+from schemactl.model.settings import address
 from schemactl.registry.base import Scope
 from schemactl.target_numbers import TopicApart
 from schemactl.verdicts import Answer
@@ -41,7 +42,8 @@ class SetPolicies:
     """Set policies of a namespace or topic. Both sides hold the changed ones only; the others are None.
 
     Policies that Git declared once and declares no longer are reset; of those, what is in force then is in one of
-    `from_namespace` and `from_default`, by the level that sets it.
+    `from_namespace` and `from_default`, by the level that sets it. Each setting has a step of its own; `loses` says how
+    messages can be lost with it, as a clause.
     """
 
     name: NamespaceName | TopicName
@@ -49,6 +51,12 @@ class SetPolicies:
     after: Policies
     from_namespace: Policies = field(default_factory=Policies)
     from_default: Policies = field(default_factory=Policies)
+    loses: str = field(default="", kw_only=True)
+
+    @property
+    def address(self) -> str:
+        """What allows the loss: the name, and the setting."""
+        return address(self.name, *self.after.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +182,8 @@ class PlanRefusal:
         fix: what to do instead, one way out in each line.
         wedged_by: the registry's version after which its brokers store nothing; None if there is none.
         waits_for: the target that is to hold the topic's versions first; "": none is.
+        allow: the setting that could lose messages, as the user can allow it; "": it is about something else. Nothing of a plan
+            with such a refusal is applied.
     """
 
     name: NamespaceName | TopicName
@@ -183,6 +193,7 @@ class PlanRefusal:
     fix: str
     wedged_by: int | None = None
     waits_for: str = ""
+    allow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +205,14 @@ class Permissions:
         force_delete: likewise, leaving nothing.
         relax: approved versions that today's strategy rejects may be registered under ALWAYS_COMPATIBLE.
         create_tenants: tenants that nobody declared may be created.
+        lose: addresses of settings that may be set although messages can be lost.
     """
 
     delete: frozenset[TopicName] = frozenset()
     force_delete: frozenset[TopicName] = frozenset()
     relax: bool = False
     create_tenants: bool = False
+    lose: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +277,11 @@ class Plan:
     apart: tuple[TopicApart, ...] = ()
     apart_now: bool = False
     whole: bool = True
+
+    @property
+    def may_lose(self) -> tuple[PlanRefusal, ...]:
+        """The settings that could lose messages, and that nobody has allowed: as long as there are any, nothing is applied."""
+        return tuple(refusal for refusal in self.refusals if refusal.allow)
 
     @property
     def misread(self) -> tuple[TopicApart, ...]:

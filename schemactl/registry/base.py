@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from schemactl.model import (
@@ -54,10 +54,24 @@ def no_progress(_done: int, _total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The namespaces and topics that a command covers. The registry is not asked about anything else."""
+    """The namespaces and topics that a command covers. The registry is not asked about anything else.
+
+    `settings` are those of model.SETTINGS that are asked for, by whose they are.
+    """
 
     namespaces: frozenset[NamespaceName]
     topics: frozenset[TopicName]
+    settings: Mapping[NamespaceName | TopicName, frozenset[str]] = field(default_factory=dict, hash=False)
+
+    def asked(self, name: NamespaceName | TopicName) -> frozenset[str]:
+        """Return the settings that are asked for."""
+        return self.settings.get(name, frozenset())
+
+
+def asked_for(policies: Policies, names: frozenset[str]) -> Policies:
+    """Return `policies`, with those settings alone that have one of these names."""
+    found = {setting: value for setting, value in policies.settings.items() if setting in names}
+    return replace(policies, settings=found)
 
 
 class Registry(Protocol):
@@ -79,14 +93,15 @@ class Registry(Protocol):
 
     @property
     def defaults(self) -> BrokerDefaults:
-        """The registry's own settings, which count where no level sets a policy; of strategies see `default_strategy`."""
+        """The registry's own settings, which count where no level sets a policy or setting; of strategies see `default_strategy`."""
 
     def read(self, scope: Scope) -> Catalog:
         """Return what it holds of `scope`: existing namespaces and topics, policies, partitions, all stored versions.
 
         `Topic.schema` is the latest live version (None: none, or a tombstone is latest). `Topic.versions` holds every stored
         entry, tombstones with `info=None`; what a registry no longer tells before the last tombstone is a tombstone, too. A
-        topic that does not exist but has schemas has `deleted=True`. A strategy that is not set is UNDEFINED, never None.
+        topic that does not exist but has schemas has `deleted=True`. A strategy that is not set is UNDEFINED, never None; of
+        settings, those that are asked for and set are there.
         """
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
@@ -109,7 +124,7 @@ class Registry(Protocol):
         """Create the namespace and its tenant where they are missing."""
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
-        """Set each policy that is not None, and read it back."""
+        """Set each policy that is not None, and read it back; a setting that is UNDEFINED is removed."""
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """Create the topic with `partitions` partitions (None: not partitioned)."""
@@ -118,7 +133,7 @@ class Registry(Protocol):
         """Add partitions up to `partitions`; their number never shrinks."""
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
-        """Set each policy that is not None on the topic, and read it back."""
+        """Set each policy that is not None on the topic, and read it back; a setting that is UNDEFINED is removed."""
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """Return the number that the upload gets: a new one, or the old one of an equal schema.

@@ -52,8 +52,19 @@ CREATE TABLE schemas (
 );
 """
 
-_ADDED = "ALTER TABLE namespaces ADD COLUMN properties TEXT NOT NULL DEFAULT '{}'"
-"""What files of format 3 may lack; an older schemactl works with it."""
+_SETTINGS = """
+CREATE TABLE settings (
+  name TEXT NOT NULL,
+  setting TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (name, setting)
+) WITHOUT ROWID"""
+
+_ADDED = {
+    "namespaces": "ALTER TABLE namespaces ADD COLUMN properties TEXT NOT NULL DEFAULT '{}'",
+    "settings": _SETTINGS,
+}
+"""What files of format 3 may lack, by table; an older schemactl works with it."""
 
 
 class Database:
@@ -129,14 +140,14 @@ class Database:
     def _create(self, connection: sqlite3.Connection) -> None:
         """Create the tables unless they exist; two processes may do so at once with the same new file."""
         with _transaction(connection, "BEGIN"):
-            if self._is_ours(connection) and _is_complete(connection):
+            if self._is_ours(connection) and not _missing(connection):
                 return
         with _transaction(connection, "BEGIN IMMEDIATE"):
             if self._is_ours(connection):
-                if not _is_complete(connection):
-                    connection.execute(_ADDED)
+                for statement in _missing(connection):
+                    connection.execute(statement)
             else:
-                for statement in _TABLES.split(";\n"):
+                for statement in [*_TABLES.split(";\n"), _SETTINGS]:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
@@ -183,9 +194,13 @@ class Database:
             ) from error
 
 
-def _is_complete(connection: sqlite3.Connection) -> bool:
+def _missing(connection: sqlite3.Connection) -> list[str]:
+    """Return the statements that add what the file lacks."""
     columns = connection.execute("SELECT name FROM pragma_table_info('namespaces')")
-    return ("properties",) in (tuple(row) for row in columns)
+    tables = connection.execute("SELECT name FROM sqlite_master")
+    there = {"namespaces"} if ("properties",) in map(tuple, columns) else set()
+    there |= {"settings"} if ("settings",) in map(tuple, tables) else set()
+    return [statement for table, statement in _ADDED.items() if table not in there]
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force, put, test
 from schemactl.broker.checkers import known_to
@@ -12,6 +13,7 @@ from schemactl.broker.connect import Role
 from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.messages import partitioned
 from schemactl.model import (
+    SETTINGS,
     BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
@@ -26,7 +28,7 @@ from schemactl.model import (
     live,
     strategy_of,
 )
-from schemactl.registry.base import Scope
+from schemactl.registry.base import Scope, asked_for
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
@@ -70,7 +72,9 @@ class EmbeddedRegistry(Metadata, Relaxing):
         self._storage = SqliteStorage(self._database) if storage is None else storage
         self._storage.start()
         self.release = release
-        self.defaults = defaults
+        # Nothing of it is ever deleted for being inactive or old; it says what a broker does that nobody has configured.
+        settings = {name: row.default for name, row in SETTINGS.items() if row.default is not None}
+        self.defaults = replace(defaults, settings=settings)
         self._checkers = known_to(release, defaults.checkers)
         self._clock_ms = clock_ms
 
@@ -97,11 +101,15 @@ class EmbeddedRegistry(Metadata, Relaxing):
         """See `Registry.read`."""
         with self._database.read():
             namespaces = {
-                name: Namespace(name, found.policies)
+                name: Namespace(name, asked_for(found.policies, scope.asked(name)))
                 for name in scope.namespaces
                 if (found := self.namespace(name)) is not None
             }
-            topics = {name: topic for name in scope.topics if (topic := self._topic(name)) is not None}
+            topics = {
+                name: replace(topic, policies=asked_for(topic.policies, scope.asked(name)))
+                for name in scope.topics
+                if (topic := self._topic(name)) is not None
+            }
         return Catalog(namespaces, topics)
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from schemactl.errors import RegistryError
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
+from schemactl.model import SETTINGS, CompatibilityStrategy, NamespaceName, Policies, TopicName
 from schemactl.registry.database import Database
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
@@ -87,6 +88,7 @@ class Metadata:
                 CompatibilityStrategy(row["schema_compatibility_strategy"]),
                 _boolean(row["is_allow_auto_update_schema"]),
                 _boolean(row["schema_validation_enforced"]),
+                self._settings(name),
             ),
             CompatibilityStrategy(mapped) if mapped else None,
             json.loads(row["properties"]),
@@ -117,6 +119,8 @@ class Metadata:
     def delete_namespace(self, name: NamespaceName) -> None:
         """Delete the namespace and its topics; their schemas stay, and reappear when it is created again."""
         with self._database.write() as rows:
+            for each in (name, *self.topics(name)):
+                rows.execute("DELETE FROM settings WHERE name = ?", (str(each),))
             rows.execute("DELETE FROM topics WHERE namespace = ?", (str(name),))
             rows.execute("DELETE FROM namespaces WHERE namespace = ?", (str(name),))
 
@@ -124,7 +128,8 @@ class Metadata:
         """See `Registry.set_namespace_policies`. Raise RegistryError without the namespace."""
         with self._database.write() as rows:
             self.need_namespace(name)
-            for column, value in policies.managed().items():
+            self._put_settings(name, policies)
+            for column, value in replace(policies, settings={}).managed().items():
                 rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def set_namespace_properties(self, name: NamespaceName, properties: Mapping[str, str | None]) -> None:
@@ -155,7 +160,7 @@ class Metadata:
         """Return the topic; None if there is none."""
         with self._database.read() as rows:
             row = rows.execute("SELECT * FROM topics WHERE topic = ?", (str(name),)).fetchone()
-        return None if row is None else _topic(row)
+        return None if row is None else _topic(row, self._settings(name))
 
     def need_topic(self, name: TopicName) -> StoredTopic:
         """Return the topic; raise RegistryError if there is none."""
@@ -181,16 +186,36 @@ class Metadata:
     def delete_topic(self, name: TopicName) -> None:
         """Delete the topic."""
         with self._database.write() as rows:
+            rows.execute("DELETE FROM settings WHERE name = ?", (str(name),))
             rows.execute("DELETE FROM topics WHERE topic = ?", (str(name),))
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`. Raise RegistryError without the topic."""
         with self._database.write() as rows:
             self.need_topic(name)
-            for column, value in policies.managed().items():
+            self._put_settings(name, policies)
+            for column, value in replace(policies, settings={}).managed().items():
                 if column == "is_allow_auto_update_schema":
                     raise RegistryError(f"{name}: {column} is a policy of namespaces; topics have none")
                 rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
+
+    def _settings(self, name: NamespaceName | TopicName) -> dict[str, Any]:
+        """Return the settings of a namespace or topic; one that this schemactl does not know is not there."""
+        with self._database.read() as rows:
+            found = dict(
+                rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall()
+            )
+        return {setting: json.loads(found[setting]) for setting in SETTINGS if setting in found}
+
+    def _put_settings(self, name: NamespaceName | TopicName, policies: Policies) -> None:
+        """Set the settings among `policies`, or remove those that are UNDEFINED."""
+        with self._database.write() as rows:
+            for setting, value in policies.settings.items():
+                if value == UNDEFINED:
+                    rows.execute("DELETE FROM settings WHERE name = ? AND setting = ?", (str(name), setting))
+                else:
+                    row = (str(name), setting, json.dumps(value))
+                    rows.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
 
     def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
         """Set each property, or delete it where the value is None; the topic's others stay. RegistryError without the topic."""
@@ -199,11 +224,12 @@ class Metadata:
             rows.execute("UPDATE topics SET properties = ? WHERE topic = ?", (text, str(name)))
 
 
-def _topic(row: sqlite3.Row) -> StoredTopic:
+def _topic(row: sqlite3.Row, settings: Mapping[str, Any]) -> StoredTopic:
     return StoredTopic(
         Policies(
             CompatibilityStrategy(row["schema_compatibility_strategy"]),
             schema_validation_enforced=_boolean(row["schema_validation_enforced"]),
+            settings=settings,
         ),
         row["partitions"],
         json.loads(row["properties"]),

@@ -66,7 +66,7 @@ def summary(plan: Plan) -> str:
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
     aside = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
     aside += f"; left out: {left_out(plan)}" if plan.refusals else ""
-    if plan.refusals and not plan.steps:
+    if plan.may_lose or (plan.refusals and not plan.steps):
         return f"Nothing can be applied{aside}."
     if not plan.steps and plan.misread:
         return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{aside}."
@@ -87,6 +87,8 @@ def render_summary(plan: Plan, *, color: bool = False) -> str:
 
 def left_out(plan: Plan) -> str:
     """Return how much the plan leaves out."""
+    if plan.may_lose:
+        return f"everything, for {counted(len(plan.may_lose), 'setting')} that could lose messages"
     names = {refusal.name for refusal in plan.refusals}
     topics = sum(isinstance(name, TopicName) for name in names)
     spaces = len(names) - topics
@@ -213,18 +215,26 @@ def _relaxing(step: RelaxStrategy) -> Iterator[tuple[str, str]]:
 def _policies(step: SetPolicies) -> Iterator[tuple[str, str]]:
     held, inherited = policy_words(step.before), _inherited(step)
     for policy, value in policy_words(step.after).items():
-        if policy in inherited:
-            yield "-", f"{policy}: {held[policy]} (now {inherited[policy]})"
+        if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
+            yield "-", f"{policy}: {held[policy]} (now {inherited.get(policy, _UNKNOWN)})"
         elif held.get(policy, "UNDEFINED") == "UNDEFINED":
             yield "+", f"{policy}: {value}"
         else:
             yield "~", f"{policy}: {held[policy]} -> {value}"
+    if step.loses:
+        yield "!", f"{step.loses} (allowed: {step.address})"
+
+
+_UNKNOWN = "what its brokers do, which is not known"
 
 
 def _what_is_set(step: SetPolicies) -> Iterator[str]:
     inherited = _inherited(step)
     for policy, value in policy_words(step.after).items():
-        yield f"reset {policy} to {inherited[policy]}" if policy in inherited else f"set {policy}: {value}"
+        if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
+            yield f"reset {policy} to {inherited.get(policy, _UNKNOWN)}"
+        else:
+            yield f"set {policy}: {value}"
 
 
 def _inherited(step: SetPolicies) -> dict[str, str]:

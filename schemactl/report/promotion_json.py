@@ -49,7 +49,7 @@ def _change(change: Change) -> Json:
             return {"change": "topic added", **about, "partitions": topic.partitions}
         case PoliciesChanged(_, before, after):
             sides = {
-                "before": {policy: getattr(before, policy) for policy in after.managed()},
+                "before": {policy: before.get(policy) for policy in after.managed()},
                 "after": after.managed(),
             }
             return {"change": "policies", **about, **sides}

@@ -157,6 +157,21 @@ schema_compatibility_strategy: FORWARD""",
         link=_STRATEGIES,
     ),
     _rule(
+        "DATA_LOSS",
+        summary="A setting changes so that messages can be lost.",
+        why="Retention that becomes smaller, a time to live that is set or shortened, and the deletion of inactive topics, with which their schemas go, "
+        "cannot be undone. `apply` therefore sets nothing of a plan with such a setting until `--allow-data-loss` names it. What no file says is taken for "
+        "Pulsar's own default; `plan` asks the cluster.",
+        example="""
+# before
+retention_policies: {retentionTimeInMinutes: 10080, retentionSizeInMB: -1}
+
+# after
+retention_policies: {retentionTimeInMinutes: 1440, retentionSizeInMB: -1}""",
+        fix="Agree with those who read the messages, or leave the setting as it is.",
+        link="https://pulsar.apache.org/docs/next/cookbooks-retention-expiry/",
+    ),
+    _rule(
         "STRATEGY_TIGHTENED",
         summary="A stricter compatibility strategy is declared, and approved versions do not satisfy it.",
         why="A strategy judges new versions only: what is stored stays. Messages of the named versions are not protected by "

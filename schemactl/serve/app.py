@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from schemactl.errors import SchemactlError
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.serve import cluster, namespaces, schemas, topics
+from schemactl.serve import cluster, namespaces, schemas, settings, topics
 from schemactl.serve.answers import JSON, ErrorPage, Rejection, Unexpected, accepts_json
 from schemactl.serve.call import AdminCall, Endpoint
 from schemactl.serve.guard import Guard
@@ -65,6 +65,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         "POST": namespaces.set_validation_enforced,
         "DELETE": namespaces.delete_bundle,
     },
+    **{f"{_SPACE}{path}": methods for path, methods in settings.of_namespaces().items()},
     f"{_SPACE}/properties": {"GET": namespaces.properties, "PUT": namespaces.set_properties},
     f"{_SPACE}/property/{{key}}": {"DELETE": namespaces.delete_property},
     f"{_SPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
@@ -94,6 +95,10 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             "/{tenant}/{namespace}/{topic}/schemaValidationEnforced": {
                 "GET": topics.get_validation_enforced,
                 "POST": topics.set_validation_enforced,
+            },
+            **{
+                f"/{{tenant}}/{{namespace}}/{{topic}}{path}": methods
+                for path, methods in settings.of_topics().items()
             },
         }.items()
     },

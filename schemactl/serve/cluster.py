@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from schemactl.model import NamespaceName, Release
+from schemactl.model import SETTINGS, BrokerDefaults, NamespaceName, Release
 from schemactl.serve.answers import RestError, nothing, ok, plain
 from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import read_object, strings
@@ -47,8 +47,25 @@ def configuration(call: AdminCall) -> Response:
             "schemaCompatibilityStrategy": defaults.schema_compatibility_strategy,
             "isAllowAutoUpdateSchemaEnabled": str(defaults.is_allow_auto_update_schema).lower(),
             "isSchemaValidationEnforced": str(defaults.schema_validation_enforced).lower(),
+            **_settings_of_brokers(defaults),
         }
     )
+
+
+def _settings_of_brokers(defaults: BrokerDefaults) -> dict[str, str]:
+    """Return what the brokers' own configuration says of settings that are not set; its values are all text."""
+    found: dict[str, str] = {}
+    for name, value in defaults.settings.items():
+        broker = SETTINGS[name].broker
+        parts = (
+            {broker: value}
+            if isinstance(broker, str)
+            else {keys[-1]: value[part] for part, keys in broker.items()}
+        )
+        found |= {
+            key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in parts.items()
+        }
+    return found
 
 
 def brokers(call: AdminCall) -> Response:

@@ -31,7 +31,7 @@ def of_tenant(call: AdminCall) -> Response:
 
 def policies(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}: all policies; those that do not concern schemas as Pulsar sets them."""
-    found = _need(call)
+    found = need_namespace(call)
     mapped = found.auto_update_strategy
     return ok(
         {
@@ -59,6 +59,7 @@ def policies(call: AdminCall) -> Response:
             "schema_compatibility_strategy": found.policies.schema_compatibility_strategy,
             "is_allow_auto_update_schema": call.registry.is_allow_auto_update_schema(call.namespace),
             "schema_validation_enforced": bool(found.policies.schema_validation_enforced),
+            **found.policies.settings,
             "subscription_types_enabled": [],
             "properties": dict(found.properties),
             "migrated": False,
@@ -109,14 +110,14 @@ def _counts(name: TopicName, topic: StoredTopic | None) -> bool:
 
 def delete_bundle(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}/{bundle}: where Pulsar routes the deletion of a policy."""
-    _need(call)
+    need_namespace(call)
     raise RestError(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
 
 
 def topics(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}/topics?mode=."""
     mode = call.query.get("mode", "PERSISTENT").upper()
-    _need(call)
+    need_namespace(call)
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise ErrorPage(404)
     found = call.registry.topics(call.namespace)
@@ -130,7 +131,7 @@ def topics(call: AdminCall) -> Response:
 
 def get_strategy(call: AdminCall) -> Response:
     """GET schemaCompatibilityStrategy: the namespace's own, "UNDEFINED" when it has none."""
-    return ok(_need(call).policies.schema_compatibility_strategy)
+    return ok(need_namespace(call).policies.schema_compatibility_strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
@@ -140,7 +141,7 @@ def set_strategy(call: AdminCall) -> Response:
 
 def get_auto_update_strategy(call: AdminCall) -> Response:
     """GET schemaAutoUpdateCompatibilityStrategy."""
-    mapped = _need(call).auto_update_strategy
+    mapped = need_namespace(call).auto_update_strategy
     return ok(AUTO_UPDATE_NAMES[mapped]) if mapped else nothing()
 
 
@@ -148,14 +149,14 @@ def set_auto_update_strategy(call: AdminCall) -> Response:
     """PUT schemaAutoUpdateCompatibilityStrategy. What is not the name of one unsets it."""
     name, mapped = call.namespace, read_auto_update(read(call.body))
     with call.registry.exclusive():
-        _need(call)
+        need_namespace(call)
         call.registry.set_auto_update_strategy(name, mapped)
     return nothing()
 
 
 def get_allow_auto_update(call: AdminCall) -> Response:
     """GET isAllowAutoUpdateSchema: the broker's setting where the namespace has none."""
-    _need(call)
+    need_namespace(call)
     return ok(call.registry.is_allow_auto_update_schema(call.namespace))
 
 
@@ -166,7 +167,7 @@ def set_allow_auto_update(call: AdminCall) -> Response:
 
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET schemaValidationEnforced."""
-    return ok(bool(_need(call).policies.schema_validation_enforced))
+    return ok(bool(need_namespace(call).policies.schema_validation_enforced))
 
 
 def set_validation_enforced(call: AdminCall) -> Response:
@@ -176,13 +177,13 @@ def set_validation_enforced(call: AdminCall) -> Response:
 
 def properties(call: AdminCall) -> Response:
     """GET properties."""
-    return ok(dict(_need(call).properties))
+    return ok(dict(need_namespace(call).properties))
 
 
 def set_properties(call: AdminCall) -> Response:
     """PUT properties: they come to those that it has."""
     with call.registry.exclusive():
-        _need(call)
+        need_namespace(call)
         call.registry.set_namespace_properties(call.namespace, read_properties(call))
     return nothing()
 
@@ -191,19 +192,20 @@ def delete_property(call: AdminCall) -> Response:
     """DELETE property/{key}: answers its value, nothing where there was none."""
     key = call.names["key"]
     with call.registry.exclusive():
-        value = _need(call).properties.get(key)
+        value = need_namespace(call).properties.get(key)
         call.registry.set_namespace_properties(call.namespace, {key: None})
     return plain(value or "")
 
 
 def _set(call: AdminCall, asked: Policies) -> Response:
     with call.registry.exclusive():
-        _need(call)
+        need_namespace(call)
         call.registry.set_namespace_policies(call.namespace, asked)
     return nothing()
 
 
-def _need(call: AdminCall) -> StoredNamespace:
+def need_namespace(call: AdminCall) -> StoredNamespace:
+    """Return the namespace in the path; RestError if there is none."""
     found = call.registry.namespace(call.namespace)
     if found is None:
         raise RestError(404, "Namespace does not exist")

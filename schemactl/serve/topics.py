@@ -136,7 +136,7 @@ def delete_partitioned(call: AdminCall) -> Response:
 
 def get_strategy(call: AdminCall) -> Response:
     """GET {topic}/schemaCompatibilityStrategy: nothing when it has none; with `applied`, the one in force."""
-    strategy = _need_whole(call).policies.schema_compatibility_strategy
+    strategy = need_whole(call).policies.schema_compatibility_strategy
     if call.flag("applied"):
         return ok(call.registry.strategy(call.topic))
     return nothing(200) if strategy in (None, UNDEFINED) else ok(strategy)
@@ -154,7 +154,7 @@ def delete_strategy(call: AdminCall) -> Response:
 
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET {topic}/schemaValidationEnforced; with `applied`, the namespace's where the topic has none."""
-    enforced = _need_whole(call).policies.schema_validation_enforced
+    enforced = need_whole(call).policies.schema_validation_enforced
     if enforced is None and call.flag("applied"):
         namespace = call.registry.namespace(call.topic.namespace_name)
         enforced = namespace.policies.schema_validation_enforced if namespace else None
@@ -263,7 +263,7 @@ def _need_namespace(call: AdminCall) -> None:
         raise RestError(404, "Namespace not found")
 
 
-def _need_whole(call: AdminCall) -> StoredTopic:
+def need_whole(call: AdminCall) -> StoredTopic:
     """Return the topic whose policies are asked for."""
     name = call.topic
     if call.partition is not None:
@@ -284,6 +284,6 @@ def _need(call: AdminCall) -> StoredTopic:
 
 def _set(call: AdminCall, asked: Policies) -> Response:
     with call.registry.exclusive():
-        _need_whole(call)
+        need_whole(call)
         call.registry.set_topic_policies(call.topic, asked)
     return nothing()

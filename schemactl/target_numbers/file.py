@@ -18,6 +18,7 @@ from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS
 from schemactl.history import CommitFiles, History, Repository
 from schemactl.model import (
+    SETTINGS,
     CompatibilityStrategy,
     NamespaceName,
     Policies,
@@ -27,6 +28,7 @@ from schemactl.model import (
     Target,
     TopicName,
 )
+from schemactl.model.names import parse_name
 from schemactl.source import node_place
 from schemactl.target_numbers.acceptance import Acceptance, Decision
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, records_other_numbers
@@ -84,11 +86,6 @@ _Item = tuple[yaml.ScalarNode, yaml.Node, Any]
 """A key of a mapping, and its value."""
 
 
-def _name(text: str) -> NamespaceName | TopicName:
-    """Return the name in `text`; ValueError says why it is neither a topic's nor a namespace's."""
-    return NamespaceName.parse(text) if text.count("/") == 1 else TopicName.parse(text)
-
-
 class _NumbersReader:
     """A single read of a file; `accepted` and `problems` collect what else it says, and what is wrong with it."""
 
@@ -106,7 +103,7 @@ class _NumbersReader:
             return found_topics
         for key, value_node, value in self._items(document.node, document.value, "topics"):
             try:
-                name = _name(key.value)
+                name = parse_name(key.value)
             except ValueError as error:
                 self._report(
                     key, str(error), "write persistent://tenant/namespace/topic, or tenant/namespace"
@@ -302,12 +299,13 @@ def _are_properties(value: Any) -> bool:
 
 
 def _are_policies(value: Any) -> bool:
-    if not isinstance(value, dict) or not value or not value.keys() <= {*Policies.__slots__}:
+    if not isinstance(value, dict) or not value or not value.keys() <= {*Policies.names()}:
         return False
-    others = dict(value)
+    others = {key: each for key, each in value.items() if key not in SETTINGS}
     strategy = others.pop("schema_compatibility_strategy", CompatibilityStrategy.FULL.name)
     is_strategy = isinstance(strategy, str) and strategy in CompatibilityStrategy.__members__
-    return is_strategy and all(isinstance(each, bool) for each in others.values())
+    fits = all(row.shape.fits(value[name]) for name, row in SETTINGS.items() if name in value)
+    return fits and is_strategy and all(isinstance(each, bool) for each in others.values())
 
 
 _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {

@@ -13,14 +13,20 @@ from hypothesis import strategies as st
 from property_runs import REPOSITORIES
 from scratch import declared
 
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
+from schemactl.model import (
+    SCHEMA_POLICIES,
+    CompatibilityStrategy,
+    NamespaceName,
+    Policies,
+    TopicName,
+)
 from schemactl.registry import Registry, Scope
 
 pytestmark = pytest.mark.slow
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")
-STRATEGY, AUTO_UPDATE, ENFORCED = Policies.__slots__
+STRATEGY, AUTO_UPDATE, ENFORCED = SCHEMA_POLICIES
 
 NAMESPACE_LINES = {
     STRATEGY: f"{STRATEGY}: BACKWARD_TRANSITIVE\n",

@@ -17,6 +17,7 @@ from brokers import new_tenant
 
 from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.model import (
+    SETTINGS,
     CompatibilityStrategy,
     NamespaceName,
     Policies,
@@ -349,6 +350,50 @@ def test_an_unset_strategy_reads_as_undefined(registry: Registry, orders: TopicN
     found = registry.read(Scope(frozenset({sales}), frozenset({orders})))
     for policies in (found.namespaces[sales].policies, found.topics[orders].policies):
         assert policies.schema_compatibility_strategy is S.UNDEFINED
+
+
+def test_settings_are_read_where_they_are_asked_for_and_can_be_removed(
+    registry: Registry, orders: TopicName
+) -> None:
+    sales = orders.namespace_name
+    registry.create_topic(orders, 2)
+    values = {
+        "retention_policies": {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1},
+        "message_ttl_in_seconds": 3600,
+        "inactive_topic_policies": {
+            "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up",
+            "maxInactiveDurationSeconds": 600,
+            "deleteWhileInactive": False,
+        },
+        "deduplicationEnabled": True,
+        "compaction_threshold": 2**40,
+    }
+    names = frozenset(values)
+    assert names == {name for name, row in SETTINGS.items() if row.removable}
+
+    def held(*asked: str) -> list[dict[str, Any]]:
+        scope = Scope(
+            frozenset({sales}), frozenset({orders}), dict.fromkeys((sales, orders), frozenset(asked))
+        )
+        found = registry.read(scope)
+        return [dict(each.policies.settings) for each in (found.namespaces[sales], found.topics[orders])]
+
+    assert held(*names) == [{}, {}]
+    registry.set_namespace_policies(sales, Policies(settings=values))
+    assert held(*names) == [values, {}]
+    registry.set_topic_policies(orders, Policies(settings=values))
+    assert held(*names) == [values, values]
+    assert held("message_ttl_in_seconds") == [{"message_ttl_in_seconds": 3600}] * 2
+    assert held() == [{}, {}]
+    removed = Policies(settings=dict.fromkeys(names, S.UNDEFINED))
+    registry.set_topic_policies(orders, removed)
+    assert held(*names) == [values, {}]
+    registry.set_namespace_policies(sales, removed)
+    assert held(*names) == [{}, {}]
+    default = registry.defaults.settings
+    assert default["retention_policies"] == {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    assert default["inactive_topic_policies"]["maxInactiveDurationSeconds"] == 60
+    assert default.keys() == names
 
 
 def test_policies_of_a_topic_need_the_topic(registry: Registry, orders: TopicName) -> None:

@@ -314,6 +314,14 @@ def test_the_settings_that_speak_of_schemas_are_told(client: admin_rest.Client) 
         "schemaCompatibilityStrategy": "FULL",
         "isAllowAutoUpdateSchemaEnabled": "true",
         "isSchemaValidationEnforced": "false",
+        "brokerDeduplicationEnabled": "false",
+        "brokerDeleteInactiveTopicsEnabled": "true",
+        "brokerDeleteInactiveTopicsFrequencySeconds": "60",
+        "brokerDeleteInactiveTopicsMode": "delete_when_no_subscriptions",
+        "brokerServiceCompactionThresholdInBytes": "0",
+        "defaultRetentionSizeInMB": "0",
+        "defaultRetentionTimeInMinutes": "0",
+        "ttlDurationDefaultInSeconds": "0",
     }
 
 

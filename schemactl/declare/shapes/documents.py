@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Union
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, create_model
 
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
@@ -27,7 +28,8 @@ from schemactl.declare.shapes.leaf import (
 )
 from schemactl.declare.shapes.waiver import Day
 from schemactl.formats import SPECS
-from schemactl.model import SchemaType
+from schemactl.model import SETTINGS, SchemaType
+from schemactl.model.settings import Names, OneOf, Parts, Setting, Switch, Whole
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
 _TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, offers all its files."
@@ -190,16 +192,50 @@ class MetadataShape(MappingShape):
 Partitions = Annotated[Any, whole("a number of partitions, 1 or more", 1)]
 
 
-class TopicOverlayShape(MappingShape):
-    """What of a topic differs on a target."""
+def _setting(name: str, shape: Whole | Switch | OneOf | Names | Parts) -> Any:
+    """Return the annotation of a value of a setting, or of a part of one, that has this shape."""
+    match shape:
+        case Whole(expected, least, most):
+            return Annotated[Any, whole(expected, least, most=most)]
+        case Switch():
+            return Flag
+        case OneOf(noun, names):
+            return Annotated[Any, choice(noun, names)]
+        case Names(noun, pattern):
+            each = Annotated[Any, text(noun, pattern)]
+            return Annotated[list[each], Field(min_length=1, max_length=MAX_ITEMS)]
+        case Parts(parts, about):
+            fields: dict[str, Any] = {
+                key: (_setting(key, part), Field(description=about[key])) for key, part in parts.items()
+            }
+            words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+            return create_model(f"{words}Shape", __base__=MappingShape, **fields)
+
+
+def _shape_of_settings(name: str, rows: Iterable[Setting]) -> Any:
+    """Return the shape, called `name`, of what can be set of these rows of the table of settings."""
+    fields: dict[str, Any] = {row.name: (_setting(row.name, row.shape), optional(row.about)) for row in rows}
+    return create_model(name, __base__=MappingShape, **fields)
+
+
+_NamespaceSettings = _shape_of_settings("NamespaceSettings", SETTINGS.values())
+_TopicSettings = _shape_of_settings("TopicSettings", (row for row in SETTINGS.values() if row.topic_path))
+
+
+class _OfTopics(MappingShape):
+    """What may differ of a topic on a target, without settings."""
 
     topic: TopicText = Field(description="The topic as it is declared.")
     partitions: Partitions = optional("Its partitions there. May only grow.")
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
 
 
-class NamespaceOverlayShape(MappingShape):
-    """What of a namespace differs on a target."""
+class TopicOverlayShape(_TopicSettings, _OfTopics):  # type: ignore[misc, valid-type]
+    """What of a topic differs on a target."""
+
+
+class _OfNamespaces(MappingShape):
+    """What may differ of a namespace on a target, without settings."""
 
     namespace: NamespaceText = Field(description="tenant/namespace", examples=["shop/sales"])
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
@@ -211,8 +247,12 @@ class NamespaceOverlayShape(MappingShape):
     )
 
 
+class NamespaceOverlayShape(_NamespaceSettings, _OfNamespaces):  # type: ignore[misc, valid-type]
+    """What of a namespace differs on a target."""
+
+
 class NamespaceShape(MetadataShape, NamespaceOverlayShape):
-    """A namespace and its schema policies. A policy that was never declared is left as it is on the cluster; one that is declared no longer is reset."""
+    """A namespace and its policies. A policy that was never declared is left as it is on the cluster; one that is declared no longer is reset."""
 
 
 class TopicShape(MetadataShape, TopicOverlayShape):

@@ -105,15 +105,15 @@ def named(parse: Callable[[str], object], expected: str, pattern: str) -> ValueS
     return ValueShape(check, {"type": "string", "pattern": pattern})
 
 
-def whole(expected: str, least: int, *others: str) -> ValueShape:
-    """Return a whole number from `least` on, or one of `others`."""
+def whole(expected: str, least: int, *others: str, most: int = _MOST) -> ValueShape:
+    """Return a whole number from `least` to `most`, or one of `others`."""
 
     def check(value: object) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST
+        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
         if not whole and value not in others:
             raise ValueError(f"expected {expected}, found {found(value)}")
 
-    number = {"type": "integer", "minimum": least, "maximum": _MOST}
+    number = {"type": "integer", "minimum": least, "maximum": most}
     return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
 
 

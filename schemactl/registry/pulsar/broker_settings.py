@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from schemactl.model import BrokerDefaults, CompatibilityStrategy
+from schemactl.registry.pulsar import settings
 from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.replies import strategy_named
 
@@ -20,7 +21,9 @@ _POLICIES_OF_TOPICS: Final = "topicPoliciesServiceClassName"
 _AS_MESSAGES: Final = "SystemTopicBasedTopicPoliciesService"
 """The class that brokers keep policies of topics with, unless another one is configured."""
 
-_SHAPE: Final = dict.fromkeys((_STRATEGY, _POLICIES_OF_TOPICS, *_SWITCHES.values()), str | None)
+_SHAPE: Final = dict.fromkeys(
+    (_STRATEGY, _POLICIES_OF_TOPICS, *_SWITCHES.values(), *settings.broker_keys()), str | None
+)
 
 
 class BrokerSettings:
@@ -38,12 +41,12 @@ class BrokerSettings:
         return self._found
 
     def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
-        """Return `defaults` with the policies that are true or false as far as they are known."""
+        """Return `defaults` with the policies that are true or false, and what counts for settings, as far as they are known."""
         known = self._known()
         values: dict[str, Any] = {
             policy: known[key] == "true" for policy, key in _SWITCHES.items() if known.get(key)
         }
-        return replace(defaults, **values)
+        return replace(defaults, **values, settings=settings.of_brokers(known))
 
     def strategy(self) -> CompatibilityStrategy | None:
         """Return the strategy; None: it is not known."""

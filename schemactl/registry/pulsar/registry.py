@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -35,7 +35,7 @@ from schemactl.registry.base import (
     no_progress,
     no_warning,
 )
-from schemactl.registry.pulsar import retention, schemas
+from schemactl.registry.pulsar import retention, schemas, settings
 from schemactl.registry.pulsar.broker_settings import BrokerSettings
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
@@ -148,7 +148,8 @@ class PulsarRegistry(Relaxing):
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
         places = {(name.namespace_name, name.domain) for name in scope.topics}
-        spaces = {space.name: space for space in self._each(self._namespace, scope.namespaces) if space}
+        found = self._each(lambda name: self._namespace(name, scope.asked(name)), scope.namespaces)
+        spaces = {space.name: space for space in found if space}
         existing = dict(self._each(lambda place: (place, self._existing(*place)), places))
         common = self._common_policies(
             name
@@ -158,7 +159,7 @@ class PulsarRegistry(Relaxing):
 
         def read_topic(name: TopicName) -> Topic | None:
             space = name.namespace_name
-            return self._topic(name, existing[space, name.domain], common.get(space))
+            return self._topic(name, existing[space, name.domain], common.get(space), scope.asked(name))
 
         topics = {}
         for number, topic in enumerate(self._each(read_topic, scope.topics), 1):
@@ -209,10 +210,11 @@ class PulsarRegistry(Relaxing):
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`."""
-        self._set(policies.managed(), f"namespaces/{name}", of=f"namespace {name}")
+        self._set(replace(policies, settings={}).managed(), f"namespaces/{name}", of=f"namespace {name}")
+        settings.put(self._connection, f"namespaces/{name}", policies, of=f"namespace {name}")
 
         def read_back() -> Policies:
-            found = self._namespace(name)
+            found = self._namespace(name, frozenset(policies.settings))
             return found.policies if found else Policies()
 
         _wait_until_in_force(str(name), policies, read_back)
@@ -235,14 +237,16 @@ class PulsarRegistry(Relaxing):
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`."""
-        managed = policies.managed()
+        managed = replace(policies, settings={}).managed()
         if "is_allow_auto_update_schema" in managed:
             raise RegistryError(
                 f"{name}: is_allow_auto_update_schema is a policy of namespaces; topics have none"
             )
         # UNDEFINED unsets the policy; a DELETE would, too, but one path segment less and it were the topic's.
         self._set(managed, _path(name), of=f"topic {name}")
-        _wait_until_in_force(str(name), policies, lambda: self._topic_policies(name))
+        settings.put(self._connection, _path(name), policies, of=f"topic {name}", is_topic=True)
+        asked = frozenset(policies.settings)
+        _wait_until_in_force(str(name), policies, lambda: self._topic_policies(name, asked))
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`."""
@@ -335,13 +339,14 @@ class PulsarRegistry(Relaxing):
                     with suppress(ValueError):
                         yield NamespaceName.parse(text)
 
-    def _namespace(self, name: NamespaceName) -> Namespace | None:
+    def _namespace(self, name: NamespaceName, asked: frozenset[str] = frozenset()) -> Namespace | None:
         found = self._connection.get(f"namespaces/{name}", _POLICIES, absent=None)
         if found is None:
             return None
         own = strategy_named(found.get("schema_compatibility_strategy"))
         others = found.get("is_allow_auto_update_schema"), found.get("schema_validation_enforced")
-        return Namespace(name, Policies(own, *others), deleted=bool(found.get("deleted")))
+        policies = Policies(own, *others, settings=settings.among(found, asked, f"namespace {name}"))
+        return Namespace(name, policies, deleted=bool(found.get("deleted")))
 
     def _existing(self, space: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
         """Return the namespace's topics of a domain, and whether each is partitioned; None: there is no such namespace.
@@ -377,7 +382,11 @@ class PulsarRegistry(Relaxing):
         )
 
     def _topic(
-        self, name: TopicName, existing: dict[TopicName, bool] | None, common: Policies | None
+        self,
+        name: TopicName,
+        existing: dict[TopicName, bool] | None,
+        common: Policies | None,
+        asked: frozenset[str],
     ) -> Topic | None:
         if existing is not None and name.domain == "non-persistent":
             # Brokers create such a topic with its first client, and forget it with the last one: it counts as existing.
@@ -390,7 +399,7 @@ class PulsarRegistry(Relaxing):
         if existing is None or name not in existing:
             return Topic(name, current, versions, _UNSET, deleted=True) if versions else None
         count = self._partitions(name) if existing[name] else None
-        policies = common if common and name.domain == "persistent" else self._topic_policies(name)
+        policies = common if common and name.domain == "persistent" else self._topic_policies(name, asked)
         return Topic(name, current, versions, policies, partitions=count)
 
     def _partitions(self, name: TopicName) -> int | None:
@@ -400,12 +409,13 @@ class PulsarRegistry(Relaxing):
             raise RegistryError(f"{name}: the registry says it has {count} partitions")
         return count or None
 
-    def _topic_policies(self, name: TopicName) -> Policies:
+    def _topic_policies(self, name: TopicName, asked: frozenset[str] = frozenset()) -> Policies:
         """Return the topic's own policies; none is set on a topic that does not exist, or cannot have any."""
         path = _path(name)
         own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
         enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
-        return Policies(strategy_named(own), schema_validation_enforced=enforced)
+        held = settings.of_topic(self._connection, path, asked)
+        return Policies(strategy_named(own), schema_validation_enforced=enforced, settings=held)
 
     def _set(self, policies: Mapping[str, Any], path: str, *, of: str) -> None:
         for policy, value in policies.items():
@@ -472,7 +482,12 @@ def _wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], 
     wanted = policies.managed()
     end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
     while True:
-        shown = asdict(read_back())
+        now = read_back()
+        # A setting that was removed is not there.
+        shown = {
+            name: CompatibilityStrategy.UNDEFINED if (held := now.get(name)) is None else held
+            for name in wanted
+        }
         differing = ", ".join(f"{name}: {shown[name]}" for name in wanted if shown[name] != wanted[name])
         if not differing:
             return

@@ -1,0 +1,87 @@
+"""The settings of model.SETTINGS over a cluster's admin API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from schemactl.errors import RegistryError
+from schemactl.model import SETTINGS, CompatibilityStrategy, Policies
+from schemactl.registry.pulsar.connection import AdminConnection
+
+
+def among(shown: Mapping[str, Any], asked: Iterable[str], whose: str) -> dict[str, Any]:
+    """Return the settings `asked` for that are set among the values `shown`; raise RegistryError for a value that is none."""
+    found = {}
+    for name in asked:
+        if (value := shown.get(name)) is not None:
+            try:
+                found[name] = SETTINGS[name].normal(value)
+            except ValueError as error:
+                raise RegistryError(
+                    f"{whose}: the registry does not answer as Pulsar does: {error}",
+                    fix="check that `registry` of the target is the address of Pulsar's admin API",
+                ) from None
+    return found
+
+
+def of_topic(connection: AdminConnection, path: str, asked: Iterable[str]) -> dict[str, Any]:
+    """Return the settings `asked` for that the topic at `path` has of its own; none is set on a topic that does not exist."""
+    shown = {
+        name: connection.get(f"{path}/{SETTINGS[name].topic_path}", object, absent=None)
+        for name in asked
+        if SETTINGS[name].topic_path
+    }
+    return among(shown, shown, path)
+
+
+def put(
+    connection: AdminConnection, path: str, policies: Policies, *, of: str, is_topic: bool = False
+) -> None:
+    """Set each setting among `policies` on the namespace or topic at `path`; one that is UNDEFINED is removed."""
+    for name, value in policies.settings.items():
+        row = SETTINGS[name]
+        where = f"{path}/{row.topic_path if is_topic else row.path}"
+        if value == CompatibilityStrategy.UNDEFINED:
+            connection.change("DELETE", where, of=of)
+        elif is_topic and row.topic_query:
+            connection.change("POST", f"{where}?{row.topic_query}={value}", of=of)
+        else:
+            connection.change("POST" if is_topic else row.method, where, value, of=of)
+
+
+def of_brokers(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the brokers do where a setting is not set, as far as their configuration is `known`."""
+    found = {}
+    for name, row in SETTINGS.items():
+        if isinstance(row.broker, str):
+            value = _typed(known.get(row.broker), row.default)
+        else:
+            value = {
+                part: _typed(next((known[key] for key in keys if known.get(key)), None), row.default[part])
+                for part, keys in row.broker.items()
+            }
+        if row.shape.fits(value):
+            found[name] = value
+    return found
+
+
+def broker_keys() -> list[str]:
+    """Return the names of the brokers' own settings that `of_brokers` reads."""
+    found: list[str] = []
+    for row in SETTINGS.values():
+        found += (
+            [row.broker]
+            if isinstance(row.broker, str)
+            else [key for keys in row.broker.values() for key in keys]
+        )
+    return [key for key in found if key]
+
+
+def _typed(text: str | None, like: object) -> object:
+    """Return a value of the brokers' configuration, which is all text; None where it is none."""
+    if text is None or isinstance(like, str):
+        return text
+    if isinstance(like, bool):
+        return text == "true"
+    return int(text) if text.removeprefix("-").isdecimal() else None

@@ -1,0 +1,238 @@
+"""Settings of namespaces and topics beside schemas: declared, planned, applied, seen by drift; never lost without a word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from estate import NAMESPACE, ORDERS, PROJECT, Estate
+from scratch import declared
+
+from schemactl.model import SETTINGS, NamespaceName, Policies
+from schemactl.registry import Scope
+
+SALES = NamespaceName("shop", "sales")
+WEEK = {"retentionTimeInMinutes": 10080, "retentionSizeInMB": -1}
+DAY = {"retentionTimeInMinutes": 1440, "retentionSizeInMB": -1}
+DELETES = {
+    "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+    "maxInactiveDurationSeconds": 3600,
+    "deleteWhileInactive": True,
+}
+KEEPS = {**DELETES, "deleteWhileInactive": False}
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "retention_policies": (DAY, WEEK),
+    "message_ttl_in_seconds": (0, 0),
+    "inactive_topic_policies": (KEEPS, KEEPS),
+    "deduplicationEnabled": (True, False),
+    "compaction_threshold": (1_000_000, 0),
+}
+"""Of each setting two values, of which the second loses nothing that the first keeps."""
+
+
+def lines(settings: dict[str, Any]) -> list[str]:
+    """YAML of these settings."""
+    return [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]
+
+
+def declare(made: Estate, namespace: dict[str, Any], topic: dict[str, Any] | None = None) -> None:
+    """A commit in which the namespace and the topic have these settings."""
+    made.scratch.commit(
+        {
+            "namespaces/sales.yaml": NAMESPACE + "".join(lines(namespace)),
+            "namespaces/orders.yaml": declared(more="".join(lines(topic or {}))),
+        }
+    )
+
+
+def held(made: Estate) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings that the registry has of the namespace and of the topic."""
+    names = frozenset(SETTINGS)
+    with made.registry() as registry:
+        found = registry.read(Scope(frozenset({SALES}), frozenset({ORDERS}), {SALES: names, ORDERS: names}))
+    return dict(found.namespaces[SALES].policies.settings), dict(found.topics[ORDERS].policies.settings)
+
+
+def put(made: Estate, **settings: Any) -> None:
+    """Somebody else has set these on the namespace."""
+    with made.registry() as registry:
+        registry.set_namespace_policies(SALES, Policies.of(settings))
+
+
+def test_every_row_is_declared_planned_applied_and_seen_to_drift(tmp_path: Path) -> None:
+    assert VALUES.keys() == {name for name, row in SETTINGS.items() if row.topic_path}
+    made = Estate(tmp_path / "r")
+    made.run("apply", "--auto-approve")
+    declare(made, {}, {})
+    assert held(made) == ({}, {})
+    firsts, seconds = ({name: pair[each] for name, pair in VALUES.items()} for each in (0, 1))
+    declare(made, firsts, firsts)
+    plan = json.loads(made.run("plan", "--format", "json").out)
+    set_ = [(step["action"], *step["after"]) for step in plan["steps"]]
+    assert set_ == [(f"set_{kind}_policies", name) for kind in ("namespace", "topic") for name in VALUES]
+    made.run("plan", "--out", "plan.json")
+    made.run("apply", "plan.json")
+    assert held(made) == (firsts, firsts)
+    assert "No changes" in made.run("plan").out
+    declare(made, seconds, seconds)
+    assert (
+        "retention_policies: {retentionTimeInMinutes: 1440, retentionSizeInMB: -1} -> {"
+        in made.run("plan").out
+    )
+    assert "compaction_threshold is 1000000, but Git approved 0" in made.run("drift").out
+    made.run("apply", "--auto-approve")
+    assert held(made) == (seconds, seconds)
+    assert "No drift" in made.run("drift").out
+
+
+def test_what_is_not_declared_is_left_alone_and_what_is_declared_no_longer_is_reset(tmp_path: Path) -> None:
+    made = Estate(tmp_path / "r")
+    made.run("apply", "--auto-approve")
+    put(made, message_ttl_in_seconds=60, deduplicationEnabled=True)
+    declare(made, {"deduplicationEnabled": True})
+    assert "No changes" in made.run("plan").out
+    declare(made, {})
+    assert "- deduplicationEnabled: true (now false, the broker's default)" in made.run("plan").out
+    made.run("apply", "--auto-approve")
+    assert held(made)[0] == {"message_ttl_in_seconds": 60}
+    assert "No drift" in made.run("drift").out
+
+
+LOSSES = [
+    pytest.param(WEEK, DAY, "retention_policies", "retained", id="retention made shorter"),
+    pytest.param(None, 60, "message_ttl_in_seconds", "no subscription", id="a TTL where there was none"),
+    pytest.param(3600, 60, "message_ttl_in_seconds", "no subscription", id="a shorter TTL"),
+    pytest.param(KEEPS, DELETES, "inactive_topic_policies", "schemas", id="deletion of inactive topics"),
+    pytest.param(
+        {**DELETES, "maxInactiveDurationSeconds": 7200}, DELETES, "inactive_topic_policies", "schemas",
+        id="sooner deletion",
+    ),
+    pytest.param(WEEK, None, "retention_policies", "retained", id="retention declared no longer"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "setting", "why"), LOSSES)
+def test_what_can_lose_messages_needs_its_address(
+    before: Any, after: Any, setting: str, why: str, tmp_path: Path
+) -> None:
+    made = Estate(tmp_path / "r")
+    made.run("apply", "--auto-approve", "--quiet")
+    declare(made, {} if before is None else {setting: before})
+    address = f"shop/sales:{setting}"
+    made.run("apply", "--auto-approve", "--allow-data-loss", address)
+    made.orders("id", more=0)
+    declare(made, {} if after is None else {setting: after})
+    plan = made.run("plan", "--out", "plan.json", code=100).out
+    assert why in plan
+    assert f"--allow-data-loss {address}" in plan
+    was = held(made)
+    for arguments in (["--auto-approve"], ["plan.json"]):
+        assert why in made.run("apply", *arguments, code=100).out
+        assert held(made) == was
+        assert "2 versions" not in made.run("log", "shop/sales/orders").out
+    made.run("plan", "--allow-data-loss", address, "--out", "plan.json")
+    assert "can be lost" in made.run("apply", "plan.json", code=1).err
+    made.run("apply", "plan.json", "--allow-data-loss", address)
+    assert held(made)[0].get(setting) == after
+
+
+def test_a_setting_of_a_topic_loses_what_its_namespace_keeps(tmp_path: Path) -> None:
+    made = Estate(tmp_path / "r")
+    declare(made, {"retention_policies": WEEK})
+    made.run("apply", "--auto-approve")
+    declare(made, {"retention_policies": WEEK}, {"retention_policies": DAY})
+    assert f"--allow-data-loss {ORDERS}:retention_policies" in made.run("plan", code=100).out
+    made.run("apply", "--auto-approve", "--allow-data-loss", "shop/sales/orders:retention_policies")
+    assert held(made)[1] == {"retention_policies": DAY}
+
+
+def test_a_new_namespace_has_nothing_to_lose(tmp_path: Path) -> None:
+    made = Estate(tmp_path / "r")
+    declare(made, {"message_ttl_in_seconds": 60}, {"inactive_topic_policies": DELETES})
+    made.run("apply", "--auto-approve")
+    assert held(made) == ({"message_ttl_in_seconds": 60}, {"inactive_topic_policies": DELETES})
+
+
+@pytest.mark.parametrize("given", ["shop/sales", "shop/sales:partitions", "orders:retention_policies"])
+def test_an_address_of_nothing_is_wrong_usage(given: str, tmp_path: Path) -> None:
+    message = Estate(tmp_path / "r").run("plan", "--allow-data-loss", given, code=64).err
+    assert "copy it from the plan" in message
+
+
+def test_a_target_has_settings_of_its_own_and_show_says_where_they_come_from(tmp_path: Path) -> None:
+    project = PROJECT.replace("}\n", ", overlays: environments/local.yaml}\n")
+    made = Estate(tmp_path / "r", project=project)
+    declare(made, {"retention_policies": WEEK, "deduplicationEnabled": True})
+    made.scratch.commit(
+        {
+            "environments/local.yaml": "namespace: shop/sales\nmessage_ttl_in_seconds: 60\n---\n"
+            f"topic: shop/sales/orders\nretention_policies: {json.dumps(DAY)}\n"
+        }
+    )
+    made.run("apply", "--auto-approve")
+    assert held(made) == (
+        {"retention_policies": WEEK, "message_ttl_in_seconds": 60, "deduplicationEnabled": True},
+        {"retention_policies": DAY},
+    )
+    shown = " ".join(made.run("show", "shop/sales/orders", "--effective", "--target", "local").out.split())
+    assert (
+        "{retentionTimeInMinutes: 1440, retentionSizeInMB: -1} environments/local.yaml:5:21 (overlay)"
+        in shown
+    )
+    assert "message_ttl_in_seconds 60 environments/local.yaml:2:25 (namespace, overlay)" in shown
+    assert "compaction_threshold" not in shown
+
+
+WITH_ANOTHER_ROW = """
+from schemactl.model import SETTINGS
+from schemactl.model.settings import Setting, Whole
+
+SETTINGS["max_producers_per_topic"] = Setting(
+    "max_producers_per_topic", "So many producers.", Whole("a number of producers", 0),
+    path="maxProducersPerTopic", default=0, loses=lambda before, after: "producers are sent away" if after else "",
+)
+import shlex, sys
+from schemactl.cli import main
+from schemactl.declare.shapes import editor_schemas
+
+print("max_producers_per_topic" in str(editor_schemas()))
+for line in sys.stdin:
+    print("exit", main(shlex.split(line)))
+"""
+
+
+def test_another_row_of_the_table_is_all_that_another_setting_takes(tmp_path: Path) -> None:
+    made = Estate(tmp_path / "r")
+    made.run("apply", "--auto-approve")
+    declare(made, {"max_producers_per_topic": 5})
+    made.scratch.flush()
+    lines = (
+        "apply --auto-approve",
+        "apply --auto-approve --allow-data-loss shop/sales:max_producers_per_topic",
+        "plan",
+        "drift",
+        "show shop/sales/orders --effective",
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", WITH_ANOTHER_ROW],
+        cwd=made.scratch.path,
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    out = done.stdout
+    assert out.startswith("True\n"), done.stderr
+    assert "max_producers_per_topic: not set -> 5: producers are sent away; nothing is applied" in out
+    assert [line for line in out.splitlines() if line.startswith("exit")] == [
+        "exit 100", "exit 0", "exit 0", "exit 0", "exit 0",
+    ]  # fmt: skip
+    assert "+ max_producers_per_topic: 5" in out
+    assert "No drift" in out
+    assert "namespaces/sales.yaml:3:26 (namespace)" in out
+    assert "max_producers_per_topic" in made.run("check", code=1).err, "not in this process"
