@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from command import schemactl
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 pytestmark = pytest.mark.slow
@@ -23,15 +24,24 @@ BROKEN_MONEY = record("amount", "currency", name="Money")
 USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
 
 
-def manifest() -> dict[str, Any]:
-    """The one hook of the manifest."""
-    (hook,) = yaml.safe_load(MANIFEST.read_text())
-    found: dict[str, Any] = hook
-    return found
+def manifest() -> dict[str, dict[str, Any]]:
+    """The hooks of the manifest, by id."""
+    return {hook["id"]: hook for hook in yaml.safe_load(MANIFEST.read_text())}
+
+
+def here(hook: dict[str, Any]) -> dict[str, Any]:
+    """The hook as the manifest has it, with our interpreter."""
+    found = {key: value for key, value in hook.items() if key != "additional_dependencies"}
+    return found | {
+        "language": "system",
+        "entry": hook["entry"].replace("schemactl", f"{sys.executable} -m schemactl"),
+    }
 
 
 class Team(Scratch):
-    """A repository whose commits go through the hook, with everything approved on main."""
+    """A repository whose commits go through the hook, with everything approved on main; `skip` names those that are not run."""
+
+    skip = ""
 
     def passes(self, *command: str) -> str:
         """What a git command, or pre-commit, prints that is let through."""
@@ -45,12 +55,16 @@ class Team(Scratch):
         assert done.returncode, done.stdout
         return done.stdout
 
+    def generate(self) -> None:
+        """The package of the files at hand is in the working tree."""
+        schemactl(self.path, "generate")
+
     def _attempt(self, *command: str) -> subprocess.CompletedProcess[str]:
         self.flush()
         return subprocess.run(
             command if command[0] == sys.executable else ["git", *command],
             cwd=self.path,
-            env=ENVIRONMENT | {"PRE_COMMIT_HOME": str(self.path.parent / "pre-commit")},
+            env=ENVIRONMENT | {"PRE_COMMIT_HOME": str(self.path.parent / "pre-commit"), "SKIP": self.skip},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -60,16 +74,11 @@ class Team(Scratch):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Team:
-    """Orders and refunds that share a definition, approved; the hook as the manifest has it, with our interpreter."""
+    """Orders and refunds that share a definition, approved; the hook that checks."""
     made = Team(tmp_path_factory.mktemp("hook") / "team")
-    hook = {key: value for key, value in manifest().items() if key != "additional_dependencies"}
-    hook |= {
-        "language": "system",
-        "entry": hook["entry"].replace("schemactl", f"{sys.executable} -m schemactl"),
-    }
     configuration = {
         "default_install_hook_types": ["pre-commit", "pre-merge-commit"],
-        "repos": [{"repo": "local", "hooks": [hook]}],
+        "repos": [{"repo": "local", "hooks": [here(manifest()["schemactl-check"])]}],
     }
     references = "  references: [money.avsc]\n"
     made.commit(
@@ -104,11 +113,14 @@ def test_pre_commit_accepts_the_manifest() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_manifest_looks_at_the_whole_index_once() -> None:
-    hook = manifest()
-    assert hook["entry"] == "schemactl check --staged"
-    assert (hook["always_run"], hook["pass_filenames"], hook["require_serial"]) == (True, False, True)
-    assert {"pre-commit", "pre-merge-commit"} <= set(hook["stages"])
+def test_every_hook_looks_at_everything_once_in_the_same_environment() -> None:
+    """A deletion passes no file name, and pre-commit makes one environment of equal packages."""
+    hooks = manifest()
+    assert hooks["schemactl-check"]["entry"] == "schemactl check --staged"
+    for name, hook in hooks.items():
+        assert (hook["always_run"], hook["pass_filenames"], hook["require_serial"]) == (True, False, True)
+        assert hook["additional_dependencies"] == hooks["schemactl-check"]["additional_dependencies"]
+        assert ("pre-push" if name.endswith("push") else "pre-merge-commit") in hook["stages"]
 
 
 def test_a_commit_of_something_else_passes(team: Team) -> None:
@@ -195,6 +207,99 @@ def test_a_merge_of_two_fine_branches_that_break_together_is_refused(team: Team)
     team.commit({"topics/two.yaml": one}, "two")
     printed = team.fails("merge", "--no-ff", "-m", "merge", "side")
     assert "declared for the second time" in printed
+
+
+@pytest.fixture(scope="module")
+def prepared_with_all(tmp_path_factory: pytest.TempPathFactory) -> Team:
+    """Orders and refunds with their package, approved and pushed; every hook, at commit, merge and push."""
+    made = Team(tmp_path_factory.mktemp("hooks") / "team")
+    configuration = {
+        "default_install_hook_types": ["pre-commit", "pre-merge-commit", "pre-push"],
+        "repos": [{"repo": "local", "hooks": [here(hook) for hook in manifest().values()]}],
+    }
+    made.write(
+        {
+            ".pre-commit-config.yaml": yaml.safe_dump(configuration),
+            "schemactl.yaml": "version: 1\nroots: [topics]\ngenerate: {package: shop_schemas}\n",
+            "topics/orders.avsc": record("id"),
+            "topics/orders.yaml": declared(),
+            "topics/refunds.avsc": record("id", name="Refund"),
+            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+        }
+    )
+    made.generate()
+    made.git("add", ".")
+    made.git("commit", "-q", "-m", "approved")
+    Scratch(made.path.parent / "origin.git", bare=True)
+    made.git("remote", "add", "origin", "../origin.git")
+    made.git("push", "-q", "-u", "origin", "main")
+    made.git("remote", "set-head", "origin", "--auto")
+    made.git("switch", "-q", "-c", "topic")
+    made.passes(*PRE_COMMIT, "install")
+    return made
+
+
+@pytest.fixture
+def all_hooks(prepared_with_all: Team, tmp_path: Path) -> Team:
+    """A copy of that for one test, with its remote."""
+    made = copy(prepared_with_all)
+    folder = shutil.copytree(prepared_with_all.path.parent, tmp_path / "all", symlinks=True)
+    made.path = folder / "team"
+    return made
+
+
+CHANNEL = record("id", channel=0)
+
+
+def test_the_generated_package_is_committed_with_the_schemas(all_hooks: Team) -> None:
+    """What is staged counts, also where the package was written and is not staged; a deletion and a rename are seen."""
+    passed = all_hooks.passes(*PRE_COMMIT, "run", "--all-files")
+    assert passed.count("Passed") == 3
+    all_hooks.skip = "schemactl-check,schemactl-lint"
+    all_hooks.write({"topics/orders.avsc": CHANNEL})
+    all_hooks.git("add", ".")
+    all_hooks.generate()
+    assert "stale: generated/shop_schemas/shop/sales/orders" in all_hooks.fails("commit", "-m", "half of it")
+    all_hooks.git("add", ".")
+    all_hooks.passes("commit", "-m", "whole")
+    all_hooks.git("mv", "topics/orders.avsc", "topics/order.avsc")
+    all_hooks.write({"topics/orders.yaml": declared(definition="order.avsc")})
+    all_hooks.passes("commit", "-a", "-m", "rename")
+    all_hooks.git("rm", "-q", "topics/refunds.yaml", "topics/refunds.avsc")
+    assert "stale: generated/shop_schemas/shop/sales/refunds" in all_hooks.fails("commit", "-m", "delete")
+
+
+def test_a_merge_and_a_linked_worktree_need_their_package_too(all_hooks: Team) -> None:
+    all_hooks.skip = "schemactl-check,schemactl-lint"
+    linked = all_hooks.path.parent / "linked"
+    all_hooks.git("worktree", "add", "-q", "-b", "other", str(linked), "main")
+    (linked / "topics/orders.avsc").write_text(CHANNEL)
+    assert "stale: " in all_hooks.fails("-C", str(linked), "commit", "-a", "-m", "stale")
+    all_hooks.git("-C", str(linked), "commit", "-q", "--no-verify", "-a", "-m", "stale")
+    all_hooks.git("commit", "-q", "--no-verify", "--allow-empty", "-m", "more")
+    assert "stale: " in all_hooks.fails("merge", "--no-ff", "-m", "merge", "other")
+
+
+def test_what_lint_finds_stops_a_commit_where_the_project_says_so(all_hooks: Team) -> None:
+    text = CHANNEL.replace("default", "defualt")
+    all_hooks.write({"topics/refunds.avsc": text.replace("Order", "Refund")})
+    all_hooks.git("add", ".")
+    all_hooks.write({"schemactl.yaml": "version: 1\nroots: [topics]\nseverities: {KEY_IGNORED: error}\n"})
+    printed = all_hooks.passes(*PRE_COMMIT, "run", "schemactl-lint")
+    assert "defualt" not in printed
+    all_hooks.git("add", ".")
+    assert "Avro does not know `defualt`" in all_hooks.fails(*PRE_COMMIT, "run", "schemactl-lint")
+
+
+def test_a_push_is_checked_whatever_way_its_commits_came(all_hooks: Team) -> None:
+    all_hooks.write({"topics/orders.avsc": record("id", "needed")})
+    all_hooks.generate()
+    all_hooks.git("add", ".")
+    all_hooks.git("commit", "-q", "--no-verify", "-m", "breaks")
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in all_hooks.fails("push", "-q", "origin", "topic")
+    all_hooks.skip = "schemactl-generate"
+    all_hooks.git("reset", "-q", "--hard", "HEAD^")
+    all_hooks.passes("push", "-q", "origin", "topic")
 
 
 def test_the_first_commit_of_a_repository_is_checked(tmp_path: Path) -> None:
