@@ -41,8 +41,12 @@ def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     )
 
 
-SLOWEST = ("spark", "test_example.py", "pulsar", "test_hook.py", "history", "checking")
-"""What begins first, so that no worker idles at the end: folders and files of tests that wait for other processes, or work longest."""
+LONGEST = (
+    *("spark", "commands", "test_example.py", "test_mixtures_on_pulsar.py", "test_timeout.py", "test_hostile_registry.py"),
+    *("test_pulsar_faults.py", "test_several_targets.py", "test_troubles.py", "test_hook.py", "test_gate.py", "test_apply_record.py"),
+    *("test_waived_checks.py", "test_rules.py", "pulsar", "checking", "history", "plan"),
+)  # fmt: skip
+"""What begins first, so that no worker idles at the end: files and folders of tests that wait for other processes, or work longest."""
 
 NEEDED_BY_FIXTURE = {
     "spark": "spark",
@@ -85,8 +89,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(marker)
         if item.get_closest_marker("timed"):
             item.add_marker("live")
-    places = {name: place for place, name in enumerate(SLOWEST)}
-    items.sort(key=lambda item: places.get(item.path.relative_to(folder).parts[0], len(places)))
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(
+        key=lambda item: min(places.get(part, len(places)) for part in item.path.relative_to(folder).parts)
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -96,7 +102,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 class _Scheduling(LoadFileScheduling):  # type: ignore[misc]  # without types
-    """A file is a worker's, and so is the folder of Spark as a whole: its JVMs start once in a run."""
+    """A file is a worker's, and so is each folder of Spark as a whole: its JVM starts once in a run."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)

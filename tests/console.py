@@ -19,6 +19,14 @@ from typing import IO
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """What a command does with more arguments."""
 
+SMALL_QUERIES = """\
+spark.sql.adaptive.enabled false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.codegen.wholeStage false
+spark.sql.shuffle.partitions 1
+"""
+"""Spark's settings for queries that take longer to compile than to run."""
+
 LIMIT_S = 120
 """After so many seconds a command in a process of its own has hung: it ends, and says where it was."""
 

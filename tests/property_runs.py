@@ -10,7 +10,7 @@ EXAMPLES = settings(max_examples=int(os.environ.get("SCHEMACTL_EXAMPLES", "25"))
 
 REPOSITORIES = settings(
     EXAMPLES,
-    max_examples=max(1, EXAMPLES.max_examples * 3 // 5),
+    max_examples=max(1, EXAMPLES.max_examples * 2 // 5),
     # Shrinking a failure would start git some thousand times.
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -66,7 +66,7 @@ def test_a_team_that_rebases_lets_no_such_branch_pass(tmp_path: Path) -> None:
     assert main(["-C", str(scratch.path), "check", "--base", "main"]) == 100
 
 
-@pytest.mark.parametrize(("commits", "topics"), [(200, 1), (1500, 30)])
+@pytest.mark.parametrize(("commits", "topics"), [(200, 1), (300, 10)])
 def test_a_branch_of_hundreds_of_versions_is_judged_commit_by_commit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], commits: int, topics: int
 ) -> None:

@@ -7,17 +7,15 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
+from forks import forked
 from readings import ORDERS, PROJECT, read, started, subjects
-from scratch import ENVIRONMENT, Scratch, declared, record
+from scratch import Scratch, declared, record
 
 from schemactl import history
 from schemactl.errors import HistoryError
@@ -289,14 +287,11 @@ def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scr
         read(deeper)
 
 
-READ = textwrap.dedent("""
-    import sys
-    from schemactl import history
-    from schemactl.model import Project
-    with history.Repository.open(sys.argv[1]) as repository:
-        approved = history.read(repository, Project(roots=("topics",)))
-    print(sum(len(topic.versions) for topic in approved.catalog.topics.values()))
-""")
+def reading(scratch: Scratch) -> tuple[int, IO[str]]:
+    """A process that reads, and says how many versions there are."""
+    return forked(
+        lambda say: say(sum(len(topic.versions) for topic in read(scratch).catalog.topics.values()))
+    )
 
 
 def grown(scratch: Scratch, commits: int) -> None:
@@ -311,15 +306,14 @@ def grown(scratch: Scratch, commits: int) -> None:
 
 
 def test_many_processes_at_once_all_see_the_same(scratch: Scratch) -> None:
-    def run() -> str:
-        command = [sys.executable, "-c", READ, str(scratch.path)]
-        return subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
-
     for _ in range(2):
         grown(scratch, 21)
-        with ThreadPoolExecutor(4) as pool:
-            said = list(pool.map(lambda _: run(), range(4)))
-        assert len(set(said)) == 1
+        found = []
+        for process, said in [reading(scratch) for _ in range(4)]:
+            with said:
+                found.append(int(said.read()))
+            assert os.waitpid(process, 0)[1] == 0
+        assert len(set(found)) == 1
         left = [path.name for path in kept(scratch.path).parent.iterdir()]
         assert left == [kept(scratch.path).name]
 
@@ -330,13 +324,12 @@ def test_a_process_killed_at_any_moment_leaves_what_can_be_read(scratch: Scratch
         read(scratch)
     grown(scratch, 60)
     expected = 2 + 60
-    for wait_s in (0.15, 0.2, 0.25, 0.3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", READ, str(scratch.path)], env=ENVIRONMENT, stdout=-3
-        )
+    for wait_s in (0.01, 0.02, 0.04, 0.08):
+        process, said = reading(scratch)
         time.sleep(wait_s)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        said.close()
         cache = opened(scratch.path)
         if cache:
             assert cache.step in ((1, 61) if known else (61,))

@@ -11,7 +11,7 @@ from pathlib import Path
 import brokers
 import pytest
 import shop
-from console import Console, opened
+from console import SMALL_QUERIES, Console, opened
 from pulsar_cluster import Namespace, namespace
 from pyspark.sql import SparkSession
 from spark_avro import jar
@@ -98,13 +98,7 @@ def forgetful(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """Where commands run, in one process, which starts Java once."""
     settings = tmp_path_factory.mktemp("settings")
-    # Of small queries, which take longer to compile than to run.
-    (settings / "spark-defaults.conf").write_text(
-        "spark.sql.adaptive.enabled false\n"
-        "spark.sql.codegen.factoryMode NO_CODEGEN\n"
-        "spark.sql.codegen.wholeStage false\n"
-        "spark.sql.shuffle.partitions 1\n"
-    )
+    (settings / "spark-defaults.conf").write_text(SMALL_QUERIES)
     # Workers of this machine are this Python, whatever others are for clusters.
     more = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": "/nowhere/python"}
     with opened(shop.environment() | more) as made:

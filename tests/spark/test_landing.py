@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from spark_release import RELEASE
 
+from schemactl.cli.spark_land import nothing_readable
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import Counts, Landed, decode, land, land_stream, split
+from schemactl.spark.landing import commonest_reason
 
 from .schemas import avro, codec, field, logical, record
 
@@ -229,3 +234,15 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFra
     with pytest.raises(ValueError, match=r"are in no partitions, and these .*: leave partitions out, or"):
         land(few, CODEC, folder, partitionBy=["ok"])
     assert messages.sparkSession.read.parquet(folder).count() == 18
+
+
+def test_where_all_is_rejected_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    earlier, last = str(tmp_path / "_rejected/1.parquet"), str(tmp_path / "_rejected/2.parquet")
+    (tmp_path / "_rejected").mkdir()
+    pq.write_table(pa.table({"__error": ["another"] * 2_000}), earlier)
+    pq.write_table(pa.table({"__error": ["this"] * 600 + ["that"] * 400}), last)
+    os.utime(earlier, (0, 0))
+    reason = commonest_reason(spark, str(tmp_path / "_rejected"))
+    assert nothing_readable(1_000, reason)[0].endswith(
+        "1,000 messages were rejected, most often because of this: this"
+    )

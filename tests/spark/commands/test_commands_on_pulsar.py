@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from console import Console
 from pulsar_cluster import Namespace
 from scratch import Scratch
 from spark_release import STREAMS_OUT
 from waiting import assert_soon
 
-from .pulsar_reads import NUMBERS, payloads
+from spark.numbered_topic import READ, TOPIC, numbered_apart, record_numbers
+from spark.pulsar_reads import NUMBERS, payloads
 
 
 @STREAMS_OUT
@@ -49,3 +51,18 @@ def test_a_topic_is_verified_and_landed_where_it_is(
     code, told = schemactl("land", *at, "--out", "lake")
     assert (code, told["rows"], told["rejected"]) == (0, 15, 0)
     assert_soon(lambda: space.subscriptions("numbers-partition-0"), [])
+
+
+@STREAMS_OUT
+def test_a_topic_is_landed_by_its_targets_numbers(space: Namespace, console: Console, tmp_path: Path) -> None:
+    repository = numbered_apart(tmp_path / "lsst", space)
+    record_numbers(repository)
+    command = ("spark", "land", TOPIC, "--target", "live", "--messages", space.broker.service_url)
+    done = console.schemactl(
+        repository.path, *command, "--out", "landed", "--format", "json", "--master", "local[2]"
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["rejected"]) == (2, 0)
+    rows = pq.read_table(repository.path / "landed").to_pylist()
+    assert {row["__schemaVersion"]: {"id": row["id"], "own4": row["own4"]} for row in rows} == READ

@@ -13,23 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shop
 from command import process
 from console import Console, Run
-from pyspark.sql import SparkSession
 from spark_release import STREAMS_OUT, before
 
 from examples.shop import messages
 from schemactl.cli import spark_land
 from schemactl.cli.reading import codec_of
-from schemactl.cli.spark_land import nothing_readable, own_checkpoint
+from schemactl.cli.spark_land import own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
 from schemactl.spark import ensure_java
-from schemactl.spark.landing import Compression, commonest_reason
+from schemactl.spark.landing import Compression
 from schemactl.spark.landing_parquet import COMPRESSIONS
 
 COUNT = 600
@@ -79,9 +77,7 @@ def test_a_release_that_lands_no_streams_is_told(run: Run) -> None:
 
 
 @STREAMS_OUT
-def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
-    folder: Path, run: Run, spark: SparkSession
-) -> None:
+def test_what_was_landed_is_not_landed_again_and_what_came_since_is(folder: Path, run: Run) -> None:
     late = folder.parent / "archive/2.parquet"
     away = late.rename(folder.parent / "2.parquet")
     first = run("--messages", "../archive", "--partition-by", "status")
@@ -98,7 +94,7 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(
     assert (third.returncode, third.stdout) == (0, "persistent://shop/sales/orders: nothing new to land\n")
 
     lake = str(folder.parent / "lake")
-    assert spark.read.parquet(lake).count() == 2 * (COUNT - 1)
+    assert pq.read_table(lake).num_rows == 2 * (COUNT - 1)
     assert {path.name for path in Path(lake).glob("status=*")} == {
         f"status={status}" for status in ("PLACED", "PAID", "SHIPPED", "CANCELLED")
     }
@@ -137,18 +133,6 @@ def test_the_command_line_offers_the_compressions_that_land_has() -> None:
     assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark_land.COMPRESSIONS, "uncompressed"}
 
 
-def test_where_all_is_rejected_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    earlier, last = str(tmp_path / "_rejected/1.parquet"), str(tmp_path / "_rejected/2.parquet")
-    (tmp_path / "_rejected").mkdir()
-    pq.write_table(pa.table({"__error": ["another"] * 2_000}), earlier)
-    pq.write_table(pa.table({"__error": ["this"] * 600 + ["that"] * 400}), last)
-    os.utime(earlier, (0, 0))
-    reason = commonest_reason(spark, str(tmp_path / "_rejected"))
-    assert nothing_readable(1_000, reason)[0].endswith(
-        "1,000 messages were rejected, most often because of this: this"
-    )
-
-
 def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]:
     """A landing of the orders in a process of its own, with those it starts a group, which a terminal interrupts together."""
     command = ["spark", "land", "orders", "--messages", "../archive", "--out", "../lake", *more]
@@ -164,9 +148,7 @@ def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]
 
 
 @STREAMS_OUT
-def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
-    folder: Path, run: Run, spark: SparkSession
-) -> None:
+def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(folder: Path, run: Run) -> None:
     archive = folder.parent / "archive"
     for copy in range(3, 8):
         shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
@@ -183,7 +165,7 @@ def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(
     assert started.returncode == 130
     assert not list(folder.glob("*.ran"))
     assert run("--messages", "../archive").returncode == 0
-    assert spark.read.parquet(str(lake)).count() == 7 * (COUNT - 1)
+    assert pq.read_table(lake).num_rows == 7 * (COUNT - 1)
 
 
 def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(folder: Path) -> None:

@@ -1,0 +1,99 @@
+"""`schemactl spark verify` on the example's messages: as approved, under a change that loses some, and under one that does not."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import shop
+from console import Console, Run
+
+from examples.shop import messages
+from schemactl.cli.reading import codec_of
+from schemactl.codec import Options
+from schemactl.history import read_here
+
+COUNT = 1_300
+ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = shop.make(tmp_path_factory.mktemp("verify"))
+    topics = read_here(str(made)).catalog.load().topics
+    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    messages.write(made.parent / "messages.parquet", codecs, count=COUNT)
+    return made
+
+
+COMMAND = ("spark", "verify", "orders", "--messages", "../messages.parquet", "--master", "local[2]")
+
+
+@pytest.fixture
+def run(folder: Path, console: Console) -> Run:
+    return partial(console.schemactl, folder, *COMMAND)
+
+
+def test_every_message_is_counted_under_the_version_that_wrote_it(run: Run) -> None:
+    done = run()
+    # The 501st message of the topic is damaged on purpose.
+    assert (done.returncode, done.stderr) == (100, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == (
+        f"persistent://shop/sales/orders: {COUNT:,} messages, read with the approved schema, version 5"
+    )
+    table = [line.split() for line in lines[3 : lines.index("1 cannot be read:") - 1]]
+    assert [row[0] for row in table] == ["0", "1", "2", "3", "4", "5", "all"]
+    assert table[-1] == ["all", f"{COUNT:,}", "1"]
+    assert sum(int(row[-2]) for row in table[:-1]) == COUNT
+    assert "version 2, message 00000000000001f4: lines[0].price.currency, byte 44: " in done.stdout
+
+
+def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(folder: Path, run: Run) -> None:
+    orders = folder / shop.ORDERS
+    kept = orders.read_text(encoding="utf-8")
+    shop.edit(orders, ALIASED, '{"name": "customer", "type": "long"}')
+    try:
+        done = run("--candidate", "--only-new-loss", "--format", "json", "--shown", "1")
+    finally:
+        orders.write_text(kept, encoding="utf-8")
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["messages"]) == (100, "", COUNT)
+    lost = {row["version"]: row["unreadable"] - row["unreadable_when_approved"] for row in told["versions"]}
+    assert {version for version, count in lost.items() if count} == {0, 1, 2, 3}
+    assert told["unreadable_when_approved"] == 1
+    (first,) = told["first_unreadable"]
+    assert "requires customer and has no default for it" in first["reason"]
+    # What the approved schema cannot read either comes before it in the file, and is not shown.
+    assert first["reason_when_approved"] is None
+
+
+def test_what_was_lost_before_is_no_reason_against_a_change(run: Run) -> None:
+    done = run("--candidate", "--only-new-loss")
+    assert done.returncode == 0
+    assert done.stdout.endswith("None of them would be lost by this change.\n")
+
+
+def test_messages_that_are_not_there_are_one_error(folder: Path, run: Run) -> None:
+    done = run("--messages", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"schemactl: Spark: [PATH_NOT_FOUND] Path does not exist: file:{folder}/nowhere.\n"
+    for wrong in (["--only-new-loss"], ["--shown", "-1"], ["--candidate", "--recursion-depth", "-1"]):
+        assert run(*wrong).returncode == 64
+
+
+def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path, run: Run) -> None:
+    stored = pq.read_table(folder.parent / "messages.parquet").drop_columns("schema_version")
+    pq.write_table(stored, folder.parent / "bare.parquet")
+    bare = ("--messages", "../bare.parquet")
+    done = run(*bare)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "say version=None (--unversioned) if no message has one" in done.stderr
+    done = run(*bare, "--unversioned", "--format", "json")
+    assert [(count["version"], count["messages"]) for count in json.loads(done.stdout)["versions"]] == [
+        (None, COUNT)
+    ]
+    assert run(*bare, "--unversioned", "--version-column", "day").returncode == 64
