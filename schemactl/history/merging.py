@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from schemactl.errors import HistoryError
 from schemactl.history.approved import approved
+from schemactl.history.confined import BARE_FETCH, FETCH, OPTIONS, fetch_variables
 from schemactl.history.git import GitFailed
 from schemactl.history.history import History, read
 from schemactl.history.repository import Repository
@@ -40,9 +41,15 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
     head = repository.commit("HEAD")
     if head is None or tip is None:
         raise HistoryError("--base plans for what is committed, and there is no commit here yet")
+    options: tuple[str, ...] = OPTIONS
+    variables = _without_drivers(repository)
+    if repository.promisor:
+        # Which of the files that a partial clone lacks a merge compares, it finds out itself.
+        options = FETCH if repository.top else BARE_FETCH
+        variables |= {**fetch_variables(), "GIT_NO_LAZY_FETCH": "0"}
     try:
         merged = repository.run(
-            "merge-tree", "--write-tree", tip.id, head.id, variables=_without_drivers(repository)
+            "merge-tree", "--write-tree", tip.id, head.id, options=options, variables=variables
         )
     except GitFailed as failure:
         if "usage:" in failure.words:

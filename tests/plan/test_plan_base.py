@@ -109,6 +109,18 @@ def test_overlays_and_numbers_are_those_after_the_merge(shop: Estate) -> None:
     assert digest(shop) == reviewed
 
 
+def test_a_partial_clone_fetches_what_the_merge_compares(shop: Estate, tmp_path: Path) -> None:
+    text = (shop.scratch.path / "schemactl.yaml").read_text()
+    change(shop, {"schemactl.yaml": text + "severities: {DELETED_TOPIC: error}\n"})
+    shop.scratch.git("switch", "-q", "main")
+    change(shop, {"schemactl.yaml": f"# Ours.\n\n\n\n{text}"})
+    shop.scratch.git("config", "uploadpack.allowFilter", "true")
+    origin = f"file://{shop.scratch.path}"
+    shop.scratch.git("clone", "-q", "--filter=blob:none", "--branch", "note", origin, str(tmp_path / "clone"))
+    shop.scratch.path = tmp_path / "clone"
+    assert "notes" in shop.run("plan", "--base", "origin/main").out
+
+
 @pytest.mark.parametrize(
     "target",
     [
