@@ -8,8 +8,8 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -19,7 +19,7 @@ from schemactl.printing import CleanStream, on_one_line, uncleaned
 from schemactl.report.style import fit, is_welcome, terminal_width
 
 if TYPE_CHECKING:
-    from schemactl.history import History
+    from schemactl.history import History, Repository
     from schemactl.model import Project, Target
 
 __all__ = ["COMMANDS", "Context", "Progress", "build_parser", "main"]
@@ -41,6 +41,7 @@ class Context:
         color: the report may use ANSI colours.
         trust_working_tree: targets may be taken from the project file here, as nobody has approved it.
         subject: the one of several targets that is spoken of; "": there are not several.
+        opened: the repository, from when it was asked for.
     """
 
     directory: str
@@ -50,6 +51,21 @@ class Context:
     color: bool = False
     trust_working_tree: bool = False
     subject: str = ""
+    opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def repository(self) -> Repository:
+        """The repository to work in, opened once for the whole command, which sees one state of it. Raise HistoryError where there is none."""
+        if not self.opened:
+            from schemactl.history import Repository
+
+            self.opened.append(Repository.open(self.directory))
+        return self.opened[0]
+
+    def close(self) -> None:
+        """End the git process that reads objects of the repository."""
+        for each in self.opened:
+            each.close()
 
     def about(self, subject: str) -> Context:
         """Return what speaks of one of several targets."""
@@ -111,15 +127,12 @@ class Context:
         Raises:
             SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
         """
-        from schemactl import history
+        from schemactl.effective import read_effective
+        from schemactl.history import load_project
 
-        if project is None:
-            found = history.read_here(self.directory, self.config, progress=self.reading_history())
-        else:
-            from schemactl.effective import read_effective
-
-            with history.Repository.open(self.directory) as repository:
-                found = read_effective(repository, project, target, at=at, progress=self.reading_history())
+        known = project or load_project(self.directory, self.config)[0]
+        progress = self.reading_history()
+        found = read_effective(self.repository, known, target, at=at, progress=progress)
         tip = found.tip.short if found.tip else "without commits"
         self.detail(f"approved history: {found.ref} ({tip}), {len(found.catalog.topics)} topics")
         return found
@@ -204,7 +217,8 @@ def _run(arguments: list[str]) -> int:
         )
         if isinstance(sys.stdout, CleanStream):
             sys.stdout.styled = context.color
-        code = load(args.command).run(args, context)
+        with closing(context):
+            code = load(args.command).run(args, context)
         print(end="", flush=True)
     except SchemactlError as error:
         _print_traceback(debug=debug)

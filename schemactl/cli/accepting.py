@@ -17,7 +17,6 @@ from schemactl.declare import WorktreeFiles
 from schemactl.declare.catalog import in_roots
 from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.errors import UsageError
-from schemactl.history import Repository
 from schemactl.messages import counted, versions
 from schemactl.model import Catalog, NamespaceName, Target, TopicName
 from schemactl.plan import applicable, select
@@ -51,7 +50,8 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         today,
         last_day(args.until, today) if args.until else None,
     )
-    with opened(AskedTargets.of(args), context) as targets, Repository.open(context.directory) as repository:
+    repository = context.repository
+    with opened(AskedTargets.of(args), context) as targets:
         [open_target] = targets.targets
         place, approved = open_target.place, open_target.approved
         if repository.top is None:
@@ -63,7 +63,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
         before = _before(place, recorded)
         asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
         request = DriftRequest.of(open_target, asked, before)
-        report = request.report(*request.observe(), repository.commit)
+        report = request.report(*request.observe())
         known = {*report.held.topics} - {target.names.there(name) for name in approved.whole.catalog.topics}
         chosen = select(approved.whole.catalog, topics=args.topic, namespaces=args.namespace, known=known)
         found = _acceptable(chosen, report.held, before, target, decision)

@@ -192,6 +192,9 @@ class _Interruption:
 
 def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline | None) -> list[int]:
     """Carry out plans of different targets side by side, and return the exit codes of `apply`; the error of the only one is raised."""
+    # An interrupt ends git, too: what is asked meanwhile, another one answers.
+    for each in plans:
+        each.context.close()
     interruption = _Interruption(deadline, several=len(plans) > 1)
     with _terminated_as_interrupted():
         results = side_by_side(

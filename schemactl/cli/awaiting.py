@@ -116,7 +116,7 @@ def _recorded(
 ) -> tuple[Catalog, str]:
     """Return the same as the result of the last apply records it."""
     from schemactl.cli.apply_record import read_result, result_path
-    from schemactl.history import Repository, position, until
+    from schemactl.history import position, until
     from schemactl.model import Catalog
 
     path = result_path(Path(place.top, place.project.folder), place.target.name)
@@ -127,9 +127,8 @@ def _recorded(
             return Catalog(), f"{why}, and there is no {path}"
         last, result = found
         is_brought = _brought(result)
-        with Repository.open(context.directory) as repository:
-            there = position(repository, approved.whole, last.commit, "in another result")
-            then = until(repository, place.project, approved.whole, there).catalog
+        there = position(context.repository, approved.whole, last.commit, "in another result")
+        then = until(context.repository, place.project, approved.whole, there).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
         return Catalog(), f"{why}, and nothing is known from {path} ({error})"
     topics = {

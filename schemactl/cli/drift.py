@@ -36,7 +36,7 @@ from schemactl.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
-    from schemactl.model import Catalog, Commit, TopicName
+    from schemactl.model import Catalog, TopicName
     from schemactl.plan import Awaited, AwaitedBy, Plan, RegistryState
     from schemactl.registry import Registry, Scope
     from schemactl.target_numbers import TargetNumbers
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
     with opened(AskedTargets.of(args), context) as targets:
         codes: list[int] = []
-        for each in succeeded(drifts(targets, asked, context), codes, context, as_json=as_json):
+        for each in succeeded(drifts(targets, asked), codes, context, as_json=as_json):
             if as_json and targets.several:
                 print_line(drift_json.document(each))
             elif as_json:
@@ -123,7 +123,6 @@ class DriftScope:
 def drifts(
     targets: OpenTargets,
     asked: DriftScope,
-    context: Context,
     *,
     awaited: Callable[[OpenTarget, Collection[str], Plan], Mapping[TopicName, Awaited]] = lambda *_: {},
     stop: Stop | None = None,
@@ -132,8 +131,6 @@ def drifts(
 
     `awaited` returns what of the plan for a target others are to hold first; it is told which targets have answered.
     """
-    from schemactl.history import Repository
-
     answered: set[str] = set()
 
     def observe(request: DriftRequest) -> tuple[Catalog, RegistryState]:
@@ -141,16 +138,13 @@ def drifts(
         answered.add(request.target.name)
         return answer
 
-    with Repository.open(context.directory) as repository:
-        return each_target(
-            targets,
-            lambda each: DriftRequest.of(each, asked),
-            observe,
-            lambda request, answer: request.report(
-                *answer, repository.commit, partial(awaited, request.target, answered)
-            ),
-            stop=stop,
-        )
+    return each_target(
+        targets,
+        lambda each: DriftRequest.of(each, asked),
+        observe,
+        lambda request, answer: request.report(*answer, partial(awaited, request.target, answered)),
+        stop=stop,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +196,9 @@ class DriftRequest:
         self,
         git: Catalog,
         state: RegistryState,
-        commit: Callable[[str], Commit | None],
         awaited: AwaitedBy = lambda _: {},
     ) -> DriftReport:
-        """Return the drift from `git` of a registry in that state; `commit` finds one by its id, `awaited` as for `drifts`."""
+        """Return the drift from `git` of a registry in that state; `awaited` as for `make_plan`."""
         from schemactl.drift import find
         from schemactl.plan import Permissions, make_plan
 
@@ -224,7 +217,7 @@ class DriftRequest:
             held,
             state,
             plan,
-            commit=commit,
+            commit=target.context.repository.commit,
             today=datetime.now(UTC).date(),
             numbers=self.numbers,
             is_whole=asked.unmanaged and not (asked.topics or asked.namespaces),

@@ -126,17 +126,17 @@ class _Maker:
         from schemactl import declare, history
         from schemactl.project_files import paths_of, read_files
 
-        with history.Repository.open(self.context.directory) as repository:
-            if repository.top is None:
-                return None
-            worktree = declare.WorktreeFiles(self.top, folders=self.project.roots)
-            here = history.HashedFiles(worktree, repository.object_format)
-            declared = read_files(repository, self.project, here).declared
-            progress = self.context.reading_history()
-            used = {*paths_of(declared)}
-            return history.read_merged(
-                repository, self.project, here, used, by_commit=by_commit, progress=progress
-            )
+        repository = self.context.repository
+        if repository.top is None:
+            return None
+        worktree = declare.WorktreeFiles(self.top, folders=self.project.roots)
+        here = history.HashedFiles(worktree, repository.object_format)
+        declared = read_files(repository, self.project, here).declared
+        progress = self.context.reading_history()
+        used = {*paths_of(declared)}
+        return history.read_merged(
+            repository, self.project, here, used, by_commit=by_commit, progress=progress
+        )
 
     def package(self, merged: Merged | None) -> _Package:
         """Return the package of what a merge leaves; None: of what is approved."""

@@ -56,42 +56,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after everything that can be declared is declared."""
-    from schemactl import declare, history
+    from schemactl import declare
     from schemactl.importing import import_catalog, project_text
     from schemactl.model import Catalog
 
-    with history.Repository.open(context.directory) as repository:
-        if repository.top is None:
-            raise UsageError(
-                "a bare repository has no working tree to import into", fix="work in a clone of it"
+    repository = context.repository
+    if repository.top is None:
+        raise UsageError("a bare repository has no working tree to import into", fix="work in a clone of it")
+    top = repository.top
+    project, is_new = _project(args, context, top)
+    # Where there is no project file, the user has named the registry.
+    trusting = replace(context, trust_working_tree=is_new or context.trust_working_tree)
+    chosen = approved_target(args.target, project, str(top), trusting)
+    target = chosen.target
+    root = _root(args, context, project, top)
+    files = declare.WorktreeFiles(str(top), folders=project.roots)
+    declared = Catalog() if is_new else declare.load(files, project)
+    with closing(chosen.open(context)) as registry:
+        imported = import_catalog(
+            _held(args, registry, target),
+            root=root,
+            release=registry.release,
+            declared=declared,
+            exists=lambda path: os.path.lexists(top / path),
+            every_version=args.commit_each_version,
+        )
+        around = {}
+        if is_new:
+            place = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
+            text = project_text(
+                root=place, target=target.name, registry=target.registry, release=registry.release
             )
-        top = repository.top
-        project, is_new = _project(args, context, top)
-        # Where there is no project file, the user has named the registry.
-        trusting = replace(context, trust_working_tree=is_new or context.trust_working_tree)
-        chosen = approved_target(args.target, project, str(top), trusting)
-        target = chosen.target
-        root = _root(args, context, project, top)
-        files = declare.WorktreeFiles(str(top), folders=project.roots)
-        declared = Catalog() if is_new else declare.load(files, project)
-        with closing(chosen.open(context)) as registry:
-            imported = import_catalog(
-                _held(args, registry, target),
-                root=root,
-                release=registry.release,
-                declared=declared,
-                exists=lambda path: os.path.lexists(top / path),
-                every_version=args.commit_each_version,
-            )
-            around = {}
-            if is_new:
-                place = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
-                text = project_text(
-                    root=place, target=target.name, registry=target.registry, release=registry.release
-                )
-                around[project.path] = text
-        tip = _write(args, context, repository, around, imported, target)
-        elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
+            around[project.path] = text
+    tip = _write(args, context, repository, around, imported, target)
+    elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
     _report(args, imported, target, elsewhere)
     return 0
 

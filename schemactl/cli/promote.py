@@ -58,23 +58,23 @@ def run(args: argparse.Namespace, context: Context) -> int:
             f"{target.name} has no `promoted`: it is at the tip of the approved history",
             fix=f"name a branch in {chosen.project.path}: targets: {{{target.name}: {{promoted: origin/promoted/{target.name}}}}}",
         )
-    with history.Repository.open(context.directory) as repository:
-        whole = history.read(repository, chosen.project, progress=context.reading_history())
-        there = history.position(repository, whole, args.to, "with --to")
-        found = _promotion(repository, chosen.project, target, whole, there)
-        pointer = _pointer(repository, target.promoted)
-        push = pointer.push(repository, found)
-        is_text = args.format == "text"
-        if is_text:
-            context.report(promotion_text.render(found, color=context.color))
-        is_refused = found.is_back and not args.back and not args.dry_run
-        is_moved = not (args.dry_run or is_refused) and pointer.move(repository, found)
-        if not is_text:
-            print(promotion_json.render(found, moved=is_moved, push=push))
-        elif args.dry_run:
-            context.report(f"\nThe {pointer} was not moved (--dry-run).")
-        elif not is_refused:
-            context.report("\n".join(["", *_ending(pointer, push, is_moved=is_moved)]))
+    repository = context.repository
+    whole = history.read(repository, chosen.project, progress=context.reading_history())
+    there = history.position(repository, whole, args.to, "with --to")
+    found = _promotion(repository, chosen.project, target, whole, there)
+    pointer = _pointer(repository, target.promoted)
+    push = pointer.push(repository, found)
+    is_text = args.format == "text"
+    if is_text:
+        context.report(promotion_text.render(found, color=context.color))
+    is_refused = found.is_back and not args.back and not args.dry_run
+    is_moved = not (args.dry_run or is_refused) and pointer.move(repository, found)
+    if not is_text:
+        print(promotion_json.render(found, moved=is_moved, push=push))
+    elif args.dry_run:
+        context.report(f"\nThe {pointer} was not moved (--dry-run).")
+    elif not is_refused:
+        context.report("\n".join(["", *_ending(pointer, push, is_moved=is_moved)]))
     if is_refused:
         raise SchemactlError(
             f"{args.to} is older than where {target.name} is; nothing was moved",

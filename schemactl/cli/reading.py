@@ -180,22 +180,22 @@ def reading(
     found, top = project or history.load_project(context.directory, context.config)
     place = approved_target(target, found, top, context) if target is not None else None
     files: Files
-    with history.Repository.open(context.directory) as repository:
-        if merged:
-            approved, files = merged.history, merged.files
-        else:
-            known = place.project if place else found
-            approved = history.read(repository, known, progress=context.reading_history())
-            files = history.CommitFiles(repository, approved.tip)
-        if place is not None:
-            approved = on_target(repository, approved, place.project, place.target, files)
-            numbers = read_numbers(files, place.project, place.target)
-            return ReadingSetup(found, top, approved, place, numbers, {})
-        # Whoever takes a target out of the file here has not made its messages Git's.
-        judged = history.approved_project(context.directory, context.config, found, local=True)
-        targets = judged.project if judged else found
-        records = [read_numbers(files, targets, each) for each in targets.targets.values()]
-        elsewhere = recorded_elsewhere(approved.catalog.topics, records)
+    repository = context.repository
+    if merged:
+        approved, files = merged.history, merged.files
+    else:
+        known = place.project if place else found
+        approved = history.read(repository, known, progress=context.reading_history())
+        files = history.CommitFiles(repository, approved.tip)
+    if place is not None:
+        approved = on_target(repository, approved, place.project, place.target, files)
+        numbers = read_numbers(files, place.project, place.target)
+        return ReadingSetup(found, top, approved, place, numbers, {})
+    # Whoever takes a target out of the file here has not made its messages Git's.
+    judged = history.approved_project(context.directory, context.config, found, local=True)
+    targets = judged.project if judged else found
+    records = [read_numbers(files, targets, each) for each in targets.targets.values()]
+    elsewhere = recorded_elsewhere(approved.catalog.topics, records)
     return ReadingSetup(found, top, approved, None, None, elsewhere)
 
 

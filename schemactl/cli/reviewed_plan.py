@@ -71,8 +71,6 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
         UsageError: an option has no place beside this plan.
         SchemactlError: the plan is another repository's or another registry's.
     """
-    from schemactl.history import Repository
-
     for option in ("topic", "namespace", "create_tenants"):
         if getattr(args, option):
             raise UsageError(
@@ -100,8 +98,7 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
             fix=_again(plan, args),
         )
     approved = context.approved(chosen.project, target)
-    with Repository.open(context.directory) as repository:
-        then = _at(plan, args, repository, chosen, approved.whole)
+    then = _at(plan, args, context.repository, chosen, approved.whole)
     with closing(chosen.open(context)) as registry:
         review = Review(plan, args, context, chosen, approved, then, registry)
         yield ReadyPlan(plan, registry, chosen, then, context, review)

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from schemactl.history import ApprovedProject, History
     from schemactl.model import (
         Catalog,
-        Commit,
         NamespaceName,
         Project,
         SchemaInfo,
         SchemaVersion,
         Target,
         Topic,
-        Waiver,
     )
     from schemactl.plan import Origin, WaiversAt
     from schemactl.registry import Registry
@@ -368,14 +366,9 @@ def with_held(git: Catalog, held: Catalog, approved: History, target: Target) ->
 
 def approved_waivers(chosen: ChosenTarget, context: Context) -> WaiversAt:
     """Return what reads the waivers in the tree of an approved commit, once for each; few plans ask for any."""
-    from schemactl.history import Repository, waivers_at
+    from schemactl.history import waivers_at
 
-    @cache
-    def at(commit: Commit) -> Iterable[Waiver]:
-        with Repository.open(context.directory) as repository:
-            return waivers_at(repository, chosen.project, commit)
-
-    return at
+    return cache(lambda commit: waivers_at(context.repository, chosen.project, commit))
 
 
 def recorded_numbers(chosen: ChosenTarget, approved: History, context: Context) -> TargetNumbers | None:
@@ -384,10 +377,8 @@ def recorded_numbers(chosen: ChosenTarget, approved: History, context: Context) 
     Raises:
         DeclarationError: all problems of the numbers file.
     """
-    from schemactl.history import Repository
     from schemactl.plan import renamed_numbers
     from schemactl.target_numbers import numbers_of
 
-    with Repository.open(context.directory) as repository:
-        recorded = numbers_of(chosen.target, chosen.project, repository, approved)
+    recorded = numbers_of(chosen.target, chosen.project, context.repository, approved)
     return renamed_numbers(recorded, chosen.target.names)

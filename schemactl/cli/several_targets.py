@@ -147,7 +147,6 @@ def opened(
         MissingCredentials: a named target's credentials are not here.
         SchemactlError: there is no project, or Git cannot say which schemas were approved; or anything of the only target.
     """
-    from schemactl import history
     from schemactl.effective import read_effective
 
     several = asked.several
@@ -155,7 +154,8 @@ def opened(
     found: list[OpenTarget] = []
     failures: dict[str, SchemactlError] = {}
     left_out = 0
-    with ExitStack() as stack, history.Repository.open(context.directory) as repository:
+    repository = context.repository
+    with ExitStack() as stack:
         if base:
             places, whole = proposed_targets(places, base, repository, context)
         else:

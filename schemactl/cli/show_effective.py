@@ -148,6 +148,5 @@ def _policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_Val
 def _project_place(key: str, approved: History, project: Project, context: Context) -> Source:
     from schemactl import declare, history
 
-    with history.Repository.open(context.directory) as repository:
-        files = history.CommitFiles(repository, approved.whole.tip)
-        return declare.place_in_project(files, project, ("defaults", key))
+    files = history.CommitFiles(context.repository, approved.whole.tip)
+    return declare.place_in_project(files, project, ("defaults", key))

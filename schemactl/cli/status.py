@@ -79,7 +79,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
     with opened(asked, context, as_rows=True) as targets:
         waits = partial(_awaited, targets, context)
         scope = DriftScope(unmanaged=args.unmanaged)
-        found = drifts(targets, scope, context, awaited=waits, stop=stop)
+        found = drifts(targets, scope, awaited=waits, stop=stop)
         of = {each.name: each for each in targets.targets}
         statuses = tuple(
             UnknownStatus(name, str(each))
