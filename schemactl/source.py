@@ -142,25 +142,31 @@ class Scan:
         if opening == "{":
             if number not in self.members:
                 # Backwards, so that the first of equal keys stays.
-                inside = reversed(list(self._members(number)))
+                inside = reversed(list(self.members_of(number)))
                 self.members[number] = {self._key(member): member for member in inside}
             return self.members[number].get(token)
         if opening == "[" and _INDEX.fullmatch(token):
             if number not in self.items:
-                self.items[number] = list(self._members(number))
+                self.items[number] = list(self.members_of(number))
             items = self.items[number]
             return items[int(token)] if int(token) < len(items) else None
         return None
 
-    def _members(self, number: int) -> Iterator[int]:
+    def members_of(self, number: int) -> Iterator[int]:
+        """Yield the numbers of the values right inside an object or list."""
         member = number + 1
         while member < self.ends[number]:
             yield member
             member = self.ends[member]
 
-    def _key(self, number: int) -> str:
+    def key_end(self, number: int) -> int:
+        """Return where the key of a member of an object ends."""
         match = _STRING.match(self.text, self.keys[number])
-        return json.loads(match[0]) if match else ""
+        return match.end() if match else self.keys[number]
+
+    def _key(self, number: int) -> str:
+        text: str = json.loads(self.text[self.keys[number] : self.key_end(number)])
+        return text
 
 
 # Jackson, as Avro sets it up, allows both kinds of comments (Schema.Parser).

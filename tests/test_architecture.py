@@ -78,6 +78,7 @@ LAYERS: dict[str, set[str]] = {
         "topic_match",
     },
     "rewriting": {"declare", "model", "output"},
+    "layout": {"declare", "errors", "formats", "model", "rewriting", "source"},
     "lint": {
         "checking",
         "declare",
@@ -223,7 +224,7 @@ ON_TOP = {"cli", "__main__", "__init__"}
 IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
-    "yaml": {"source", "declare", "lint", "target_numbers"},
+    "yaml": {"source", "declare", "layout", "lint", "target_numbers"},
     "fastavro": set(),
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},

@@ -10,13 +10,12 @@ from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_check_report
 from schemactl.cli.selection import add_filters
-from schemactl.errors import DeclarationError
 from schemactl.messages import counted
 from schemactl.report import CHECK_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
-    from schemactl.declare import Declared, Files
+    from schemactl.declare import Files
     from schemactl.model import Project
 
 
@@ -46,33 +45,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: fine; 100: errors, or with --strict warnings."""
-    from schemactl import declare, history
-
     outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
     with ExitStack() as stack:
-        files: Files
-        if args.staged:
-            repository = stack.enter_context(history.Repository.open(context.directory))
-            index = history.IndexFiles(repository)
-            project, top = declare.load_project(context.directory, context.config, files=index)
-            index.folders = project.roots
-            files = index
-        else:
-            project, top = declare.load_project(context.directory, context.config)
-            files = declare.WorktreeFiles(top, folders=project.roots)
+        files, project, top = files_to_read(args, context, stack)
         report = _report(args, context, files, project, top)
     write_check_report(report, outputs, context)
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
+
+
+def files_to_read(args: argparse.Namespace, context: Context, stack: ExitStack) -> tuple[Files, Project, str]:
+    """Return the index with --staged, else the working tree; its project, and the top of the repository."""
+    from schemactl import declare, history
+
+    if not args.staged:
+        project, top = declare.load_project(context.directory, context.config)
+        return declare.WorktreeFiles(top, folders=project.roots), project, top
+    files = history.IndexFiles(stack.enter_context(history.Repository.open(context.directory)))
+    project, top = declare.load_project(context.directory, context.config, files=files)
+    files.folders = project.roots
+    return files, project, top
 
 
 def _report(
     args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
 ) -> CheckReport:
     """Return what is found in `files`, after what can be mended is, where that is asked for."""
+    from schemactl import declare
     from schemactl.lint import lint
     from schemactl.topic_match import require_matches, select
 
-    declared = _declared(files, project)
+    declared = declare.load_all(files, project)
     names = declared.catalog.topics
     require_matches(names, args.topic, args.namespace, where="the declared files")
     only = select(names, args.topic, args.namespace)
@@ -87,16 +89,6 @@ def _report(
             context.say(f"mended {path}")
         if contents:
             before = len(report.causes)
-            report, _ = lint(_declared(files, project), project, only)
+            report, _ = lint(declare.load_all(files, project), project, only)
             context.say(f"{counted(before - len(report.causes), 'finding')} mended; `git diff` shows how")
     return report
-
-
-def _declared(files: Files, project: Project) -> Declared:
-    """Return what the files declare. Raise DeclarationError where they have problems."""
-    from schemactl import declare
-
-    declared = declare.read(files, project)
-    if declared.problems:
-        raise DeclarationError(declared.problems)
-    return declared

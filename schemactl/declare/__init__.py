@@ -1,6 +1,6 @@
 """The parser of declared files: YAML and definitions in; a catalog, or all their problems, out."""
 
-from schemactl.declare.catalog import Declared, build, in_roots, judged, load, read
+from schemactl.declare.catalog import Declared, build, in_roots, judged, load, load_all, read
 from schemactl.declare.definition import Definitions, ResolvedDefinition
 from schemactl.declare.document import (
     Documents,
@@ -39,6 +39,7 @@ __all__ = [
     "in_roots",
     "judged",
     "load",
+    "load_all",
     "load_project",
     "place_in_project",
     "read",

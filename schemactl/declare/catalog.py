@@ -63,10 +63,19 @@ def load(files: Files, project: Project) -> Catalog:
     Raises:
         DeclarationError: all problems of all files.
     """
+    return load_all(files, project).catalog
+
+
+def load_all(files: Files, project: Project) -> Declared:
+    """Everything the project's files declare, with what it is made of.
+
+    Raises:
+        DeclarationError: all problems of all files.
+    """
     declared = read(files, project)
     if declared.problems:
         raise DeclarationError(declared.problems)
-    return declared.catalog
+    return declared
 
 
 def read(files: Files, project: Project, *, cache: ValidationCache | None = None) -> Declared:

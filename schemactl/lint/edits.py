@@ -59,11 +59,8 @@ def replaced(text: str, replacements: Iterable[Replacement]) -> str:
 def _in_json(text: JsonText, edit: Edit) -> Replacement | None:
     scan = text.scan()
     if isinstance(edit, RenameKey):
-        start = scan.keys[nearest(0, edit.parts, scan.child)]
-        end = start + len(json.dumps(edit.parts[-1]))
-        # A key with escapes may be written longer.
-        written = text.text[start:end]
-        return (start, end, json.dumps(edit.to)) if written == json.dumps(edit.parts[-1]) else None
+        number = nearest(0, edit.parts, scan.child)
+        return scan.keys[number], scan.key_end(number), json.dumps(edit.to)
     number = nearest(0, (*edit.parts, edit.behind[0]), scan.child)
     key, end = scan.keys[number], scan.stops[number]
     line = text.text.rfind("\n", 0, key) + 1

@@ -1,0 +1,205 @@
+"""Layouts of random texts: what they say stays, comments stay, and a second run changes nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from property_runs import EXAMPLES
+
+from schemactl.declare.yaml_text import read_yaml
+from schemactl.formats.avro.text import without_comments
+from schemactl.layout import json_layout, yaml_layout
+
+KEYS = ("topic", "schema", "type", "definition", "labels", "a", "b c", "é", "key", "value", "fields", "doc")
+SCALARS = (
+    "x",
+    "two words",
+    "",
+    "no",
+    "1",
+    "null",
+    "# none",
+    "a: b",
+    "'",
+    '"',
+    "- x",
+    "ü",
+    "tab\tin",
+    " led",
+    "{",
+    "a,b",
+    "*x",
+    "&",
+)
+TEXTS = ("one\ntwo\n", "one\n\n  deeper\nback", "\nled\n", "kept\n\n\n", "  led by blanks\nnot\n")
+
+
+def value(rng: random.Random, depth: int) -> Any:
+    """A random value as YAML and JSON have them."""
+    kind = rng.random()
+    if depth and kind < 0.3:
+        return {key: value(rng, depth - 1) for key in rng.sample(KEYS, rng.randint(0, 4))}
+    if depth and kind < 0.5:
+        return [value(rng, depth - 1) for _ in range(rng.randint(0, 3))]
+    return rng.choice([rng.choice(SCALARS), rng.randint(-9, 9), 1.5, True, None, rng.choice(TEXTS)])
+
+
+class YamlWriter:
+    """Writes values as YAML in as many ways as people find."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.comments = 0
+
+    def document(self, content: dict[str, Any]) -> str:
+        lines = [*self.block(content, 0)]
+        return "\n".join([*self.noise(0), *lines, *self.noise(0), ""])
+
+    def noise(self, column: int) -> Iterator[str]:
+        while self.rng.random() < 0.25:
+            yield self.rng.choice(
+                ["", "   ", f"{' ' * self.rng.choice([column, 0, column + 3])}{self.comment()}"]
+            )
+
+    def comment(self) -> str:
+        self.comments += 1
+        return f"# c{self.comments}  {self.rng.choice(['x', 'a: b', '- y', '', 'é'])}"
+
+    def end(self) -> str:
+        return self.rng.choice(["", "", "", "  ", f"  {self.comment()}"])
+
+    def block(self, content: Any, column: int) -> Iterator[str]:
+        """The lines of a dict or list that is not empty."""
+        blanks = " " * column
+        for number, each in enumerate(content.items() if isinstance(content, dict) else content):
+            yield from self.noise(column) if number else ()
+            name, inner = each if isinstance(content, dict) else (None, each)
+            head = f"{self.key(name)}{self.rng.choice(['', '', ' '])}:" if name is not None else "-"
+            if isinstance(inner, dict | list) and inner and self.rng.random() < 0.7:
+                yield from self.nested(inner, head, column, is_key=name is not None)
+            elif isinstance(inner, str) and "\n" in inner and inner[0] not in " \n":
+                yield f"{blanks}{head} |{self.chomp(inner)}{self.end()}"
+                deeper = column + self.rng.randint(1, 4)
+                yield from (
+                    f"{' ' * deeper}{line}" if line else "" for line in inner.removesuffix("\n").split("\n")
+                )
+            else:
+                yield f"{blanks}{head}{' ' * self.rng.choice([1, 1, 3])}{self.flow(inner, column + 1)}{self.end()}"
+
+    def nested(self, inner: Any, head: str, column: int, *, is_key: bool) -> Iterator[str]:
+        step = self.rng.randint(1, 4)
+        if not is_key and self.rng.random() < 0.7:
+            first, *rest = self.block(inner, column + 1 + step)
+            yield f"{' ' * column}-{first[column + 1 :]}"
+            yield from rest
+            return
+        yield f"{' ' * column}{head}{self.end()}"
+        is_flush = is_key and isinstance(inner, list) and self.rng.random() < 0.3
+        yield from self.block(inner, column if is_flush else column + step)
+
+    @staticmethod
+    def chomp(text: str) -> str:
+        return (
+            "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
+        )
+
+    def key(self, name: str) -> str:
+        return json.dumps(name, ensure_ascii=False) if self.rng.random() < 0.2 else name
+
+    def flow(self, content: Any, column: int) -> str:
+        blank = self.rng.choice(["", " ", "  "])
+        comma = self.rng.choice(
+            [",", ", ", " ,  ", f",\n{' ' * column}", f",  {self.comment()}\n{' ' * (column + 2)}"]
+        )
+        if isinstance(content, dict):
+            members = (f"{json.dumps(key)}:{blank}{self.flow(each, column)}" for key, each in content.items())
+            return f"{{{blank}{comma.join(members)}{blank}}}"
+        if isinstance(content, list):
+            return f"[{blank}{comma.join(self.flow(each, column) for each in content)}{blank}]"
+        if (
+            isinstance(content, str)
+            and re.fullmatch("[a-wyz]+( [a-z]+)*", content)
+            and content not in ("no", "null")
+        ):
+            return content
+        return json.dumps(content, ensure_ascii=False)
+
+
+def said(text: str) -> list[str]:
+    """What the documents of a YAML text say."""
+    documents, problems = read_yaml("x.yaml", text.encode())
+    assert problems == []
+    return [json.dumps(each.value, sort_keys=True) for each in documents]
+
+
+@EXAMPLES
+@given(st.integers(0, 2**32))
+def test_a_yaml_text_says_the_same_with_the_same_comments_and_stays_as_it_is_laid_out(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311  no secret
+    for _ in range(8):
+        writer = YamlWriter(rng)
+        contents = [
+            {rng.choice(("topic", "namespace", "a")): "x", **value_of_keys(rng)}
+            for _ in range(rng.randint(1, 2))
+        ]
+        text = "---\n".join(map(writer.document, contents)) + rng.choice(["", "\n\n"])
+        text = text.rstrip("\n") if rng.random() < 0.2 else text
+        new = yaml_layout.laid_out("x.yaml", text)
+        assert said(new) == said(text)
+        assert sorted(re.findall(r"# c\d+", new)) == sorted(re.findall(r"# c\d+", text))
+        assert yaml_layout.laid_out("x.yaml", new) == new
+
+
+def value_of_keys(rng: random.Random) -> dict[str, Any]:
+    """The random content of a document."""
+    return {key: value(rng, 3) for key in rng.sample(KEYS, rng.randint(0, 5)) if key != "topic"}
+
+
+def json_written(content: Any, rng: random.Random) -> str:
+    """JSON text in as many layouts as people find, with comments."""
+
+    def gap() -> str:
+        return "".join(
+            rng.choices(["", " ", "\n", "\n\n  ", "// c c\n", "/* c */", "\t"], [9, 5, 2, 1, 1, 1, 1], k=2)
+        )
+
+    if isinstance(content, dict):
+        members = (
+            f"{gap()}{json.dumps(key)}{gap()}:{gap()}{json_written(each, rng)}{gap()}"
+            for key, each in content.items()
+        )
+        return f"{{{','.join(members) or gap()}}}"
+    if isinstance(content, list):
+        return f"[{','.join(f'{gap()}{json_written(each, rng)}{gap()}' for each in content) or gap()}]"
+    return (
+        rng.choice(["1.50", "1E2", "-0"])
+        if content == 1.5
+        else json.dumps(content, ensure_ascii=rng.random() < 0.5)
+    )
+
+
+@EXAMPLES
+@given(st.integers(0, 2**32))
+def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_laid_out(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311  no secret
+    for _ in range(8):
+        text = json_written(value(rng, 4), rng)
+        new = json_layout.laid_out(text)
+        assert json.loads(without_comments(new), parse_float=str) == json.loads(
+            without_comments(text), parse_float=str
+        )
+        assert len(re.findall(r"// c|/\* c", new)) == len(re.findall(r"// c|/\* c", text))
+        assert json_layout.laid_out(new) == new
+        assert "".join(without_comments(new).split()) == "".join(without_comments(text).split())
+
+
+@pytest.mark.parametrize("text", ["? a\n: b\n", "%YAML 1.2\n---\na:   1\n", "a:  1\u2028\n"])
+def test_a_text_with_what_is_never_used_stays_as_it_is(text: str) -> None:
+    assert yaml_layout.laid_out("x.yaml", text) == text
