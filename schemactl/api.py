@@ -58,8 +58,8 @@ def check(
         DeclarationError: the files have problems; `problems` holds all of them.
         SchemactlError: it could not be decided.
     """
-    from schemactl.check_request import CheckRequest
     from schemactl.project_check import check_project
+    from schemactl.project_check.request import CheckRequest
 
     folder = str(Path(directory).absolute())
     request = CheckRequest(

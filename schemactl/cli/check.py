@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 
-from schemactl.check_request import CheckRequest
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_check_report
@@ -14,6 +13,7 @@ from schemactl.cli.time_limit import add_timeout
 from schemactl.deadline import DEFAULT_S, Deadline, within
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.project_check import check_project
+from schemactl.project_check.request import CheckRequest
 from schemactl.report import CHECK_FORMATS
 
 

@@ -124,7 +124,7 @@ class _Maker:
     def merged(self, *, by_commit: bool) -> Merged | None:
         """Return what a merge of the files here leaves; None: there are no files, in a bare repository."""
         from schemactl import declare, history
-        from schemactl.project_files import paths_of, read_files
+        from schemactl.project_check.files import paths_of, read_files
 
         repository = self.context.repository
         if repository.top is None:

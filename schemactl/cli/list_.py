@@ -134,7 +134,7 @@ def _read(
     """
     from schemactl import declare, history
     from schemactl.checking import Fork, check
-    from schemactl.project_files import read_files
+    from schemactl.project_check.files import read_files
 
     progress = context.reading_history()
     forked = history.read_forked(repository, project, repository.commit("HEAD"), progress=progress)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from schemactl import output
-from schemactl.check_request import CheckRequest
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.deadline import DEFAULT_S, within
@@ -20,6 +19,7 @@ from schemactl.messages import counted
 from schemactl.model import TopicName, Waiver, parse_day
 from schemactl.printing import on_one_line
 from schemactl.project_check import check_project
+from schemactl.project_check.request import CheckRequest
 
 if TYPE_CHECKING:
     from schemactl.checking import Cause, CheckReport

@@ -18,7 +18,6 @@ from schemactl.declare import PROJECT_FILE, read_project, read_waivers
 from schemactl.declare.files import read_bytes
 from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.history.files import CommitFiles
-from schemactl.history.git import GitFailed
 from schemactl.history.repository import Repository
 from schemactl.model import Commit, Project, Waiver
 
@@ -182,7 +181,7 @@ def judging_project(
         return None
     ref, tip = approved(repository, proposed, base or (found.ref if found else None))
     head = repository.commit("HEAD")
-    left = merge_base(repository, head=head, tip=tip) if head and tip else tip
+    left = repository.merge_base(head, tip) if head and tip else tip
     project = _project_at(repository, left, ref, directory, config)
     if project is None and (since := _project_at(repository, tip, ref, directory, config)):
         # The work began before there was a project; what was approved since judges it, if it is the same one.
@@ -247,18 +246,6 @@ def is_clone(repository: Repository) -> bool:
         or bool(repository.run("for-each-ref", "--count=1", "refs/remotes/"))
         or any((each / "FETCH_HEAD").is_file() for each in (repository.own, repository.common_directory))
     )
-
-
-def merge_base(repository: Repository, *, head: Commit, tip: Commit) -> Commit | None:
-    """Return the newest commit that both have; None: they have none in common. Raise HistoryError where a shallow clone ends before."""
-    try:
-        found = repository.run("merge-base", head.id, tip.id).decode().strip()
-    except GitFailed as failure:
-        if failure.words.strip():
-            raise
-        repository.require_all_commits()
-        return None
-    return repository.commit(found)
 
 
 def load_project(directory: str, config: str | None = None) -> tuple[Project, str]:

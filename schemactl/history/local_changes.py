@@ -10,7 +10,7 @@ from schemactl.declare import Declared, Definitions, Files, TopicDocument, in_ro
 from schemactl.declare.files import SUFFIXES, Kind, read_bytes
 from schemactl.declare.reference_patterns import folders_above, is_among, is_folder, written_out
 from schemactl.errors import DeclarationError, HistoryError, Problem
-from schemactl.history.approved import approved, merge_base
+from schemactl.history.approved import approved
 from schemactl.history.cache import Cache
 from schemactl.history.files import CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.history import History
@@ -223,7 +223,7 @@ def _at_merge_base(
     """
     if head is None or head.id == tip.id:
         return tip, known
-    left_at = merge_base(repository, head=head, tip=tip)
+    left_at = repository.merge_base(head, tip)
     if left_at is None:
         raise HistoryError(
             f"{head.short} and {name} have no commit in common: what was changed here cannot be told",

@@ -124,6 +124,7 @@ class Repository:
         self._objects: Process | None = None
         # A command judges one state: what a ref named when it was asked for first.
         self._commits: dict[str, Commit | None] = {}
+        self._merge_bases: dict[tuple[str, str], Commit | None] = {}
         self._folders: dict[tuple[str, str], bytes] = {}
         # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
         self._present: set[str] | None = None
@@ -208,6 +209,22 @@ class Repository:
             if found:
                 self._commits[found.id] = found
         return self._commits[ref]
+
+    def merge_base(self, head: Commit, tip: Commit) -> Commit | None:
+        """Return the newest commit that both have; None: they have none in common. Git is asked once for each pair.
+
+        Raise HistoryError where a shallow clone ends before.
+        """
+        if (head.id, tip.id) not in self._merge_bases:
+            try:
+                found = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
+            except GitFailed as failure:
+                if failure.words.strip():
+                    raise
+                self.require_all_commits()
+                found = None
+            self._merge_bases[head.id, tip.id] = found
+        return self._merge_bases[head.id, tip.id]
 
     def _commit(self, ref: str) -> Commit | None:
         if any(part in ref for part in ("\0", "\n", "..")) or ref.startswith(("^", "-")):

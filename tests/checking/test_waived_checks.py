@@ -12,9 +12,9 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.check_request import CheckRequest
 from schemactl.deadline import Deadline
 from schemactl.project_check import check_project
+from schemactl.project_check.request import CheckRequest
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from property_runs import REPOSITORIES
 from scratch import Scratch
 
-from schemactl.history.approved import merge_base
 from schemactl.history.local_changes import branch
 from schemactl.history.repository import Repository
 
@@ -51,7 +50,7 @@ def test_fork_and_steps_are_those_of_merge_base_and_rev_list(
             assert tip
             assert head
             found = branch(repository, head=head, tip=tip)
-            left = merge_base(repository, head=head, tip=tip)
+            left = repository.merge_base(head, tip)
             assert left
             assert left.id in scratch.git("merge-base", "--all", tip.id, head.id).split()
             begin = head.id

@@ -12,7 +12,7 @@ from schemactl.errors import DeclarationError, Problem, SchemactlError
 from schemactl.history import CommitFiles, Forked, History, Repository
 from schemactl.history.local_changes import LocalChanges
 from schemactl.model import Catalog, Commit, Project, Release, Target, TopicName
-from schemactl.project_files import ProjectFiles
+from schemactl.project_check.files import ProjectFiles
 from schemactl.target_numbers import TargetNumbers, numbered
 from schemactl.topic_match import matching
 

@@ -13,19 +13,19 @@ from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from schemactl.check_request import CheckRequest, files_of, require_base
 from schemactl.early_exit import in_ci
 from schemactl.errors import DeclarationError, SchemactlError
+from schemactl.project_check.request import CheckRequest, files_of, require_base
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport, Fork
     from schemactl.deadline import Deadline
     from schemactl.declare import Declared, Files
-    from schemactl.environments import Environment
     from schemactl.history import CommitFiles, Forked, HashedFiles, Repository
     from schemactl.model import Catalog, Commit, Project, TopicName, Waiver
-    from schemactl.project_files import ProjectFiles
+    from schemactl.project_check.environments import Environment
+    from schemactl.project_check.files import ProjectFiles
     from schemactl.target_numbers import Judged
 
 
@@ -51,7 +51,7 @@ def check_project(
     from schemactl import declare, history
     from schemactl.checking import WaiverFile, with_waivers
     from schemactl.checking.run import Run
-    from schemactl.project_files import overlay_paths, paths_of, read_files
+    from schemactl.project_check.files import overlay_paths, paths_of, read_files
 
     def on_commit(done: int, total: int | None) -> None:
         deadline.look()
@@ -194,7 +194,7 @@ def _record(repository: Repository, project: Project, declared: Declared, number
     """Let the next check leave early where nothing of a schema is staged: see `early_exit`."""
     from schemactl import early_exit
     from schemactl.declare import PROJECT_FILE, in_roots
-    from schemactl.project_files import overlay_paths
+    from schemactl.project_check.files import overlay_paths
 
     if "" in project.roots or project.path != PROJECT_FILE or str(repository.top) != os.path.realpath("."):
         return
@@ -240,7 +240,7 @@ def _judged(
     DeclarationError where what the files say contradicts the history.
     """
     from schemactl.checking import joined
-    from schemactl.environments import environments, setting_problems
+    from schemactl.project_check.environments import environments, setting_problems
     from schemactl.target_numbers import expect_agreement
 
     proposed, project = projects
