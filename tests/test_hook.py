@@ -293,6 +293,24 @@ def test_a_push_is_checked_whatever_way_its_commits_came(all_hooks: Team) -> Non
     all_hooks.passes("push", "-q", "origin", "topic")
 
 
+@pytest.mark.live
+def test_what_the_manifest_brings_is_enough_for_every_hook(all_hooks: Team) -> None:
+    """As a user has it: pre-commit makes the environment, of the commit that is checked out here."""
+    source = MANIFEST.parent
+    found = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=False
+    )
+    if found.returncode:
+        pytest.skip("needs a repository to install the hooks from")
+    repo = {"repo": str(source), "rev": found.stdout.strip(), "hooks": [{"id": name} for name in manifest()]}
+    all_hooks.write({".pre-commit-config.yaml": yaml.safe_dump({"repos": [repo]})})
+    all_hooks.git("add", ".")
+    assert all_hooks.passes(*PRE_COMMIT, "run", "--all-files").count("Passed") == 3
+    assert "Passed" in all_hooks.passes(
+        *PRE_COMMIT, "run", "--hook-stage", "pre-push", "schemactl-check-push"
+    )
+
+
 def test_the_first_commit_of_a_repository_is_checked(tmp_path: Path) -> None:
     scratch = Team(tmp_path / "team")
     scratch.write(
