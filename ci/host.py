@@ -1,6 +1,7 @@
 """What the scripts here ask of GitHub or GitLab: one comment that is kept up to date, and digests of plans that were reviewed.
 
-    host.py comment FILE             put FILE on the pull request, over the comment with the same first line
+    host.py comment FILE JSON        put FILE on the pull request, over the comment with the same first line; where the report or plan
+                                     in JSON says that nothing changes, only over one that is there
     host.py publish TARGET PLAN      note the digest of the plan file on the pull request's newest commit
     host.py approved TARGET COMMIT   print the digest that was noted on the pull request that made COMMIT
 
@@ -31,8 +32,8 @@ class HostError(Exception):
 class Host(Protocol):
     """Where pull requests are."""
 
-    def comment(self, body: str) -> None:
-        """Write `body` over our comment on the pull request with the same first line, or as a new one."""
+    def comment(self, body: str, *, may_be_new: bool) -> None:
+        """Write `body` over our comment on the pull request with the same first line, or, if that may be, as a new one."""
 
     def publish(self, name: str, digest: str) -> None:
         """Note `digest` under `name` on the newest commit of the pull request."""
@@ -56,7 +57,7 @@ class GitHub:
     def _pull_request(self) -> Any:
         return json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))["pull_request"]
 
-    def comment(self, body: str) -> None:
+    def comment(self, body: str, *, may_be_new: bool) -> None:
         """See `Host`."""
         comments = f"/issues/{self._pull_request['number']}/comments"
         for each in self._api.pages(comments):
@@ -64,7 +65,8 @@ class GitHub:
             if each["user"]["type"] == "Bot" and _first_line(each["body"]) == _first_line(body):
                 self._api.ask("PATCH", f"/issues/comments/{each['id']}", {"body": body})
                 return
-        self._api.ask("POST", comments, {"body": body})
+        if may_be_new:
+            self._api.ask("POST", comments, {"body": body})
 
     def publish(self, name: str, digest: str) -> None:
         """See `Host`."""
@@ -90,14 +92,15 @@ class GitLab:
         self._me = _Api(api, header).ask("GET", "/user")["id"]
         self._api = _Api(f"{api}/projects/{os.environ['CI_PROJECT_ID']}", header)
 
-    def comment(self, body: str) -> None:
+    def comment(self, body: str, *, may_be_new: bool) -> None:
         """See `Host`."""
         notes = f"/merge_requests/{os.environ['CI_MERGE_REQUEST_IID']}/notes"
         for each in self._api.pages(notes):
             if each["author"]["id"] == self._me and _first_line(each["body"]) == _first_line(body):
                 self._api.ask("PUT", f"{notes}/{each['id']}", {"body": body})
                 return
-        self._api.ask("POST", notes, {"body": body})
+        if may_be_new:
+            self._api.ask("POST", notes, {"body": body})
 
     def publish(self, name: str, digest: str) -> None:
         """See `Host`."""
@@ -179,6 +182,12 @@ def _first_line(text: str) -> str:
     return text.split("\n", 1)[0].strip()
 
 
+def _says_something(report: dict[str, Any]) -> bool:
+    """Return whether a check's report or a plan is worth a comment: most pull requests change no schema."""
+    keys = ("topics", "policies", "findings", "waivers", "steps", "left_out", "numbers_apart")
+    return any(report.get(key) for key in keys)
+
+
 def _host() -> Host | None:
     """Return the host that runs this; None: it may not write there, as in a pull request of a fork."""
     token = os.environ.get("SCHEMACTL_TOKEN")
@@ -197,7 +206,8 @@ def main(command: str, *arguments: str) -> int:
             print(f"{command}: there is no token here, so nothing is asked of the host", file=sys.stderr)
             return 1 if command == "approved" else 0
         if command == "comment":
-            host.comment(Path(arguments[0]).read_bytes().decode("utf-8", "replace"))
+            body, report = (Path(each).read_bytes() for each in arguments)
+            host.comment(body.decode("utf-8", "replace"), may_be_new=_says_something(json.loads(report)))
             return 0
         target, what = arguments
         name = f"schemactl plan {target}"

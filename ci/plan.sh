@@ -25,7 +25,7 @@ fi
   printf '</pre>\n\nWho approves this change approves the digest: after the merge exactly that is applied, or nothing.\n'
 } >"$reports/plan.md"
 cat "$reports/plan.md" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"
-python3 "$scripts/host.py" comment "$reports/plan.md" || true
+python3 "$scripts/host.py" comment "$reports/plan.md" "$reports/plan.json" || true
 # What would be rejected is not to be approved.
 if [[ $code == 0 ]]; then
   python3 "$scripts/host.py" publish "$SCHEMACTL_TARGET" "$reports/plan.json"

@@ -315,7 +315,9 @@ def test_a_fork_is_checked_and_gets_nothing_else(team: Team, kind: str) -> None:
     assert not team.registry.exists()
 
 
-def test_comments_of_others_stay_as_they_are(team: Team) -> None:
+def test_there_is_one_comment_where_schemas_change_and_those_of_others_stay(team: Team) -> None:
+    assert team.on_github("check", head=team.propose({"README.md": "No schema."})).code == 0
+    assert team.host.comments == []
     body = "<!-- schemactl:report:check -->\nmine"
     team.host.comments += [{"id": number, "user": {"type": "User"}, "body": body} for number in range(99)]
     team.host.comments.append({"id": 99, "user": BOT, "body": body})
