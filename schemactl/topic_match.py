@@ -85,8 +85,10 @@ def require_matches(
         raise UsageError(f"{option}{' '.join(patterns)}: these leave no topic")
 
 
-def find_one(text: str, names: Collection[TopicName], *, globs: bool = True) -> TopicName:
-    """Return the one topic of `names`, those of the approved history, that `text` names.
+def find_one(
+    text: str, names: Collection[TopicName], *, globs: bool = True, where: str = "the approved history"
+) -> TopicName:
+    """Return the one topic of `names`, those of `where`, that `text` names.
 
     Raises:
         UsageError: there is none, or several; the message lists what comes near.
@@ -99,10 +101,8 @@ def find_one(text: str, names: Collection[TopicName], *, globs: bool = True) -> 
         more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
         raise UsageError(f"{text!r} names {len(found)} topics: {listed}{more}", fix="write more of its name")
     if not names:
-        raise UsageError(f"there is no topic {text!r}: the approved history declares none yet")
-    raise UsageError(
-        f"there is no topic {text!r} in the approved history{_near(text, names) or _some(names)}"
-    )
+        raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
+    raise UsageError(f"there is no topic {text!r} in {where}{_near(text, names) or _some(names)}")
 
 
 def _spellings(name: TopicName) -> tuple[str, ...]:

@@ -136,6 +136,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "status": {"changes", "drift", "json_values", "model", "plan"},
     "promotion": {"changes", "model", "plan"},
+    "revision": {"changes", "compat", "errors", "formats", "model", "verdicts", "waivers"},
     "importing": {
         "errors",
         "json_values",
@@ -169,6 +170,7 @@ LAYERS: dict[str, set[str]] = {
         "status",
         "changes",
         "promotion",
+        "revision",
     },
     "codec": set(),
     "spark": {"codec"},

@@ -7,98 +7,164 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import Context
-from schemactl.cli.parser import add_format
-from schemactl.cli.selection import VERSION_HELP, ChosenTopic, choose
+from schemactl.cli import CHANGES, Context
+from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.revision import is_range
+from schemactl.cli.selection import add_filters
 from schemactl.cli.show import incompatibilities, reason_value
+from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.errors import UsageError
 from schemactl.messages import day
 from schemactl.report.style import paint
+from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
-    from schemactl.history import History
     from schemactl.model import SchemaInfo, Topic
+    from schemactl.verdicts import Incompatibility
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `diff`."""
     parser.description = (
-        "What changed from one definition to another: the text, the fields, and who can read whom, in both directions. "
-        "With one TOPIC: its last change. With one TOPIC@N: from version N to the definition in force."
+        "What changed from one definition to another: the text, the fields, and who can read whom, in both directions. With one "
+        "TOPIC: from the definition that is approved to the one in the working tree. With one TOPIC@N or TOPIC@REF: from that to "
+        "the working tree.\n\n"
+        "Without a topic: all of them, and namespaces: what is added, removed and renamed, new versions and policies. FROM..TO are "
+        "two commits, branches or tags (`work`: the files here; left out: HEAD); FROM...TO starts from their merge base. Without "
+        "these, too, it is what a merge of the files here would change."
     )
     parser.epilog = (
         "examples:\n"
-        "  schemactl diff orders                what the last change was\n"
-        "  schemactl diff orders@2              what changed since version 2\n"
-        "  schemactl diff orders@2 orders@4\n"
-        "  schemactl diff orders invoices       two topics as they are now\n"
+        "  schemactl diff                       what do the files here change, in all topics?\n"
+        "  schemactl diff orders                what do they change in this one?\n"
+        "  schemactl diff orders@2 orders@4     what changed between two versions\n"
+        "  schemactl diff orders@v1.0 orders    from a tag to what is approved\n"
+        "  schemactl diff orders invoices       two topics, as approved\n"
+        "  schemactl diff v1.0..v1.1            what changed between two tags\n"
+        "  schemactl diff main...feature        what a branch brings\n"
     )
-    parser.add_argument("old", metavar="TOPIC[@N]", help=VERSION_HELP)
-    parser.add_argument("new", metavar="TOPIC[@M]", nargs="?", help="the same")
+    parser.add_argument("old", metavar="TOPIC[@...] | FROM..TO", nargs="?", help=STATE_HELP)
+    parser.add_argument("new", metavar="TOPIC[@...]", nargs="?", help="the same")
+    add_filters(parser)
+    add_options(parser, "--detailed-exitcode: exit with 2 if there is a difference")
     add_format(parser)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two definitions. `number` is that of its version, `label` names it for people."""
+    """One of the two definitions; None: the topic has none there. `label` names it for people, `name` as the command line does."""
 
     topic: Topic
-    number: int
+    state: str
+    number: int | None
+    name: str
     label: str
-    info: SchemaInfo
+    info: SchemaInfo | None
 
-    @property
-    def name(self) -> str:
-        """As it is named on the command line."""
-        return f"{self.topic.name.topic}@{self.number}"
+    def value(self) -> dict[str, Any]:
+        """Return the JSON value."""
+        return {
+            "topic": str(self.topic.name),
+            "state": self.state or None,
+            "version": self.number,
+            "label": self.label,
+        }
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the differences are printed."""
-    history = context.approved()
-    old, new = _sides(history, args.old, args.new)
+    """Return 0 after the differences are printed; 2: with --detailed-exitcode, there are some."""
+    states = States(context)
+    if args.old is None or (args.new is None and is_range(args.old, states)):
+        return _print_all(args, states, context)
+    if args.topic or args.namespace:
+        raise UsageError(
+            "--topic, --namespace and --skip choose among all topics: name either these or TOPIC"
+        )
+    name, at, range_ = args.old.rpartition("@")
+    if at and ".." in range_ and args.new is None:
+        first, _, second = range_.partition("..")
+        args.old, args.new = f"{name}@{first}", f"{name}@{second.removeprefix('.') or WORK}"
+    old, new = _sides(states, args.old, args.new)
+    is_same = old.info == new.info
     if args.format == "json":
         context.report_json(**_facts(old, new))
     else:
         print(_text(old, new, color=context.color))
-    return 0
+        if is_same and args.new is None:
+            _hint(old, context)
+    return CHANGES if args.detailed_exitcode and not is_same else 0
 
 
-def _sides(history: History, old: str, new: str | None) -> tuple[Side, Side]:
-    first = choose(old, history.catalog)
+def _hint(side: Side, context: Context) -> None:
+    """Say how to see the last change, where the working tree has none."""
+    numbers = [each.number for each in side.topic.versions if each.info]
+    if len(numbers) > 1:
+        one, other = (f"{side.topic.name.topic}@{number}" for number in numbers[-2:])
+        context.say(f"the two newest versions: `schemactl diff {one} {other}`")
+
+
+def _print_all(args: argparse.Namespace, states: States, context: Context) -> int:
+    from schemactl.cli.revision import read_revision
+    from schemactl.report import revision_json, revision_text
+
+    found = read_revision(states, args.old, args.topic, args.namespace)
+    if args.format == "json":
+        print(revision_json.render(found))
+    else:
+        context.report(revision_text.render(found, color=context.color))
+    return CHANGES if args.detailed_exitcode and found.subjects else 0
+
+
+def _sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
     if new is not None:
-        return _side(history, first), _side(history, choose(new, history.catalog))
-    if first.version:
-        return _side(history, first), _side(history, ChosenTopic(first.topic, None))
-    versions = [each for each in first.topic.versions if each.info]
-    if len(versions) < 2:
-        raise UsageError(f"{first.topic.name} has fewer than two versions: name two definitions")
-    in_force = history.current(first.topic.name)
-    # After a return to older content, that return was the last change.
-    before = versions[-2] if in_force in (None, versions[-1].number) else versions[-1]
-    return _side(history, ChosenTopic(first.topic, before)), _side(history, first)
+        first, second = states.definition(old), states.definition(new)
+    elif named := _named(states, old):
+        first, second = named, states.at_work(str(named.topic.name))
+    else:
+        first, second = states.both(old)
+    if new is not None or (first.info is None and second.info is None):
+        for each in (first, second):
+            if each.info is None:
+                raise UsageError(
+                    f"{each.topic.name} has {f'no schema at {each.state}' if each.state else 'never had a schema'}"
+                )
+    return _side(states, first), _side(states, second)
 
 
-def _side(history: History, chosen: ChosenTopic) -> Side:
-    topic = chosen.topic
-    if chosen.info is None:
-        raise UsageError(f"{topic.name} has never had a schema")
-    in_force = history.current(topic.name)
-    version = chosen.version or topic.versions[-1 if in_force is None else in_force]
-    standing = "" if chosen.version else ", no longer declared" if in_force is None else ", in force"
-    commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
-    return Side(topic, version.number, f"{topic.name.topic}@{version.number}{commit}{standing}", chosen.info)
+def _named(states: States, text: str) -> NamedDefinition | None:
+    """Return the version or other state that `text` names; None: it names a topic alone."""
+    _, at, _ = text.rpartition("@")
+    known = {*states.approved.catalog.topics}
+    return states.definition(text) if at and not matching(text, known) else None
+
+
+def _side(states: States, named: NamedDefinition) -> Side:
+    topic = named.topic
+    own = named.state or ("" if named.number is None else str(named.number))
+    name = f"{topic.name.topic}{f'@{own}' if own else ''}"
+    if named.info is None:
+        return Side(topic, named.state, None, name, f"{name}: no definition", None)
+    if named.state:
+        label = f"{name} ({named.standing})"
+    else:
+        in_force = states.approved.current(topic.name)
+        standing = "" if named.version else ", no longer declared" if in_force is None else ", in force"
+        version = next((each for each in topic.versions if each.number == named.number), None)
+        commit = f" ({version.commit.short}, {day(version.commit)})" if version and version.commit else ""
+        label = f"{name}{commit}{standing}"
+    return Side(topic, named.state, named.number, name, label, named.info)
 
 
 def _text(old: Side, new: Side, *, color: bool) -> str:
-    from schemactl.formats.outline import changes, line_changes
+    from schemactl.formats.outline import line_changes, part_changes
 
     topics = (
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     )
     styles = {"+": "green", "-": "red", "@": "cyan"}
     text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
-    fields = [f"  {sign} {what}" for sign, what in changes(old=old.info, new=new.info)]
+    parts = [each for each in part_changes(old=old.info, new=new.info) if each.kind != "documented"]
+    fields = [f"  {each.sign} {each.text}" for each in parts]
     lines = [paint(topics, "bold", color=color), ""]
     lines += [paint(line, styles[line[0]], color=color) if line[:1] in styles else line for line in text]
     if not text:
@@ -108,7 +174,8 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
         lines += ["Fields:", *fields]
     else:
         lines.append("No field differs" + (": only order, docs, aliases and the like do." if text else "."))
-    lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
+    if old.info and new.info:
+        lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
     return "\n".join(lines)
 
 
@@ -117,8 +184,10 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     from schemactl.formats import explain
     from schemactl.verdicts import Breakage
 
+    if old.info is None or new.info is None:
+        return
     reader, writer = (new, old) if newer_reads else (old, new)
-    found = incompatibilities(reader=reader.info, writer=writer.info)
+    found = _unreadable(reader, writer)
     sentence = f"{reader.name} reads {writer.name}"
     if not found:
         yield f"{sentence}: yes."
@@ -126,19 +195,29 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     strict = all(each.strict_only for each in found)
     yield f"{sentence}: {'Java yes, strict readers no' if strict else 'no'}."
     for each in found:
-        breakage = Breakage(each, "new_reads_old" if newer_reads else "old_reads_new", old.number)
+        breakage = Breakage(each, "new_reads_old" if newer_reads else "old_reads_new", old.number or 0)
         explained = explain(breakage, new=new.info, old=old.info)
         yield f"  {each.rule}: {explained.reason}"
 
 
+def _unreadable(reader: Side, writer: Side) -> list[Incompatibility]:
+    if reader.info is None or writer.info is None:
+        return []
+    return incompatibilities(reader=reader.info, writer=writer.info)
+
+
 def _facts(old: Side, new: Side) -> dict[str, Any]:
-    from schemactl.formats.outline import changes, line_changes
+    from schemactl.formats.outline import line_changes, part_changes
 
     return {
-        "old": {"topic": str(old.topic.name), "version": old.number, "label": old.label},
-        "new": {"topic": str(new.topic.name), "version": new.number, "label": new.label},
+        "old": old.value(),
+        "new": new.value(),
         "text": line_changes(old=old.info, new=new.info, labels=(old.label, new.label)),
-        "fields": [{"sign": sign, "what": what} for sign, what in changes(old=old.info, new=new.info)],
-        "new_reads_old": [reason_value(each) for each in incompatibilities(reader=new.info, writer=old.info)],
-        "old_reads_new": [reason_value(each) for each in incompatibilities(reader=old.info, writer=new.info)],
+        "fields": [
+            {"sign": each.sign, "what": each.text}
+            for each in part_changes(old=old.info, new=new.info)
+            if each.kind != "documented"
+        ],
+        "new_reads_old": [reason_value(each) for each in _unreadable(new, old)],
+        "old_reads_new": [reason_value(each) for each in _unreadable(old, new)],
     }

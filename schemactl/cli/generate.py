@@ -18,6 +18,7 @@ from schemactl.cli.reading import (
     reading,
 )
 from schemactl.cli.selection import add_filters, output_file
+from schemactl.cli.states import merge_of
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.topic_match import require_matches, select
 
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
             fix='add `generate: {package: my_schemas, out: generated, spark: "4.1"}`',
         )
     maker = _Maker(args, context, project, top, generate)
-    merged = maker.merged(by_commit=args.rebase)
+    merged = merge_of(context, project, top, by_commit=args.rebase)
     package = maker.package(merged)
     context.note(package.read.approved.notes)
     # The registry may forbid the package, but nothing of it comes from there: the same files make the same package.
@@ -119,23 +120,6 @@ class _Maker:
         args = self.args
         return (
             Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
-        )
-
-    def merged(self, *, by_commit: bool) -> Merged | None:
-        """Return what a merge of the files here leaves; None: there are no files, in a bare repository."""
-        from schemactl import declare, history
-        from schemactl.project_check.files import paths_of, read_files
-
-        repository = self.context.repository
-        if repository.top is None:
-            return None
-        worktree = declare.WorktreeFiles(self.top, folders=self.project.roots)
-        here = history.HashedFiles(worktree, repository.object_format)
-        declared = read_files(repository, self.project, here).declared
-        progress = self.context.reading_history()
-        used = {*paths_of(declared)}
-        return history.read_merged(
-            repository, self.project, here, used, by_commit=by_commit, progress=progress
         )
 
     def package(self, merged: Merged | None) -> _Package:
@@ -176,7 +160,7 @@ def _check(package: _Package, maker: _Maker, merged: Merged | None) -> int:
     shown = maker.generate.out if args.out is None else args.out
     difference = compare(package.files, out, below=maker.context.top, brought=maker.brought(merged))
     if difference and merged and merged.has_commits and not args.rebase:
-        other = maker.package(maker.merged(by_commit=True))
+        other = maker.package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
         of_rebase = compare(other.files, out, below=maker.context.top, brought=maker.brought(merged))
         if not of_rebase:
             maker.context.say(
@@ -233,7 +217,7 @@ def _write(package: _Package, maker: _Maker, merged: Merged | None) -> int:
     updated, deleted = len(difference.changed) - created, len(difference.extra)
     print(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
     if merged and merged.has_commits and not maker.args.rebase:
-        other = maker.package(maker.merged(by_commit=True))
+        other = maker.package(merge_of(maker.context, maker.project, maker.top, by_commit=True))
         if other.files != package.files:
             maker.context.say(
                 "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"

@@ -147,9 +147,9 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
     return ChosenTopic(topic, version_of(topic, int(number)))
 
 
-def find(text: str, catalog: Catalog, *, globs: bool = True) -> Topic:
-    """Return the topic of `catalog` that `text` names. Raises UsageError where that is not one topic."""
-    return catalog.topics[find_one(text, catalog.topics, globs=globs)]
+def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the approved history") -> Topic:
+    """Return the topic of `catalog`, that of `where`, which `text` names. Raises UsageError where that is not one topic."""
+    return catalog.topics[find_one(text, catalog.topics, globs=globs, where=where)]
 
 
 def version_of(topic: Topic, number: int) -> SchemaVersion:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.selection import VERSION_HELP, ChosenTopic, EnvironmentTarget, add_target, choose
+from schemactl.cli.selection import EnvironmentTarget, add_target
+from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import commit_value, metadata_value
 from schemactl.messages import format_version, versions
@@ -31,18 +32,21 @@ _SHOWN: Final = 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `show`."""
     parser.description = (
-        "The definition of a topic in the approved history: of version N, the text that version had first and that a "
-        "registry gets; without a number, the text in force now, from which readers are generated. Standard error says which "
-        "versions it can read, from which one on it cannot, and why; and which ones can read it."
+        "The definition of a topic: in the approved history, of version N, the text that version had first and that a registry gets; "
+        "without a number, the text in force now, from which readers are generated; @work, that of the files here; @REF, that of a "
+        "commit, branch or tag, approved or not. Standard error says which versions it can read, from which one on it cannot, and "
+        "why; and which ones can read it."
     )
     parser.epilog = (
         "examples:\n"
         "  schemactl show orders@3 > orders-3.avsc\n"
         "  schemactl show orders@3 > /dev/null      since which version can readers of version 3 not read?\n"
+        "  schemactl show orders@work               the definition as the files here have it\n"
+        "  schemactl show orders@origin/feature     as a branch has it\n"
         "  schemactl show orders --format json      the same for programs, with type, properties and commit\n"
         "  schemactl show --effective orders --target prod    policies and partitions there, each with the line that sets it\n"
     )
-    parser.add_argument("topic", metavar="TOPIC[@N]", help=VERSION_HELP)
+    parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
     add_options(
         parser,
         "--effective: what a target has of the topic, policies and all, and where each value comes from",
@@ -61,12 +65,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return show_effective(args, context)
     if args.target is not None and not isinstance(args.target, EnvironmentTarget):
         raise UsageError("--target belongs to --effective: a definition is the same on every target")
-    history = context.approved()
-    chosen = choose(args.topic, history.catalog)
+    states = States(context)
+    chosen, history = states.definition(args.topic), states.approved
     chosen.topic.load()
     info = chosen.info
     if info is None:
-        raise SchemactlError(f"{chosen.topic.name} has never had a schema")
+        raise SchemactlError(
+            f"{chosen.topic.name} has {f'no schema at {chosen.state}' if chosen.state else 'never had a schema'}"
+        )
     if args.format == "json":
         context.report_json(**_facts(history, chosen, info))
         return 0
@@ -100,14 +106,14 @@ def definition_value(info: SchemaInfo) -> dict[str, Any]:
     }
 
 
-def headline(history: History, chosen: ChosenTopic, info: SchemaInfo) -> str:
+def headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str:
     """Return what is shown, in one sentence, and whom it can read."""
     what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
     if not info.schema:
         what += " (the type alone, without a definition)"
     for key, said in history.catalog.metadata(chosen.topic.name).words().items():
         what += f"\n  {key}: {said}"
-    at, line = number(history, chosen), chosen.topic.versions
+    at, line = number(chosen), chosen.topic.versions
     for verb, cannot, broken in (
         ("reads", "cannot read", gaps(info, at, line, role="reader")),
         ("is read by", "cannot be read by", gaps(info, at, line, role="writer")),
@@ -119,39 +125,40 @@ def headline(history: History, chosen: ChosenTopic, info: SchemaInfo) -> str:
     return what
 
 
-def number(history: History, chosen: ChosenTopic) -> int:
-    """Return the number of the version that is shown a text of."""
-    if chosen.version:
-        return chosen.version.number
-    in_force = history.current(chosen.topic.name)
-    return chosen.topic.versions[-1].number if in_force is None else in_force
+def number(chosen: NamedDefinition) -> int:
+    """Return the number of the version that is shown a text of; of what is no version yet, the one that it would get."""
+    if chosen.number is not None:
+        return chosen.number
+    return chosen.topic.versions[-1].number + 1 if chosen.topic.versions else 0
 
 
-def title(history: History, chosen: ChosenTopic) -> str:
-    """Return `version 3 (9f2c1abcd, 2026-03-02)`, or the definition in force."""
+def title(history: History, chosen: NamedDefinition) -> str:
+    """Return `version 3 (9f2c1abcd, 2026-03-02)`, the definition in force, or that of another state."""
     if chosen.version:
         return format_version(chosen.version)
-    number = history.current(chosen.topic.name)
-    if chosen.topic.deleted or number is None:
+    if chosen.state:
+        return f"{'in the working tree' if chosen.state == WORK else f'at {chosen.state}'}, {chosen.standing}"
+    if chosen.topic.deleted or history.current(chosen.topic.name) is None:
         return f"no longer declared; the last was {format_version(chosen.topic.versions[-1])}"
-    return f"in force, {format_version(chosen.topic.versions[number])}"
+    return f"in force, {chosen.standing}"
 
 
-def _others(chosen: ChosenTopic, broken: Sequence[Gap]) -> list[int]:
+def _others(chosen: NamedDefinition, broken: Sequence[Gap]) -> list[int]:
     """Return the numbers of all versions that are in none of these gaps."""
     missing = {number for gap in broken for number in gap.numbers}
     return [each.number for each in chosen.topic.versions if each.info and each.number not in missing]
 
 
-def _facts(history: History, chosen: ChosenTopic, info: SchemaInfo) -> dict[str, Any]:
+def _facts(history: History, chosen: NamedDefinition, info: SchemaInfo) -> dict[str, Any]:
     topic = chosen.topic
-    unreadable = gaps(info, number(history, chosen), topic.versions, role="reader")
-    unread_by = gaps(info, number(history, chosen), topic.versions, role="writer")
-    commit = chosen.version.commit if chosen.version else history.since(topic.name)
+    unreadable = gaps(info, number(chosen), topic.versions, role="reader")
+    unread_by = gaps(info, number(chosen), topic.versions, role="writer")
+    commit = chosen.version.commit if chosen.version else None if chosen.state else history.since(topic.name)
     return {
         "topic": str(topic.name),
         **metadata_value(history.catalog.metadata(topic.name)),
-        "version": chosen.version.number if chosen.version else history.current(topic.name),
+        "state": chosen.state or None,
+        "version": chosen.number if chosen.state or chosen.version else history.current(topic.name),
         "in_force": history.current(topic.name),
         "latest": topic.versions[-1].number if topic.versions else None,
         "deleted": topic.deleted,

@@ -47,6 +47,14 @@ class UnknownWire(Exception):
     """The definition does not say what its bytes are, or nobody can say what a reader does with them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is said of a part of a definition besides what it is: its documentation, and its other names."""
+
+    doc: str = ""
+    aliases: tuple[str, ...] = ()
+
+
 Encoding = Literal["INLINE", "SEPARATED"]
 
 
@@ -181,6 +189,11 @@ class TypeSpec:
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield each part's name and what it is, in document order."""
         yield "", info.type.name
+
+    def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
+        """Yield what is said of parts of the outline besides what they are, of those of which something is said."""
+        del info
+        return iter(())
 
     def lines(self, info: SchemaInfo) -> list[str]:
         """Return the definition's lines, laid out the same for the same content."""

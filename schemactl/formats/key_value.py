@@ -16,7 +16,7 @@ from itertools import islice, product
 from typing import Any, Final, Literal, cast
 
 from schemactl.errors import InvalidSchema
-from schemactl.formats.base import Encoding, Explanation, Pair, ReaderFailure, TypeSpec, Wire, spec
+from schemactl.formats.base import Encoding, Explanation, Note, Pair, ReaderFailure, TypeSpec, Wire, spec
 from schemactl.formats.misreading import misreading_of
 from schemactl.formats.outline import outline
 from schemactl.model import Release, SchemaInfo, SchemaType
@@ -226,6 +226,11 @@ class PairSpec(TypeSpec):
         for name, half in both.halves.items():
             yield name, half.type.name
             yield from ((f"{name}: {part}", what) for part, what in outline(half).items() if part)
+
+    def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
+        """Yield those of both halves."""
+        for name, half in split(info).halves.items():
+            yield from ((f"{name}: {part}", note) for part, note in spec(half).notes(half))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield pairs of the halves' first messages."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import takewhile
 from operator import eq
-from typing import Final
+from typing import Final, Literal
 
-from schemactl.formats.base import spec
+from schemactl.formats.base import Note, spec
 from schemactl.model import SchemaInfo
 
 _SMALLEST_DIFF_LINES: Final = 5_000
+_SILENT: Final = Note()
 
 
 def outline(info: SchemaInfo) -> dict[str, str]:
@@ -29,25 +31,106 @@ def outline(info: SchemaInfo) -> dict[str, str]:
     return parts
 
 
+@dataclass(frozen=True, slots=True)
+class PartChange:
+    """What differs of one part of two definitions.
+
+    Attributes:
+        kind: `widened` is a change of type after which everything written before can still be read; `documented` one of the words alone.
+        part: its name in the newer definition, else in the older.
+        before: what it was, or its documentation; "" where it was not there.
+        after: what it is.
+        former: its name in the older definition, where an alias says so.
+    """
+
+    kind: Literal["added", "removed", "renamed", "widened", "changed", "documented"]
+    part: str
+    before: str = ""
+    after: str = ""
+    former: str = ""
+
+    @property
+    def sign(self) -> str:
+        """`+`, `-` or `~`."""
+        return {"added": "+", "removed": "-"}.get(self.kind, "~")
+
+    @property
+    def text(self) -> str:
+        """The part, and what has become of it."""
+        name = f"{self.part}: " if self.part else ""
+        if self.kind in ("added", "removed"):
+            return f"{self.part}: {self.before}{self.after}"
+        if self.kind == "documented":
+            return f"{name}documentation"
+        what = self.after if self.before == self.after else f"{self.before} -> {self.after}"
+        return f"{name}{what}{f', was {self.former}' if self.former else ''}"
+
+
 def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
-    """Yield what differs between two outlines: `+`, `-` or `~`, and the part, in the order of the new one.
+    """Yield what differs between two outlines: `+`, `-` or `~`, and the part, in the order of the new one; no documentation.
 
     Raises:
         InvalidSchema: a definition does not parse.
     """
-    if old.type is not new.type:
-        yield "~", f"type: {old.type.name} -> {new.type.name}"
+    return ((each.sign, each.text) for each in part_changes(old=old, new=new) if each.kind != "documented")
+
+
+def part_changes(*, old: SchemaInfo | None, new: SchemaInfo | None) -> Iterator[PartChange]:
+    """Yield what differs between two definitions, what is gone first, then in the order of the new one. None is no definition.
+
+    Raises:
+        InvalidSchema: a definition does not parse.
+    """
+    if old and new and old.type is not new.type:
+        yield PartChange("changed", "type", old.type.name, new.type.name)
         return
-    before, after = outline(old), outline(new)
+    before, after = (outline(info) if info else {} for info in (old, new))
+    words, words_now = (dict(spec(info).notes(info)) if info else {} for info in (old, new))
+    former = dict(_renamed(before, after, words_now))
     for part, what in before.items():
-        if part not in after:
-            yield "-", f"{part}: {what}"
+        if part not in after and part not in former.values():
+            yield PartChange("removed", part, what)
     for part, what in after.items():
-        if part not in before:
-            yield "+", f"{part}: {what}"
-        elif before[part] != what:
-            name = f"{part}: " if part else ""
-            yield "~", f"{name}{before[part]} -> {what}"
+        was = former.get(part, part)
+        known = before.get(was)
+        if known is None:
+            yield PartChange("added", part, after=what)
+        elif was != part and part.rpartition(".")[2] != was.rpartition(".")[2]:
+            yield PartChange("renamed", part, known, what, was)
+        elif known != what:
+            yield PartChange("widened" if _is_wider(known, what) else "changed", part, known, what)
+        if known is not None and words.get(was, _SILENT).doc != words_now.get(part, _SILENT).doc:
+            yield PartChange(
+                "documented", part, words.get(was, _SILENT).doc, words_now.get(part, _SILENT).doc
+            )
+
+
+def _renamed(
+    before: Mapping[str, str], after: Mapping[str, str], words: Mapping[str, Note]
+) -> Iterator[tuple[str, str]]:
+    """Yield each part of `after` that an alias, or the new name of its record, makes one of `before`: new name, old name."""
+    types: dict[str, str] = {}
+    for part in after:
+        if part in before:
+            continue
+        inside, dot, name = part.rpartition(".")
+        names = [name, *(alias.rpartition(".")[2] for alias in words.get(part, _SILENT).aliases)]
+        for each in names:
+            was = f"{types.get(inside, inside)}{dot}{each}"
+            if was != part and was in before and was not in after:
+                types[part] = was
+                yield part, was
+                break
+
+
+def _is_wider(before: str, after: str) -> bool:
+    """Return whether a field's type became another that holds all it held; of Avro, whose outlines say so."""
+    from schemactl.formats.avro.resolution import PROMOTIONS
+
+    held, holds = (what.partition(" = ")[0].split(" | ") for what in (before, after))
+    return held != holds and all(
+        each in holds or any(each in PROMOTIONS.get(wider, ()) for wider in holds) for each in held
+    )
 
 
 def line_changes(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from schemactl.history.approved import (
         ApprovedProject,
+        UnknownRef,
         approved_project,
         load_project,
         resolve_shared,
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from schemactl.history.history import History, read, read_here
     from schemactl.history.local_changes import Forked, Merged, read_forked, read_merged
     from schemactl.history.merging import Proposed, proposed
-    from schemactl.history.positions import Position, later_versions, position, promoted, read_for, until
+    from schemactl.history.positions import (
+        Position,
+        later_versions,
+        position,
+        promoted,
+        read_at,
+        read_for,
+        until,
+    )
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
 
@@ -42,6 +51,7 @@ __all__ = [
     "Proposed",
     "Repository",
     "Store",
+    "UnknownRef",
     "approved_project",
     "later_versions",
     "load_project",
@@ -49,6 +59,7 @@ __all__ = [
     "promoted",
     "proposed",
     "read",
+    "read_at",
     "read_for",
     "read_forked",
     "read_here",
@@ -60,11 +71,18 @@ __all__ = [
 
 
 _MODULES = {
-    "approved": ("ApprovedProject", "approved_project", "load_project", "resolve_shared", "waivers_at"),
+    "approved": (
+        "ApprovedProject",
+        "UnknownRef",
+        "approved_project",
+        "load_project",
+        "resolve_shared",
+        "waivers_at",
+    ),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("History", "read", "read_here"),
     "local_changes": ("Forked", "Merged", "read_forked", "read_merged"),
-    "positions": ("Position", "later_versions", "position", "promoted", "read_for", "until"),
+    "positions": ("Position", "later_versions", "position", "promoted", "read_at", "read_for", "until"),
     "merging": ("Proposed", "proposed"),
     "repository": ("Repository",),
     "store": ("Store",),

@@ -12,7 +12,7 @@ from schemactl.errors import HistoryError
 from schemactl.history.approved import UnknownRef, advice, project_at, resolve_shared
 from schemactl.history.history import History, read
 from schemactl.history.repository import Repository
-from schemactl.history.versions import Progress, no_progress
+from schemactl.history.versions import Derivation, Progress, no_progress
 from schemactl.model import Commit, Project, SchemaVersion, Target, TopicName
 
 
@@ -56,6 +56,26 @@ def read_for(
 def until(repository: Repository, project: Project, whole: History, found: Position) -> History:
     """Return the history `whole` as it was at a position."""
     return whole.until(found.commit, project_at(repository, project, found.commit), found.name)
+
+
+def read_at(repository: Repository, project: Project, whole: History, name: str) -> History:
+    """Return the history up to the commit `name`, which need not be approved: its versions are counted along its own line.
+
+    Raises:
+        UnknownRef: there is no such commit.
+    """
+    found = resolve_shared(repository, name)
+    if found is None:
+        refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
+        raise UnknownRef(
+            f"there is no ref or commit {name!r} in this repository",
+            fix=advice(repository, name, refs, "instead"),
+        )
+    position = Position(name, *found)
+    if whole.has(position.commit):
+        return until(repository, project, whole, position)
+    state = Derivation(repository, project).at(position.commit, keep=False)
+    return History(repository, project_at(repository, project, position.commit), name, state)
 
 
 def later_versions(approved: History) -> dict[TopicName, tuple[SchemaVersion, ...]]:

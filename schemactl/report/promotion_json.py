@@ -12,6 +12,7 @@ from schemactl.changes import (
     TextDiffers,
     TopicAdded,
     VersionsMissing,
+    VersionsUnknown,
 )
 from schemactl.json_values import Json, commit_value, json_text, waiver_value
 from schemactl.model import NamespaceName
@@ -30,7 +31,7 @@ def render(promotion: Promotion, *, moved: bool, push: str | None) -> str:
         "after": commit_value(promotion.after),
         "commits": promotion.commits,
         "back": promotion.is_back,
-        "changes": [_change(each) for each in promotion.changes],
+        "changes": [change_value(each) for each in promotion.changes],
         "waivers": [waiver_value(each) for each in promotion.waivers],
         "waits_for": [*promotion.waits_for],
         "moved": moved,
@@ -39,7 +40,8 @@ def render(promotion: Promotion, *, moved: bool, push: str | None) -> str:
     return json_text(values)
 
 
-def _change(change: Change) -> Json:
+def change_value(change: Change) -> Json:
+    """Return a change: what it is, of which namespace or topic, and its facts."""
     kind = "namespace" if isinstance(change.name, NamespaceName) else "topic"
     about: Json = {kind: str(change.name)}
     match change:
@@ -59,7 +61,7 @@ def _change(change: Change) -> Json:
             return {"change": "partitions", **about, "before": before, "after": after}
         case GenerationBegins(_, number):
             return {"change": "generation begins", **about, "tombstone": number}
-        case VersionsMissing(_, versions):
+        case VersionsMissing(_, versions) | VersionsUnknown(_, versions):
             listed = [
                 {
                     "version": each.number,
@@ -68,7 +70,8 @@ def _change(change: Change) -> Json:
                 }
                 for each in versions
             ]
-            return {"change": "versions", **about, "versions": listed}
+            word = "versions" if isinstance(change, VersionsMissing) else "versions gone"
+            return {"change": word, **about, "versions": listed}
         case TextDiffers(_, _, number, latest):
             return {"change": "text", **about, "version": number, "latest": latest}
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from schemactl.changes import (
     Change,
@@ -15,6 +16,7 @@ from schemactl.changes import (
     TextDiffers,
     TopicAdded,
     VersionsMissing,
+    VersionsUnknown,
 )
 from schemactl.messages import counted, day, partitions, policy_words
 from schemactl.model import Commit, NamespaceName, SchemaVersion, TopicName
@@ -22,7 +24,7 @@ from schemactl.printing import on_one_line
 from schemactl.promotion import Promotion
 from schemactl.report.style import paint
 
-_SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
+SHADES: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 
 
 def render(promotion: Promotion, *, color: bool = False) -> str:
@@ -34,9 +36,9 @@ def render(promotion: Promotion, *, color: bool = False) -> str:
     for name, changes in by_name.items():
         kind = "namespace" if isinstance(name, NamespaceName) else "topic"
         lines = [
-            f"  {paint(sign, _SHADES[sign], color=color)} {line}"
+            f"  {paint(sign, SHADES[sign], color=color)} {line}"
             for each in changes
-            for sign, line in _lines(each)
+            for sign, line in change_lines(each)
         ]
         blocks.append("\n".join([f"{kind} {paint(str(name), 'bold', color=color)}", *lines]))
     if promotion.waivers and not promotion.is_back:
@@ -65,18 +67,17 @@ _BACK = (
 
 def _head(promotion: Promotion) -> str:
     before, after = promotion.before, promotion.after
-    where = f"is at {_commit(before)}" if before else "is nowhere yet"
+    where = f"is at {commit_words(before)}" if before else "is nowhere yet"
     if before and before.id == after.id:
         return f"{promotion.target} {where}: {promotion.ref} is there"
     way = "back to" if promotion.is_back else "on to"
     count = counted(promotion.commits, "commit")
     less = " less. They brought:" if promotion.is_back else ""
-    return (
-        f"{promotion.target} {where}, and goes {way} {_commit(after)}: {count} of the approved history{less}"
-    )
+    return f"{promotion.target} {where}, and goes {way} {commit_words(after)}: {count} of the approved history{less}"
 
 
-def _commit(commit: Commit) -> str:
+def commit_words(commit: Commit) -> str:
+    """Return `9f2c1abcd (2026-03-02: Count the orders)`."""
     return f"{commit.short} ({day(commit)}: {commit.subject})"
 
 
@@ -88,7 +89,8 @@ def _sum(promotion: Promotion) -> str:
     return f"{'What stays' if promotion.is_back else 'With it'}: {listed or 'nothing that a registry holds'}."
 
 
-def _lines(change: Change) -> Iterator[tuple[str, str]]:
+def change_lines(change: Change) -> Iterator[tuple[str, str]]:
+    """Yield what a change is, each line with a sign."""
     match change:
         case NamespaceAdded():
             yield "+", "a new namespace"
@@ -101,7 +103,11 @@ def _lines(change: Change) -> Iterator[tuple[str, str]]:
         case GenerationBegins(_, number):
             yield "!", f"a new generation begins after number {number}: older versions can no longer be read"
         case VersionsMissing(_, versions):
-            yield from (("+", _version(each)) for each in versions)
+            yield from (("+", version_words(each)) for each in versions)
+        case VersionsUnknown(_, versions):
+            yield from (
+                ("-", f"{version_words(each)}, which the newer state does not have") for each in versions
+            )
         case TextDiffers(_, _, number, latest):
             again = f"; a registry's latest stays v{latest}" if number != latest else ""
             yield "=", f"another text of v{number}, which registers nothing{again}"
@@ -125,6 +131,7 @@ def _policies(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[str, s
             )
 
 
-def _version(version: SchemaVersion) -> str:
+def version_words(version: SchemaVersion) -> str:
+    """Return `v3 AVRO`, and the commit that brought it."""
     kind = f" {version.info.type.name}" if version.info else ""
-    return f"v{version.number}{kind}{f': {_commit(version.commit)}' if version.commit else ''}"
+    return f"v{version.number}{kind}{f': {commit_words(version.commit)}' if version.commit else ''}"

@@ -7,7 +7,7 @@ import json
 from corpora import Json, array, enum, field, fixed, map_of, record
 
 from schemactl.formats.key_value import join
-from schemactl.formats.outline import changes, outline
+from schemactl.formats.outline import changes, outline, part_changes
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import SchemaInfo, SchemaType
 
@@ -127,3 +127,37 @@ def test_protobuf_fields_are_known_by_their_numbers() -> None:
     }
     new = proto("message Click { string key = 1; } enum Kind { NONE = 0; LEFT = 1; }")
     assert ("~", "web.Click 1: string id -> string key") in list(changes(old=old, new=new))
+
+
+def test_what_became_of_each_avro_field_has_a_name() -> None:
+    old = order(
+        field("id", "string", doc="Its number."),
+        field("amount", "int"),
+        field("note", "string"),
+        field("at", "long"),
+        field("left", "string"),
+        field("money", record("Money", field("units", "int"))),
+    )
+    new = order(
+        field("id", "string", doc="Its number,\nas printed."),
+        field("total", "long", aliases=["amount"]),
+        field("note", ["null", "string"], default=None),
+        field("at", "int"),
+        field("money", record("Price", field("units", "double"), aliases=["Money"])),
+        field("count", "int", default=1),
+    )
+    found = [(each.kind, each.text) for each in part_changes(old=avro(old), new=avro(new))]
+    assert found == [
+        ("removed", "Order.left: string"),
+        ("documented", "Order.id: documentation"),
+        ("renamed", "Order.total: int -> long, was Order.amount"),
+        ("widened", "Order.note: string -> null | string = null"),
+        ("changed", "Order.at: long -> int"),
+        ("changed", "Order.money: Money -> Price"),
+        ("added", "Order.count: int = 1"),
+        ("renamed", "Price: record shop.Money -> record shop.Price, was Money"),
+        ("widened", "Price.units: int -> double"),
+    ]
+    pair = [join(key=avro("string"), value=avro(each), encoding="INLINE") for each in (old, new)]
+    assert [each.kind for each in part_changes(old=pair[0], new=pair[1])].count("documented") == 1
+    assert {each.kind for each in part_changes(old=None, new=avro(new))} == {"added"}

@@ -56,7 +56,7 @@ def test_a_repository_without_files_has_the_same_history_and_plan(
     clone = tmp_path / "clone"
     assert log_of(clone) == ["v0", "v1"]
     schemactl(clone, "show", "orders@0")
-    schemactl(clone, "diff", "orders")
+    schemactl(clone, "diff", "orders@0", "orders")
     schemactl(clone, "apply", "--auto-approve")
     assert (clone / "registry.db").exists()
     schemactl(clone, "plan", "--detailed-exitcode")

@@ -174,11 +174,11 @@ def test_an_unknown_topic_gets_the_nearest_names(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "latest"])
-def test_what_follows_the_at_must_be_a_number(shop: Shop, number: str) -> None:
+def test_what_follows_the_at_is_a_number_or_a_state(shop: Shop, number: str) -> None:
     for command in ("show", "diff"):
         code, message = shop.refusal(command, f"orders@{number}")
         assert code == 64
-        expected = f"orders@{number}: expected the number of a version after the @, found {number!r}"
+        expected = f"orders@{number}: expected the number of a version after the @, `work`, or a ref, found {number!r}"
         assert f"{expected}: the approved history knows 0 to 2" in message
 
 
@@ -239,6 +239,7 @@ def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
         **OF_ORDERS,
+        "state": None,
         "version": 2,
         "in_force": 1,
         "latest": 2,
@@ -358,18 +359,21 @@ def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(shop: Shop) -
     assert lines[-1] == "orders@1 reads orders@2: yes."
 
 
-def test_diff_of_one_topic_shows_its_last_change_also_when_that_was_a_return(shop: Shop) -> None:
+def test_diff_of_one_topic_is_from_what_is_approved_to_the_working_tree(shop: Shop) -> None:
     told = shop.answer("diff", "orders")
-    assert (told["old"]["version"], told["new"]["version"]) == (2, 1)
+    assert (told["old"]["version"], told["new"]["state"], told["new"]["version"]) == (1, "work", 1)
+    assert (told["text"], told["fields"]) == ([], [])
+    told = shop.answer("diff", "orders@2", "orders")
     assert told["fields"] == [{"sign": "-", "what": "Order.customer: string"}]
     assert [each["rule"] for each in told["old_reads_new"]] == ["READER_FIELD_MISSING_DEFAULT_VALUE"]
     assert told["new_reads_old"] == []
 
 
-def test_diff_from_one_version_goes_to_the_definition_in_force(shop: Shop) -> None:
+def test_diff_from_one_version_goes_to_the_working_tree(shop: Shop) -> None:
     told = shop.answer("diff", "orders@0")
     assert (told["old"]["version"], told["new"]["version"]) == (0, 1)
-    assert told["new"]["label"].endswith("in force")
+    assert told["new"]["label"].startswith("orders@work (version 1 (")
+    assert shop.answer("diff", "orders@0..1") == shop.answer("diff", "orders@0", "orders@1")
 
 
 def test_diff_tells_layout_and_docs_from_fields(shop: Shop) -> None:
@@ -385,16 +389,14 @@ def test_diff_of_two_types_says_that_nobody_reads_whom(shop: Shop) -> None:
     assert out.count("SCHEMA_TYPE_CHANGED") == 2
 
 
-def test_diff_of_a_topic_with_one_version_asks_for_another_side(shop: Shop) -> None:
-    code, message = shop.refusal("diff", "refunds")
-    assert code == 64
-    assert "has fewer than two versions" in message
+def test_diff_of_what_has_no_definition_is_refused(shop: Shop) -> None:
+    assert "has never had a schema" in shop.refusal("diff", "orders", "pings")[1]
     assert shop.refusal("diff", "orders", "pings")[0] == 64
 
 
 def test_colours_appear_only_when_asked_for(shop: Shop) -> None:
-    assert "\x1b[" not in shop.run("diff", "orders")[1]
-    assert "\x1b[32m+" in shop.run("--color", "always", "diff", "orders")[1]
+    assert "\x1b[" not in shop.run("diff", "orders@0")[1]
+    assert "\x1b[32m+" in shop.run("--color", "always", "diff", "orders@0")[1]
 
 
 def test_long_definitions_are_compared_in_time(other: Shop) -> None:
@@ -402,7 +404,7 @@ def test_long_definitions_are_compared_in_time(other: Shop) -> None:
     other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(definition="o.avsc")})
     other.commit({"topics/o.avsc": record("id", **numbers)})
     other.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
-    said = other.answer("diff", "orders")
+    said = other.answer("diff", "orders@0", "orders@1")
     shown, *rest = said["text"][2:]
     assert shown.startswith("@@ -")
     removed = [line[1:].strip() for line in rest if line.startswith("-")]

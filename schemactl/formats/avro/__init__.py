@@ -28,7 +28,7 @@ from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.avro.text import decode, read
-from schemactl.formats.base import Explanation, TypeSpec, UnknownWire, Wire
+from schemactl.formats.base import Explanation, Note, TypeSpec, UnknownWire, Wire
 from schemactl.model import Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
@@ -156,6 +156,12 @@ class AvroSpec(TypeSpec):
         from schemactl.formats.avro.outline import avro_parts
 
         return avro_parts(parsed_by_any(info.schema))
+
+    def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
+        """Yield docs and aliases."""
+        from schemactl.formats.avro.outline import avro_notes
+
+        return avro_notes(parsed_by_any(info.schema))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages; none for PROTOBUF, whose messages the Avro definition does not describe."""

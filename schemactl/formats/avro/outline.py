@@ -13,17 +13,17 @@ from schemactl.formats.avro.schema import (
     Field,
     Map,
     Named,
+    NamedSchema,
     Record,
     Schema,
     Union,
 )
+from schemactl.formats.base import Note
 
 
 def avro_parts(root: Schema) -> Iterator[tuple[str, str]]:
     """Yield the parts of a definition (see TypeSpec.outline)."""
-    types = [part for part in parts(root) if isinstance(part, Named)]
-    short = Counter(named.name for named in types)
-    names = {named.full_name: named.name if short[named.name] == 1 else named.full_name for named in types}
+    types, names = _named(root)
     if not isinstance(root, Named):
         yield "", _type(root, names)
     for named in types:
@@ -38,6 +38,28 @@ def avro_parts(root: Schema) -> Iterator[tuple[str, str]]:
             yield from ((f"{name}.{symbol}", "symbol") for symbol in named.symbols)
         else:
             yield name, f"fixed {named.full_name} of {named.size} bytes{properties}"
+
+
+def avro_notes(root: Schema) -> Iterator[tuple[str, Note]]:
+    """Yield the docs and aliases of types and fields (see TypeSpec.notes)."""
+    types, names = _named(root)
+    for named in types:
+        name = names[named.full_name]
+        said: list[tuple[str, NamedSchema | Field]] = [(name, named)]
+        if isinstance(named, Record):
+            said += [(f"{name}.{field.name}", field) for field in named.fields]
+        for part, holder in said:
+            if holder.doc or holder.aliases:
+                yield part, Note(holder.doc or "", holder.aliases)
+
+
+def _named(root: Schema) -> tuple[list[NamedSchema], dict[str, str]]:
+    """Return the named types, and what each is called: its name alone where no two share it."""
+    types = [part for part in parts(root) if isinstance(part, Named)]
+    short = Counter(named.name for named in types)
+    return types, {
+        named.full_name: named.name if short[named.name] == 1 else named.full_name for named in types
+    }
 
 
 def _field(field: Field, names: Mapping[str, str]) -> str:

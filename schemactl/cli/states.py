@@ -1,0 +1,184 @@
+"""The states of the declarations that a command line names: `orders@3`, `orders@work`, `main..feature`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from schemactl.cli.selection import VERSION_HELP, choose, find
+from schemactl.errors import DeclarationError, UsageError
+from schemactl.messages import format_version
+from schemactl.topic_match import matching
+
+if TYPE_CHECKING:
+    from schemactl.cli import Context
+    from schemactl.declare import Declared
+    from schemactl.history import History, Merged
+    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic
+
+WORK: Final = "work"
+"""The name of the working tree."""
+
+STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDefinition:
+    """What `TOPIC@...` names.
+
+    Attributes:
+        topic: with its versions in the approved history.
+        state: the working tree or the ref that the definition is of; "" for the approved history.
+        version: the version that was asked for by its number.
+        info: the definition; None: the topic has none there.
+        number: of the version whose content it is; None: it is none that is approved.
+    """
+
+    topic: Topic
+    state: str = ""
+    version: SchemaVersion | None = None
+    info: SchemaInfo | None = None
+    number: int | None = None
+
+    @property
+    def standing(self) -> str:
+        """Which version's content it is: `version 3 (9f2c1abcd, 2026-03-02)`, or that it is none yet."""
+        known = next((each for each in self.topic.versions if each.number == self.number), None)
+        return format_version(known) if known else "not approved yet"
+
+
+@dataclass
+class States:
+    """The approved history, the working tree, and other commits, each read when it is asked for."""
+
+    context: Context
+    _at: dict[str, History] = field(default_factory=dict)
+
+    @cached_property
+    def _loaded(self) -> tuple[Project, str]:
+        from schemactl import history
+
+        return history.load_project(self.context.directory, self.context.config)
+
+    @property
+    def project(self) -> Project:
+        """The project, as the files at hand have it."""
+        return self._loaded[0]
+
+    @cached_property
+    def approved(self) -> History:
+        """The approved history."""
+        return self.context.approved(self.project)
+
+    @cached_property
+    def work(self) -> Declared:
+        """What the working tree declares, and what is wrong with it. Raise UsageError in a bare repository."""
+        from schemactl import declare
+
+        if self.context.repository.top is None:
+            raise UsageError(
+                "this repository is bare: there is no working tree to compare with",
+                fix="name both sides: versions, branches, tags or commits",
+            )
+        return declare.read(declare.WorktreeFiles(self._loaded[1], folders=self.project.roots), self.project)
+
+    def at(self, name: str) -> History:
+        """Return the history up to the commit `name`, approved or not; `work`: with what the files here bring once they are merged.
+
+        Raises:
+            UsageError: there is no such commit.
+        """
+        from schemactl import history
+
+        if name not in self._at:
+            if name == WORK:
+                merged = merge_of(self.context, *self._loaded)
+                self._at[name] = merged.history if merged else self.approved
+            else:
+                try:
+                    self._at[name] = history.read_at(
+                        self.context.repository, self.project, self.approved, name
+                    )
+                except history.UnknownRef as error:
+                    raise UsageError(error.what, fix=error.fix) from None
+        return self._at[name]
+
+    def definition(self, text: str) -> NamedDefinition:
+        """Return the definition that `text` names as TOPIC, TOPIC@N, TOPIC@work or TOPIC@REF.
+
+        Raises:
+            UsageError: there is no such topic, version or ref.
+            DeclarationError: the working tree has problems, and not this topic.
+        """
+        catalog = self.approved.catalog
+        name, at, state = text.rpartition("@")
+        if not at or state.isdecimal() or matching(text, catalog.topics):
+            chosen = choose(text, catalog)
+            version = chosen.version
+            number = version.number if version else self.approved.current(chosen.topic.name)
+            if number is None and chosen.topic.versions:
+                number = chosen.topic.versions[-1].number
+            return NamedDefinition(chosen.topic, "", version, chosen.info, number)
+        if state == WORK:
+            return self.at_work(name)
+        try:
+            there = self.at(state)
+        except UsageError as error:
+            known = find(name, catalog).versions
+            numbers = f"0 to {known[-1].number}" if known else "none"
+            raise UsageError(
+                f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: the approved history "
+                f"knows {numbers}",
+                fix=error.fix,
+            ) from None
+        topic = find(name, there.catalog, where=state)
+        return self._named(topic, state)
+
+    def at_work(self, name: str) -> NamedDefinition:
+        """Return the definition that the working tree has of the topic `name`; without one where the topic is gone there."""
+        here = self.work.catalog.topics
+        if not matching(name, here) and self.work.problems:
+            raise DeclarationError(self.work.problems)
+        if not matching(name, here) and (was := matching(name, self.approved.catalog.topics)):
+            return NamedDefinition(find(str(was[0]) if len(was) == 1 else name, self.approved.catalog), WORK)
+        return self._named(find(name, self.work.catalog, where="the working tree"), WORK)
+
+    def both(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
+        """Return the definitions of the topic `name` in force and in the working tree; it may be new, or gone."""
+        known = {*self.approved.catalog.topics}
+        here = self.at_work(name) if not matching(name, known) else None
+        if here:
+            return NamedDefinition(here.topic), here
+        old = self.definition(name)
+        return old, self.at_work(str(old.topic.name))
+
+    def _named(self, topic: Topic, state: str) -> NamedDefinition:
+        from schemactl.changes import Contents
+
+        known = self.approved.catalog.topics.get(topic.name)
+        info = topic.schema.load() if topic.schema else None
+        found = Contents(known.versions).find(info) if known and info else None
+        return NamedDefinition(
+            known or replace(topic, versions=()), state, None, info, found.number if found else None
+        )
+
+
+def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:
+    """Return what a merge of the files here leaves; None: there are no files, in a bare repository.
+
+    Raises:
+        DeclarationError: the files, or what the merge makes of them, have problems.
+    """
+    from schemactl import declare, history
+    from schemactl.project_check.files import paths_of, read_files
+
+    repository = context.repository
+    if repository.top is None:
+        return None
+    worktree = declare.WorktreeFiles(top, folders=project.roots)
+    here = history.HashedFiles(worktree, repository.object_format)
+    declared = read_files(repository, project, here).declared
+    used = {*paths_of(declared)}
+    progress = context.reading_history()
+    return history.read_merged(repository, project, here, used, by_commit=by_commit, progress=progress)

@@ -1,0 +1,305 @@
+"""What changed from one state of the declarations to another: the facts of `diff FROM..TO` and of `changelog`. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from schemactl import formats
+from schemactl.changes import (
+    Change,
+    NumbersDiffer,
+    SchemaRemoved,
+    TextDiffers,
+    TopicAdded,
+    VersionsMissing,
+    find_changes,
+)
+from schemactl.compat import breakages
+from schemactl.errors import InvalidSchema
+from schemactl.formats.outline import PartChange, part_changes
+from schemactl.model import (
+    BrokerDefaults,
+    Catalog,
+    Commit,
+    NamespaceName,
+    SchemaInfo,
+    SchemaVersion,
+    Topic,
+    TopicName,
+    Waiver,
+    live,
+)
+from schemactl.verdicts import Breakage, Direction
+from schemactl.waivers import broker_waiver, fingerprint
+
+NOT_APPROVED = "0" * 40
+"""The id of the commit of what is not approved yet."""
+
+WaiversAt = Callable[[Commit], Iterable[Waiver]]
+"""Returns the waivers in the tree of a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A reason why readers that the strategy protects fail.
+
+    Attributes:
+        rule, direction: of the incompatibility.
+        against: the numbers of the versions that it is with.
+        reason: for people.
+        strict_only: Pulsar's Java readers get through all the same.
+        waiver: by which it was approved; None: nobody had to, or nobody did.
+    """
+
+    rule: str
+    direction: Direction
+    against: tuple[int, ...]
+    reason: str
+    strict_only: bool
+    waiver: Waiver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version that came, with what changed since the one before it (None: it is the first) and whom it breaks."""
+
+    version: SchemaVersion
+    before: SchemaVersion | None = None
+    parts: tuple[PartChange, ...] = ()
+    breaks: tuple[Break, ...] = ()
+
+    @property
+    def is_breaking(self) -> bool:
+        """Whether readers that the strategy protects fail, not strict ones alone."""
+        return any(not each.strict_only for each in self.breaks)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A namespace or topic of which something changed.
+
+    Attributes:
+        name: in the newer state, else in the older.
+        former: its name in the older state, where `renamed_from` says so.
+        changes: what differs besides new versions (see `schemactl.changes`).
+        versions: new ones, oldest first.
+        parts: what changed in the definition in force, where it is another text of a version that was there.
+        said: by key of its metadata, what was said and what is said.
+        is_gone: the newer state does not declare it.
+        since: the commit since which the topic stands as it does; None: it is not known, or a namespace.
+    """
+
+    name: NamespaceName | TopicName
+    former: TopicName | None = None
+    changes: tuple[Change, ...] = ()
+    versions: tuple[NewVersion, ...] = ()
+    parts: tuple[PartChange, ...] = ()
+    said: tuple[tuple[str, str, str], ...] = ()
+    since: Commit | None = None
+    is_gone: bool = False
+
+    @property
+    def namespace(self) -> NamespaceName:
+        """The namespace that it is, or is in."""
+        return self.name if isinstance(self.name, NamespaceName) else self.name.namespace_name
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Two states and all that differs.
+
+    Attributes:
+        before, after: the names of the states.
+        start, end: their commits; None: there is none, or not yet.
+        commits: how many commits the newer has that the older has not.
+        authors: who wrote these, by name, each once.
+        author_of: the author of each commit that brought something, by its id.
+        subjects: by name, namespaces first.
+    """
+
+    before: str
+    after: str
+    start: Commit | None
+    end: Commit | None
+    subjects: tuple[Subject, ...]
+    commits: int = 0
+    authors: tuple[str, ...] = ()
+    author_of: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def versions(self) -> int:
+        """How many versions are new."""
+        return sum(len(each.versions) for each in self.subjects)
+
+    @property
+    def breaking(self) -> list[tuple[Subject, NewVersion]]:
+        """The new versions that break readers."""
+        return [(each, version) for each in self.subjects for version in each.versions if version.is_breaking]
+
+
+def find_subjects(
+    older: Catalog,
+    newer: Catalog,
+    defaults: BrokerDefaults,
+    waivers: WaiversAt,
+    since: Callable[[TopicName], Commit | None],
+) -> Iterator[Subject]:
+    """Yield what differs between two states, by name, namespaces first.
+
+    Args:
+        older: one state.
+        newer: the other.
+        defaults: stands for the strategy where none is declared.
+        waivers: returns those in the tree of a commit.
+        since: returns the commit since which a topic stands as it does in the newer state.
+    """
+    by_name: dict[NamespaceName | TopicName, list[Change]] = {}
+    for each in find_changes(older, newer):
+        if not isinstance(each, NumbersDiffer):
+            by_name.setdefault(each.name, []).append(each)
+    former = {
+        name: topic.renamed_from
+        for name, topic in newer.topics.items()
+        if topic.renamed_from
+        and topic.renamed_from in older.topics
+        and any(isinstance(each, TopicAdded) for each in by_name.get(name, ()))
+    }
+    for was in former.values():
+        # It is told with its new name.
+        if was and all(isinstance(each, SchemaRemoved) for each in by_name.get(was, ())):
+            by_name.pop(was, None)
+    for kind in (NamespaceName, TopicName):
+        names: list[NamespaceName | TopicName] = [each for each in by_name if isinstance(each, kind)]
+        names += [each for each in _said_otherwise(older, newer, kind) if each not in by_name]
+        for name in sorted(names, key=str):
+            changes = by_name.get(name, [])
+            is_gone = not _is_there(newer, name)
+            said = () if is_gone else tuple(_said(older, newer, name))
+            found = Subject(name, said=said, is_gone=is_gone)
+            if isinstance(name, TopicName):
+                found = replace(found, former=former.get(name), since=since(name))
+                found = _topic(found, changes, older, newer, defaults, waivers)
+            yield replace(
+                found, changes=tuple(each for each in changes if not isinstance(each, VersionsMissing))
+            )
+
+
+def _topic(
+    found: Subject,
+    changes: Iterable[Change],
+    older: Catalog,
+    newer: Catalog,
+    defaults: BrokerDefaults,
+    waivers: WaiversAt,
+) -> Subject:
+    name = found.name
+    assert isinstance(name, TopicName)  # noqa: S101  the caller looked
+    topic = newer.topics.get(name, Topic(name))
+    former = older.versions(found.former) if found.former else ()
+    strategy, _ = newer.strategy(name, defaults)
+    versions: list[NewVersion] = []
+    parts: tuple[PartChange, ...] = ()
+    for change in changes:
+        if isinstance(change, VersionsMissing):
+            for version in change.versions:
+                existing = [each.load() for each in topic.versions if each.number < version.number] or former
+                version.load()
+                before = next((each for each in reversed(live(existing)) if each.info), None)
+                versions.append(
+                    NewVersion(
+                        version,
+                        before,
+                        _parts(before.info, version.info) if before else (),
+                        tuple(
+                            _breaks(
+                                name,
+                                existing,
+                                version,
+                                breakages(existing, version.info, strategy, by_any_release=True),
+                                waivers,
+                            )
+                        )
+                        if version.info
+                        else (),
+                    )
+                )
+        elif isinstance(change, TextDiffers):
+            was = older.topics[name].schema if name in older.topics else None
+            parts = _parts(was.load() if was else None, change.text.load())
+    return replace(found, versions=tuple(versions), parts=parts)
+
+
+def _parts(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[PartChange, ...]:
+    """Return what differs in two definitions; nothing where one does not parse."""
+    try:
+        return tuple(part_changes(old=old, new=new))
+    except InvalidSchema:
+        return ()
+
+
+def _breaks(
+    name: TopicName,
+    existing: Sequence[SchemaVersion],
+    version: SchemaVersion,
+    found: Sequence[Breakage],
+    waivers: WaiversAt,
+) -> Iterator[Break]:
+    """Yield each reason once, with all versions that it is with, and the waiver of it in the commit that brought the version."""
+    infos = {each.number: each.info for each in existing if each.info}
+    grouped: dict[tuple[str, str, Direction], list[Breakage]] = {}
+    for each in found:
+        what = each.incompatibility
+        grouped.setdefault((what.rule, what.pointer, each.direction), []).append(each)
+    known = tuple(waivers(version.commit)) if version.commit and found else ()
+    new = version.info
+    for (rule, pointer, direction), group in grouped.items():
+        nearest = group[0]
+        old = infos.get(nearest.against)
+        if new is None or old is None:
+            continue
+        against = [info for each in group if (info := infos.get(each.against))]
+        print_ = fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)
+        waiver = next((each for each in known if each.key == (rule, name.schema_id, print_)), None)
+        yield Break(
+            rule,
+            direction,
+            tuple(sorted({each.against for each in group})),
+            formats.explain(nearest, new=new, old=old).reason,
+            all(each.incompatibility.strict_only for each in group),
+            waiver or broker_waiver(known, name, existing, new),
+        )
+
+
+def _is_there(catalog: Catalog, name: NamespaceName | TopicName) -> bool:
+    held = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+    return held is not None and not held.deleted
+
+
+def _said_otherwise(
+    older: Catalog, newer: Catalog, kind: type[NamespaceName | TopicName]
+) -> Iterator[NamespaceName | TopicName]:
+    """Yield the names of what both states declare, and of which they say something else."""
+    if kind is TopicName:
+        both = (name for name in newer.topics if name in older.topics)
+        yield from (
+            name for name in both if not newer.topics[name].deleted and any(_said(older, newer, name))
+        )
+    else:
+        yield from (
+            name for name in newer.namespaces if name in older.namespaces and any(_said(older, newer, name))
+        )
+
+
+def _said(older: Catalog, newer: Catalog, name: NamespaceName | TopicName) -> Iterator[tuple[str, str, str]]:
+    """Yield what is said of it otherwise: the key, what was said, what is said."""
+    sides: list[dict[str, str]] = []
+    for catalog in (older, newer):
+        held = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+        sides.append(held.metadata.words() if held and not held.deleted else {})
+        if isinstance(held, Topic) and held.lifecycle != "stable":
+            sides[-1]["lifecycle"] = held.lifecycle
+    before, after = sides
+    for key in {**before, **after}:
+        if before.get(key, "") != after.get(key, ""):
+            yield key, before.get(key, ""), after.get(key, "")

@@ -1,0 +1,247 @@
+"""`TOPIC@work`, `TOPIC@REF`, `diff FROM..TO` and `changelog`: one name for each state, and one list of facts."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Printed, schemactl
+from consumers import markdown_faults
+from scratch import Scratch, declared, record
+
+SCHEMA = Path(__file__).parent.parent.parent / "schemas/revision.schema.json"
+HOSTILE = "[x](http://evil) <b>@ada</b> `\n::error::y"
+MISSING = "READER_FIELD_MISSING_DEFAULT_VALUE"
+ORDERS = "persistent://shop/sales/orders"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Two tags, with everything between them that can change; a branch; and a working tree that goes on."""
+    made = Scratch(tmp_path_factory.mktemp("states") / "shop")
+    made.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
+            "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+            "topics/orders.yaml": declared(),
+            "topics/orders.avsc": record("id", amount=1),
+            "topics/refunds.yaml": declared("shop/sales/refund", "refunds.avsc"),
+            "topics/refunds.avsc": record("id", name="Refund"),
+            "topics/old.yaml": "topic: shop/sales/old\nschema: {type: STRING}\n",
+        },
+        "first",
+    )
+    made.git("tag", "v1")
+    made.commit(
+        {"topics/orders.avsc": record("id", amount=1, count=0)}, "Count the orders", branch="feature", start=1
+    )
+    renamed = record("id").replace(
+        "}]}", '}, {"name": "total", "type": "long", "default": 1, "aliases": ["amount"]}]}'
+    )
+    made.commit({"topics/orders.avsc": renamed}, HOSTILE, start=1)
+    made.commit(
+        {
+            "topics/orders.avsc": renamed.replace(
+                '"total", "type": "long", "default": 1', '"total", "type": "string"'
+            )
+        },
+        "Say it in words",
+    )
+    made.commit(
+        {
+            "topics/refunds.yaml": declared(
+                "shop/sales/refunds", "refunds.avsc", "renamed_from: shop/sales/refund\n"
+            ),
+            "topics/refunds.avsc": record("id", name="Refund", doc="Money <i>back</i>."),
+            "topics/old.yaml": None,
+            "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\nowner: team @sales\n",
+        },
+        "Tidy up",
+    )
+    made.git("tag", "v2")
+    made.write(
+        {
+            "topics/orders.avsc": record("id", "note"),
+            "topics/new.yaml": "topic: shop/sales/new\nschema: {type: INT64}\n",
+        }
+    )
+    return made
+
+
+def told(shop: Scratch, *arguments: str) -> Any:
+    return json.loads(schemactl(shop.path, *arguments, "--format", "json").out)
+
+
+def refused(shop: Scratch, *arguments: str) -> str:
+    return schemactl(shop.path, *arguments, code=64).err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("orders@work", record("id", "note"), "in the working tree, not approved yet, AVRO"),
+        ("orders@v1", record("id", amount=1), "at v1, version 0 ("),
+        ("orders@feature", record("id", amount=1, count=0), "at feature, not approved yet"),
+        ("orders@main~3", record("id", amount=1), "at main~3, version 0 ("),
+    ],
+)
+def test_show_prints_the_definition_of_any_state(shop: Scratch, name: str, text: str, words: str) -> None:
+    printed = schemactl(shop.path, "show", name)
+    assert printed.out == text + "\n"
+    assert words in printed.err
+    assert told(shop, "show", name)["state"] == name.partition("@")[2]
+
+
+def test_show_says_what_is_not_there(shop: Scratch) -> None:
+    assert "has no schema at work" in schemactl(shop.path, "show", "old@work", code=(1, 64)).err
+    assert "there is no topic 'refunds' in v1" in refused(shop, "show", "refunds@v1")
+    assert "or a ref, found 'v9': the approved history knows 0 to 2" in refused(shop, "show", "orders@v9")
+
+
+def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(shop: Scratch) -> None:
+    def fields(*arguments: str) -> list[str]:
+        return [f"{each['sign']} {each['what']}" for each in told(shop, "diff", *arguments)["fields"]]
+
+    assert fields("orders") == ["- Order.total: string", "+ Order.note: string"]
+    assert fields("orders@v1") == ["- Order.amount: int = 1", "+ Order.note: string"]
+    assert fields("orders@v1", "orders@feature") == ["+ Order.count: int = 0"] == fields("orders@v1..feature")
+    assert fields("orders@0", "orders@1") == ["~ Order.total: int = 1 -> long = 1, was Order.amount"]
+    assert fields("new") == ["+ : INT64"]
+    assert (
+        schemactl(shop.path, "diff", "orders", "--detailed-exitcode", code=2)
+        .out.splitlines()[-1]
+        .startswith("  ")
+    )
+
+
+def test_diff_of_all_topics_shows_what_the_files_here_change(shop: Scratch) -> None:
+    out = schemactl(shop.path, "diff").out
+    assert out.splitlines()[2:] == [
+        "topic persistent://shop/sales/new",
+        "  + a new topic",
+        "  + v0 INT64: not approved yet",
+        "",
+        f"topic {ORDERS}",
+        "  + v3 AVRO: not approved yet",
+        "      - Order.total: string",
+        "      + Order.note: string",
+        f"      ! {MISSING}, with version 2: Order.note is new and has no default; messages of version 2 do not carry it, and reading one throws.",
+        f"      ! {MISSING}, with version 2: Order.total is gone, but readers of version 2 need it and have no default for it: they throw on every new message.",
+        "",
+        "2 new versions (1 breaking), 2 changed topics.",
+    ]
+    assert (
+        schemactl(shop.path, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
+    )
+    assert "no topic of the two states matches" in refused(shop, "diff", "--topic", "nothing")
+
+
+def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
+    found = told(shop, "diff", "v1..v2")
+    subjects = {each.get("topic") or each["namespace"]: each for each in found["subjects"]}
+    assert list(subjects) == [
+        "shop/sales",
+        "persistent://shop/sales/old",
+        ORDERS,
+        "persistent://shop/sales/refunds",
+    ]
+    assert (found["commits"], found["authors"], found["versions"], found["breaking"]) == (3, ["Ada"], 3, 1)
+    space = subjects["shop/sales"]
+    assert space["changes"][0]["after"] == {"schema_compatibility_strategy": "FULL"}
+    assert space["metadata"] == [{"key": "owner", "before": None, "after": "team @sales"}]
+    assert subjects["persistent://shop/sales/old"]["deleted"]
+    assert subjects["persistent://shop/sales/old"]["since"]["author"] == "Ada"
+    first, second = subjects[ORDERS]["versions"]
+    assert first["parts"] == [
+        {
+            "kind": "renamed",
+            "part": "Order.total",
+            "before": "int = 1",
+            "after": "long = 1",
+            "former": "Order.amount",
+        }
+    ]
+    assert [each["rule"] for each in second["breaks"]] == ["TYPE_MISMATCH", "TYPE_MISMATCH"]
+    assert (first["breaking"], second["breaking"]) == (False, True)
+    refunds = subjects["persistent://shop/sales/refunds"]
+    assert refunds["renamed_from"] == "persistent://shop/sales/refund"
+    assert [each["kind"] for each in refunds["versions"][0]["parts"]] == ["documented"]
+    assert told(shop, "changelog", "v1..v2") == found
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(found, json.loads(SCHEMA.read_text()))
+
+
+def test_three_dots_start_from_the_merge_base_and_an_end_left_out_is_head(shop: Scratch) -> None:
+    assert [each["topic"] for each in told(shop, "diff", "v2...feature")["subjects"]] == [ORDERS]
+    back = told(shop, "diff", "v2..feature")
+    assert {change["change"] for each in back["subjects"] for change in each["changes"]} >= {
+        "versions gone",
+        "topic added",
+    }
+    assert told(shop, "diff", "v1..")["subjects"] == told(shop, "diff", "v1..HEAD")["subjects"]
+    assert told(shop, "diff", "..v1")["before"]["name"] == "HEAD"
+    assert told(shop, "diff", "v2..work")["subjects"] == told(shop, "diff")["subjects"]
+    assert "no ref or commit 'v7'" in refused(shop, "diff", "v7..v2")
+    assert "no ref or commit 'v7'" in refused(shop, "diff", "v7...v2")
+    assert "expected FROM..TO" in refused(shop, "changelog", "v1")
+
+
+def test_the_changelog_is_markdown_that_says_what_people_wrote_and_obeys_none_of_it(shop: Scratch) -> None:
+    text = schemactl(shop.path, "changelog", "v1..v2").out
+    ours = {"heading_open", "bullet_list_open"}
+    assert [each for each in markdown_faults(text) if each not in ours] == []
+    lines = text.splitlines()
+    assert lines[0] == "# Schemas: v1 to v2"
+    assert lines.index("## Breaking") < lines.index("## shop/sales")
+    assert "### refunds, was shop/sales/refund" in lines
+    assert (
+        "  * renamed <code>Order.amount</code> to <code>Order.total</code>: <code>int = 1</code>, now <code>long = 1</code>"
+        in lines
+    )
+    assert any(line.startswith("* deleted: Tidy up (Ada, 2023-11-14, <code>") for line in lines)
+
+
+def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
+    made, until = Scratch(tmp_path / "w"), datetime.now(UTC).date() + timedelta(days=30)
+    made.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
+            "topics/o.yaml": declared(),
+            "topics/orders.avsc": record("id"),
+        }
+    )
+    made.git("tag", "v1")
+    made.git("checkout", "-q", "-b", "work")
+    made.write({"topics/orders.avsc": record("id", "note")})
+    found = json.loads(schemactl(made.path, "check", "--format", "json", code=100).out)
+    for each in {each["fingerprint"] for each in found["findings"] if each["fingerprint"]}:
+        # Waived with its cause, it is waived already.
+        schemactl(
+            made.path,
+            "waive",
+            each,
+            "--reason",
+            "agreed",
+            "--owner",
+            "ada",
+            "--until",
+            str(until),
+            code=(0, 1),
+        )
+    made.git("add", ".")
+    made.git("commit", "-qm", "Break")
+    made.git("checkout", "-q", "main")
+    made.git("merge", "-q", "--ff-only", "work")
+    [subject] = told(made, "diff", "v1..main")["subjects"]
+    assert {each["waiver"]["owner"] for each in subject["versions"][0]["breaks"]} == {"ada"}
+    assert f"waived by ada until {until}: agreed" in schemactl(made.path, "changelog", "v1..main").out
+
+
+def test_a_bare_repository_has_no_working_tree_to_compare_with(shop: Scratch, tmp_path: Path) -> None:
+    shop.git("clone", "-q", "--bare", str(shop.path), str(tmp_path / "b"))
+    printed: Printed = schemactl(tmp_path / "b", "diff", "orders", code=64)
+    assert "this repository is bare: there is no working tree" in printed.err
+    assert "Order.count" in schemactl(tmp_path / "b", "diff", "orders@v1", "orders@feature").out
