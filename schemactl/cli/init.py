@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from schemactl import output
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.json_values import laid_out
 
 PROJECT = """\
 version: 1
@@ -73,43 +75,58 @@ HOOK = """\
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `init`."""
-    parser.epilog = "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n"
-    add_options(parser, "--bare: only the project file, without a first namespace and topic")
+    parser.epilog = (
+        "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n  schemactl init --schemas\n"
+    )
+    what = parser.add_mutually_exclusive_group()
+    add_options(
+        what,
+        "--bare: without a first namespace and topic",
+        "--schemas: only the JSON Schemas for editors, anew: after an upgrade of schemactl",
+    )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the files are written; nothing that exists is overwritten."""
+    from schemactl.declare.shapes import editor_schemas
+    from schemactl.importing.scaffold import EDITOR_FOLDER, editor_line
+
     folder = Path(context.directory)
+    schemas = {
+        f"{EDITOR_FOLDER}/{name}.schema.json": f"{laid_out(schema, 200)}\n".encode()
+        for name, schema in editor_schemas().items()
+    }
+    if args.schemas:
+        for name, data in schemas.items():
+            output.write(folder / name, data, below=context.top)
+            print(f"wrote {name}")
+        return 0
     if context.config:
         raise UsageError("init writes schemactl.yaml: --config does not go with it")
     package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
-    files = {"schemactl.yaml": PROJECT.format(package=f"{package or 'my'}_schemas")}
+    files = {
+        "schemactl.yaml": editor_line("schemactl.yaml", "", "project")
+        + PROJECT.format(package=f"{package or 'my'}_schemas")
+    }
     if not args.bare:
         files |= {
-            "namespaces/default/namespace.yaml": NAMESPACE,
-            "namespaces/default/greetings.yaml": TOPIC,
+            **{
+                path: editor_line(path, "", "declarations") + text
+                for path, text in (
+                    ("namespaces/default/namespace.yaml", NAMESPACE),
+                    ("namespaces/default/greetings.yaml", TOPIC),
+                )
+            },
             "namespaces/default/greetings.avsc": DEFINITION,
         }
-    taken = [name for name in files if os.path.lexists(folder / name)]
-    if taken:
-        raise SchemactlError(
-            f"{', '.join(taken)} exists already in {folder}: nothing was written",
-            fix="edit it, or start in another folder with -C DIR",
-        )
     hooked = os.path.lexists(folder / ".pre-commit-config.yaml")
-    if not hooked:
-        files[".pre-commit-config.yaml"] = f"{HOOK_TYPES}repos:\n{HOOK}"
+    hook = {} if hooked else {".pre-commit-config.yaml": f"{HOOK_TYPES}repos:\n{HOOK}"}
+    write_new({name: text.encode() for name, text in (files | hook).items()} | schemas, context)
     try:
-        for name, text in files.items():
-            output.write(folder / name, text.encode(), below=context.top, is_new=True)
-            print(f"wrote {name}")
         if _ignore(folder, context.top):
             print("added .schemactl/ to .gitignore")
     except OSError as error:
-        raise SchemactlError(
-            f"{error.filename} cannot be written: {error.strerror}",
-            fix="start in a folder you may write to, with -C DIR",
-        ) from error
+        raise _unwritable(error) from error
     if hooked:
         print(
             f"\n.pre-commit-config.yaml is there already; below its `repos:`, the hook would be:\n\n{HOOK}"
@@ -127,6 +144,34 @@ def run(args: argparse.Namespace, context: Context) -> int:
         "  pre-commit install                  lets the hook check every commit from now on"
     )
     return 0
+
+
+def write_new(files: Mapping[str, bytes], context: Context) -> None:
+    """Write `files`, by path from the folder to work in, and print their paths.
+
+    Raises:
+        SchemactlError: one of them is there already, or cannot be written.
+    """
+    folder = Path(context.directory)
+    taken = [name for name in files if os.path.lexists(folder / name)]
+    if taken:
+        raise SchemactlError(
+            f"{', '.join(taken)} exists already in {folder}: nothing was written",
+            fix="edit it, or start in another folder with -C DIR",
+        )
+    try:
+        for name, data in files.items():
+            output.write(folder / name, data, below=context.top, is_new=True)
+            print(f"wrote {name}")
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: OSError) -> SchemactlError:
+    return SchemactlError(
+        f"{error.filename} cannot be written: {error.strerror}",
+        fix="start in a folder you may write to, with -C DIR",
+    )
 
 
 def _ignore(folder: Path, top: str) -> bool:

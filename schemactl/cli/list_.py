@@ -117,7 +117,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     elif values:
         columns = terminal_width()
         rows = _rows([value for _, value in values], columns)
-        context.report("\n".join(table(rows, width=columns, numeric={2})))
+        context.report("\n".join(table(rows, width=columns, numeric={2}, whole={0})))
     elif entries:
         context.report("No topic matches.")
     else:

@@ -36,6 +36,7 @@ GROUPS: Final = {
 
 COMMANDS: Final[dict[str, CommandEntry]] = {
     "init": CommandEntry("author", "init", "start a project in this repository"),
+    "new": CommandEntry("author", "new", "write the files of a new topic or namespace"),
     "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
     "lint": CommandEntry("author", "lint", "find what is fine today and hurts later"),
     "fmt": CommandEntry("author", "fmt", "lay out YAML files and Avro definitions, without changing what they declare"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from schemactl import declare
 from schemactl.changes import content_identity, unstamped
+from schemactl.declare.files import Kind
 from schemactl.declare.yaml_text import Value, yaml_text
 from schemactl.errors import InvalidSchema
 from schemactl.formats import pair_of, spec
@@ -172,7 +173,7 @@ class Paths:
 
     def of_topic(self, name: TopicName) -> str:
         """Return the common start of the paths of all the topic's files."""
-        local = _plain(name.topic)
+        local = file_name(name.topic)
         return self._free(
             f"{self._folder(name.namespace_name)}/{local if local != NAMESPACE_FILE else local + '_'}"
         )
@@ -180,11 +181,11 @@ class Paths:
     def of_shared(self, name: str) -> str:
         """Return the path for what topics share and is called `name`, in parts divided by slashes."""
         return self._free(
-            self._below_root("/".join(_plain(part) or "_" for part in ("shared", *name.split("/"))))
+            self._below_root("/".join(file_name(part) or "_" for part in ("shared", *name.split("/"))))
         )
 
     def _folder(self, name: NamespaceName) -> str:
-        return self._below_root(f"{_plain(name.tenant)}/{_plain(name.name)}")
+        return self._below_root(f"{file_name(name.tenant)}/{file_name(name.name)}")
 
     def _below_root(self, path: str) -> str:
         return f"{self._root}/{path}" if self._root else path
@@ -198,7 +199,7 @@ class Paths:
         return free
 
 
-def _plain(part: str) -> str:
+def file_name(part: str) -> str:
     """Return `part` in characters that need no quotes; neither a hidden file nor a topic's second half (`x.key`)."""
     plain = _OTHER.sub("_", part)
     if plain.startswith((".", "-")):
@@ -207,26 +208,30 @@ def _plain(part: str) -> str:
 
 
 class MemoryFiles:
-    """A repository that has only these files."""
+    """A repository that has only these files, or these over those of another state of it."""
 
-    def __init__(self, contents: Mapping[str, bytes]) -> None:
+    def __init__(self, contents: Mapping[str, bytes], over: declare.Files | None = None) -> None:
         self._contents = contents
+        self._over = over
 
     def paths(self) -> Iterable[str]:
         """See `declare.Files`."""
-        return self._contents
+        return {*self._contents, *(self._over.paths() if self._over else ())}
 
     def below(self, folder: str) -> Iterable[str]:
         """See `declare.Files`."""
-        return [path for path in self._contents if path.startswith(f"{folder}/")]
+        here = {path for path in self._contents if path.startswith(f"{folder}/")}
+        return {*here, *(self._over.below(folder) if self._over else ())}
 
     def read(self, path: str) -> bytes:
         """See `declare.Files`."""
+        if self._over and path not in self._contents:
+            return self._over.read(path)
         return self._contents[path]
 
-    def kind(self, path: str) -> Literal["file", "missing"]:
+    def kind(self, path: str) -> Kind:
         """See `declare.Files`."""
-        return "file" if path in self._contents else "missing"
+        return "file" if path in self._contents else self._over.kind(path) if self._over else "missing"
 
 
 def misread(

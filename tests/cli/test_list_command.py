@@ -136,6 +136,14 @@ def test_json_has_everything_that_is_said_of_a_topic(shop: Scratch) -> None:
     }
 
 
+def test_json_is_as_its_published_schema_says(shop: Scratch) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((Path(__file__).parent.parent.parent / "schemas/list.schema.json").read_text())
+    printed = json.loads(schemactl(shop.path, "list", "--format", "json").out)
+    assert len(printed["topics"]) == 4
+    jsonschema.Draft7Validator(schema).validate(printed)
+
+
 def test_code_owners_are_read_by_githubs_rules(shop: Scratch, tmp_path: Path) -> None:
     """The last pattern that matches counts, as in .gitignore, where git itself matches; `#`, `[` and `!` cannot be escaped."""
     printed = schemactl(shop.path, "list", "--format", "codeowners")

@@ -1,0 +1,188 @@
+"""`schemactl new`, and what `init` gives editors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+from schemactl.cli.parser import COMMANDS
+from schemactl.declare.shapes import editor_schemas
+from schemactl.formats import SPECS
+
+CLICKS = 'syntax = "proto3";\n\npackage web;\n\nmessage Click {\n  string id = 1;\n}\n'
+MONEY = (
+    '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "cents", "type": "long"}]}'
+)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Scratch:
+    found = Scratch(tmp_path / "shop")
+    schemactl(found.path, "init")
+    schemactl(found.path, "new", "namespace", "shop/sales", "--strategy", "FULL", "--owner", "@acme/sales")
+    return found
+
+
+def text(shop: Scratch, path: str) -> str:
+    return (shop.path / path).read_text()
+
+
+@pytest.mark.slow
+def test_a_topic_of_every_type_passes_every_command_that_judges_files(shop: Scratch) -> None:
+    project = text(shop, "schemactl.yaml").replace('"4.0"', '"4.2"')
+    shop.write({"schemactl.yaml": f"{project}severities: {{OTHER_RELEASE_DIFFERS: off}}\n"})
+    types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
+    for type_ in types:
+        schemactl(shop.path, "new", "topic", f"sales/{type_.lower()}-v1", "--type", type_)
+    halves = [
+        type_.name for type_, spec in SPECS.items() if spec.declared_as in ("avro", "protobuf", "proto")
+    ]
+    for type_ in halves:
+        schemactl(shop.path, "new", "topic", f"sales/pair-{type_}", "--key", type_, "--value", type_)
+    odd = 'odd "names" 100% of 2031'
+    schemactl(shop.path, "new", "topic", f"non-persistent://shop/sales/{odd}", "--partitions", "3")
+    schemactl(shop.path, "new", "topic", "sales/pings", "--type", "NONE", "--description", "Who is there?")
+    count = len(types) + len(halves) + 3
+    assert f"{count} topics checked" in schemactl(shop.path, "check", "--strict").out
+    for command in (["lint", "--strict"], ["fmt", "--check"]):
+        if command[0] in COMMANDS:
+            schemactl(shop.path, *command)
+    assert text(shop, "namespaces/sales/key_value-v1.yaml") == (
+        "# yaml-language-server: $schema=../../.schemas/declarations.schema.json\n"
+        "topic: persistent://shop/sales/key_value-v1\n"
+        "schema:\n  type: KEY_VALUE\n  encoding: SEPARATED\n  key:\n    type: STRING\n"
+        "  value:\n    type: AVRO\n    definition: key_value-v1.value.avsc\n"
+    )
+    assert '"name": "OddNames100Of2031"' in text(shop, "namespaces/sales/odd__names__100__of_2031.avsc")
+
+
+def test_a_definition_in_the_repository_is_named_and_another_is_copied(shop: Scratch, tmp_path: Path) -> None:
+    shop.write({"proto/click.proto": CLICKS, "proto/two.proto": f"{CLICKS}message Other {{}}\n"})
+    (tmp_path / "money.avsc").write_text(MONEY)
+    printed = schemactl(shop.path, "new", "topic", "shop/sales/clicks", "--from", "proto/click.proto").out
+    assert printed == "wrote namespaces/sales/clicks.yaml\n\nNext:\n  schemactl check\n"
+    assert "  definition: ../../proto/click.proto\n  message: web.Click\n" in text(
+        shop, "namespaces/sales/clicks.yaml"
+    )
+    given = ["--from", str(tmp_path / "money.avsc"), "--value", "JSON"]
+    schemactl(shop.path, "new", "topic", "shop/sales/sums", *given)
+    assert text(shop, "namespaces/sales/sums.value.avsc") == MONEY
+    two = ["new", "topic", "shop/sales/two", "--from", "proto/two.proto"]
+    assert "--message: web.Click, web.Other" in schemactl(shop.path, *two, code=64).err
+    schemactl(shop.path, *two, "--message", "web.Other")
+    assert "4 topics checked" in schemactl(shop.path, "check").out
+
+
+def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
+    shop.write({"namespaces/acme/web/all.yaml": "namespace: acme/web\n---\ntopic: acme/web/views\n"})
+    schemactl(shop.path, "new", "topic", "web/clicks")
+    schemactl(shop.path, "new", "namespace", "acme/sales")
+    assert (shop.path / "namespaces/acme/web/clicks.yaml").exists()
+    assert text(shop, "namespaces/acme/sales/namespace.yaml").splitlines()[1:] == [
+        "namespace: acme/sales",
+        "is_allow_auto_update_schema: false",
+    ]
+    assert text(shop, "namespaces/sales/namespace.yaml").splitlines()[1:] == [
+        *(
+            "namespace: shop/sales",
+            "schema_compatibility_strategy: FULL",
+            "is_allow_auto_update_schema: false",
+        ),
+        'owner: "@acme/sales"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (
+            ["topic", "orders"],
+            64,
+            "'orders' may be in 2 namespaces\n  Fix: write one of public/default/orders, shop/sales/orders",
+        ),
+        (
+            ["topic", "shop/sale/orders"],
+            1,
+            "no file declares the namespace shop/sale; did you mean shop/sales?\n  Fix: schemactl new namespace shop/sale",
+        ),
+        (
+            ["topic", "default/greetings"],
+            64,
+            "persistent://public/default/greetings is declared already, at namespaces/default/greetings.yaml:2:8",
+        ),
+        (["topic", "non-persistent://public/default/greetings"], 64, "is declared already"),
+        (["namespace", "shop/sales"], 64, "shop/sales is declared already"),
+        (["namespace", "shop"], 64, "'shop' is not a namespace: expected tenant/namespace"),
+        (["topic", "sales/taken"], 1, "namespaces/sales/taken.yaml exists already"),
+        (["topic", "sales/a", "--type", "AVR"], 64, "did you mean AVRO?"),
+        (
+            ["topic", "sales/a", "--value", "KEY_VALUE"],
+            64,
+            "a KEY_VALUE schema cannot be the half of another",
+        ),
+        (["topic", "sales/a", "--type", "BYTES"], 64, "'BYTES' is unknown"),
+        (
+            ["topic", "sales/a", "--type", "AVRO", "--key", "STRING"],
+            64,
+            "--key and --value are of a KEY_VALUE",
+        ),
+        (
+            ["topic", "sales/a", "--type", "STRING", "--from", "bad.avsc"],
+            64,
+            "STRING is not defined by a file of that kind",
+        ),
+        (["topic", "sales/a", "--from", "bad.txt"], 64, "a definition's name ends with .avsc"),
+        (["topic", "sales/a", "--from", "none.avsc"], 64, "--from none.avsc: No such file or directory"),
+        (
+            ["topic", "sales/a", "--message", "web.Click"],
+            64,
+            "--message names one in the file that --from names",
+        ),
+        (
+            ["topic", "sales/a", "--from", "bad.avsc"],
+            1,
+            "nothing was written, for `check` would reject it:\nbad.avsc:1:",
+        ),
+        (
+            ["topic", "sales/a", "--partitions", "0"],
+            1,
+            "expected a number of partitions, 1 or more, found the number 0",
+        ),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_what_cannot_be_written_says_why_and_leaves_no_file(
+    shop: Scratch, arguments: list[str], code: int, error: str
+) -> None:
+    shop.write(
+        {
+            "bad.avsc": '{"type": "recrod", "name": "X", "fields": []}',
+            "namespaces/sales/taken.yaml": "# mine\n",
+        }
+    )
+    before = sorted(shop.path.rglob("*"))
+    assert error in schemactl(shop.path, "new", *arguments, code=code).err
+    assert sorted(shop.path.rglob("*")) == before
+
+
+def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop: Scratch) -> None:
+    schemactl(shop.path, "new", "topic", "shop/sales/orders")
+    for path in (shop.path, *shop.path.rglob("*.yaml")):
+        if path.is_file() and not path.name.startswith("."):
+            found = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text())
+            assert found
+            assert (path.parent / found[1]).is_file()
+    assert {path.name for path in (shop.path / ".schemas").iterdir()} == {
+        f"{name}.schema.json" for name in editor_schemas()
+    }
+    shop.write({".schemas/project.schema.json": "{}"})
+    schemactl(shop.path, "init", "--schemas")
+    assert "ProjectShape" in text(shop, ".schemas/project.schema.json")
+    for path in (shop.path / ".schemas").iterdir():
+        path.unlink()
+    schemactl(shop.path, "new", "topic", "shop/sales/refunds")
+    assert text(shop, "namespaces/sales/refunds.yaml").startswith("topic: ")
