@@ -55,6 +55,20 @@ def test_the_host_accepts_the_file(schema: str, path: Path) -> None:
         jsonschema.Draft7Validator(known).validate(read)
 
 
+def test_the_component_needs_no_target() -> None:
+    """GitLab refuses a job without a name of its environment, also one that no rule lets run."""
+    spec, _ = documents(COMPONENT)
+    text = COMPONENT.read_text().partition("\n---\n")[2]
+    for name, each in spec["spec"]["inputs"].items():
+        text = text.replace(f"$[[ inputs.{name} ]]", each.get("default", "IMAGE"))
+    assert "$[[" not in text
+    jobs = yaml.safe_load(text)
+    assert [job["environment"]["name"] for job in jobs.values() if "environment" in job] == [
+        "production-plan",
+        "production",
+    ]
+
+
 @pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
 def test_what_others_may_change_is_pinned_and_no_text_of_theirs_is_run(path: Path) -> None:
     found = texts(documents(path))
