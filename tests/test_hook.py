@@ -117,9 +117,12 @@ def test_every_hook_looks_at_everything_once_in_the_same_environment() -> None:
     hooks = manifest()
     assert hooks["schemactl-check"]["entry"] == "schemactl check --staged"
     for name, hook in hooks.items():
-        assert (hook["always_run"], hook["pass_filenames"], hook["require_serial"]) == (True, False, True)
+        assert hook["require_serial"]
         assert hook["additional_dependencies"] == hooks["schemactl-check"]["additional_dependencies"]
         assert ("pre-push" if name.endswith("push") else "pre-merge-commit") in hook["stages"]
+        if name == "schemactl-fmt":
+            continue
+        assert (hook["always_run"], hook["pass_filenames"]) == (True, False)
 
 
 def test_a_commit_of_something_else_passes_and_the_hook_leaves_no_trace(team: Team) -> None:
@@ -218,6 +221,7 @@ def prepared_with_all(tmp_path_factory: pytest.TempPathFactory) -> Team:
             "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
         }
     )
+    schemactl(made.path, "fmt")
     made.generate()
     made.git("add", ".")
     made.git("commit", "-q", "-m", "approved")
@@ -245,8 +249,8 @@ CHANNEL = record("id", channel=0)
 def test_the_generated_package_is_committed_with_the_schemas(all_hooks: Team) -> None:
     """What is staged counts, also where the package was written and is not staged; a deletion and a rename are seen."""
     passed = all_hooks.passes(*PRE_COMMIT, "run", "--all-files")
-    assert passed.count("Passed") == 3
-    all_hooks.skip = "schemactl-check,schemactl-lint"
+    assert passed.count("Passed") == 4
+    all_hooks.skip = "schemactl-check,schemactl-lint,schemactl-fmt"
     all_hooks.write({"topics/orders.avsc": CHANNEL})
     all_hooks.git("add", ".")
     all_hooks.generate()
@@ -261,7 +265,7 @@ def test_the_generated_package_is_committed_with_the_schemas(all_hooks: Team) ->
 
 
 def test_a_merge_and_a_linked_worktree_need_their_package_too(all_hooks: Team) -> None:
-    all_hooks.skip = "schemactl-check,schemactl-lint"
+    all_hooks.skip = "schemactl-check,schemactl-lint,schemactl-fmt"
     linked = all_hooks.path.parent / "linked"
     all_hooks.git("worktree", "add", "-q", "-b", "other", str(linked), "main")
     (linked / "topics/orders.avsc").write_text(CHANNEL)
@@ -280,6 +284,29 @@ def test_what_lint_finds_stops_a_commit_where_the_project_says_so(all_hooks: Tea
     assert "defualt" not in printed
     all_hooks.git("add", ".")
     assert "Avro does not know `defualt`" in all_hooks.fails(*PRE_COMMIT, "run", "schemactl-lint")
+
+
+def test_what_is_committed_is_laid_out_and_the_rest_stays(all_hooks: Team) -> None:
+    all_hooks.skip = "schemactl-check,schemactl-lint,schemactl-generate"
+    all_hooks.git("mv", "topics/orders.avsc", "topics/order.avsc")
+    all_hooks.git("rm", "-q", "topics/refunds.yaml", "topics/refunds.avsc")
+    moved, other = declared(definition="order.avsc"), "- [1,   2]\n"
+    all_hooks.write(
+        {
+            "topics/orders.yaml": moved.replace("  type", "      type").replace("  def", "      def"),
+            "other.yaml": other,
+        }
+    )
+    all_hooks.git("add", ".")
+    draft = "version: 1\nroots:   [topics]\n"
+    all_hooks.write({"schemactl.yaml": draft})
+    assert "laid out topics/orders.yaml" in all_hooks.fails("commit", "-m", "untidy")
+    found = [
+        (all_hooks.path / name).read_text() for name in ("topics/orders.yaml", "other.yaml", "schemactl.yaml")
+    ]
+    assert found == [moved, other, draft]
+    all_hooks.git("add", "topics")
+    all_hooks.passes("commit", "-m", "tidy")
 
 
 def test_a_push_is_checked_whatever_way_its_commits_came(all_hooks: Team) -> None:
@@ -305,7 +332,7 @@ def test_what_the_manifest_brings_is_enough_for_every_hook(all_hooks: Team) -> N
     repo = {"repo": str(source), "rev": found.stdout.strip(), "hooks": [{"id": name} for name in manifest()]}
     all_hooks.write({".pre-commit-config.yaml": yaml.safe_dump({"repos": [repo]})})
     all_hooks.git("add", ".")
-    assert all_hooks.passes(*PRE_COMMIT, "run", "--all-files").count("Passed") == 3
+    assert all_hooks.passes(*PRE_COMMIT, "run", "--all-files").count("Passed") == 4
     assert "Passed" in all_hooks.passes(
         *PRE_COMMIT, "run", "--hook-stage", "pre-push", "schemactl-check-push"
     )
