@@ -17,18 +17,22 @@ Findings are values, problems are exceptions, bugs are tracebacks:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemactl.printing import on_one_line
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A place in a text file: path relative to the repository, line and column from 1, in code points."""
+    """A place in a text file: path relative to the repository, line and column from 1, in code points.
+
+    `end_column` is that of the first character of the line that belongs to it no more; None: nobody looked.
+    """
 
     path: str
     line: int = 1
     column: int = 1
+    end_column: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{on_one_line(self.path)}:{self.line}:{self.column}"

@@ -27,3 +27,12 @@ def is_shared() -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
+
+
+def home() -> str:
+    """Return the address where the project is at home, as the distribution says; "": it says none."""
+    from importlib import metadata
+
+    addresses = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
+    found = dict(each.split(", ", 1) for each in addresses)
+    return found.get("Documentation") or found.get("Homepage") or ""

@@ -41,7 +41,13 @@ def pointer(parts: Sequence[str | int]) -> str:
 
 def place(path: str, text: str, offset: int) -> Source:
     """Return the place of the code point at `offset` of the file `path` with content `text`."""
-    return Source(path, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+    column = offset - text.rfind("\n", 0, offset)
+    word = _WHAT_STANDS_THERE.match(text, offset)
+    return Source(path, text.count("\n", 0, offset) + 1, column, column + len(word[0]) if word else None)
+
+
+_WHAT_STANDS_THERE: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.+-]+|[^\s\w]')
+"""A text, a word or one character, which an editor can underline."""
 
 
 def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
@@ -99,7 +105,8 @@ def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
 def node_place(path: str, node: yaml.Node) -> Source:
     """Where `node` starts in the file `path`."""
     mark = node.start_mark
-    return Source(path, mark.line + 1, mark.column + 1)
+    is_one_line = node.end_mark.line == mark.line
+    return Source(path, mark.line + 1, mark.column + 1, node.end_mark.column + 1 if is_one_line else None)
 
 
 class JsonSyntaxError(ValueError):

@@ -166,7 +166,7 @@ class Finding:
     pointer: str = ""
     direction: Direction | None = None
     against: tuple[int, ...] = ()
-    older: str = ""
+    older: Source | None = None
     counterexample: Counterexample | None = None
     before_change: bool = False
     only_at_tip: bool = False

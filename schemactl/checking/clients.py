@@ -54,6 +54,6 @@ def _found(run: Run, proposal: Proposal, client: Client, bad: Breakage, gone: st
         pointer=pointer,
         direction=bad.direction,
         against=(bad.against,),
-        older=str(older or ""),
+        older=older,
         fingerprint=proposal.fingerprint("CLIENT_BREAKS", pointer, bad.direction, against=(bad.against,)),
     )

@@ -72,7 +72,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
             pointer=what.pointer,
             direction=direction,
             against=against,
-            older=str(older or ""),
+            older=older,
             counterexample=counterexample(nearest, new=proposal.schema, old=old) if provable else None,
             fingerprint=proposal.fingerprint(what.rule, what.pointer, direction, against=against),
         )

@@ -22,6 +22,7 @@ def _command(level: str, annotation: ShownCause | str) -> str:
     properties, source = {"title": f"{annotation.lead.rule}{aside}"}, annotation.lead.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
+        properties |= {"endColumn": str(source.end_column)} if source.end_column else {}
     parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{level} {parameters}::{_message(annotation.message)}"
 

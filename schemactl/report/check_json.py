@@ -141,6 +141,7 @@ def _place(finding: Finding) -> dict[str, Any]:
         "file": source.path if source else None,
         "line": source.line if source else None,
         "column": source.column if source else None,
+        "end_column": source.end_column if source else None,
     }
 
 
@@ -172,7 +173,7 @@ def _finding(finding: Finding, cause: str, target: str) -> dict[str, Any]:
         "pointer": finding.pointer,
         "direction": finding.direction,
         "against": list(finding.against),
-        "older": finding.older,
+        "older": str(finding.older or ""),
         "witness": _counterexample(finding.counterexample),
         "before_change": finding.before_change,
         "only_at_tip": finding.only_at_tip,

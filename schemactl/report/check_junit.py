@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from schemactl.checking import CheckReport
 from schemactl.checking.causes import causes
 from schemactl.model import TopicName
+from schemactl.printing import clean
 from schemactl.report.cause import ShownCause, in_report
 from schemactl.verdicts import Finding
 
@@ -73,8 +74,13 @@ def _case(suite: str, cause: ShownCause) -> str:
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_ILLEGAL.sub("\ufffd", text))
+    return quoteattr(_legal(text))
 
 
 def _text(text: str) -> str:
-    return escape(_ILLEGAL.sub("\ufffd", text))
+    return escape(_legal(text))
+
+
+def _legal(text: str) -> str:
+    """Return `text` in characters that XML can have."""
+    return _ILLEGAL.sub("\ufffd", clean(text, starts_line=False))

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 from schemactl.checking import CheckReport, PolicyChange, TopicCheck
 from schemactl.messages import counted, policy_origin, policy_word
 from schemactl.model import Severity
+from schemactl.printing import on_one_line
 from schemactl.verdicts import DataState, Outcome
 
 POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
@@ -74,7 +75,7 @@ def summary(report: CheckReport) -> str:
     waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
     sums = [*waived, *_sum(report, "error"), *_sum(report, "warning")]
     text = (
-        f"{counted(report.checked, 'topic')} checked against {report.base}{left}{on} for Pulsar {report.releases}, "
+        f"{counted(report.checked, 'topic')} checked against {on_one_line(report.base)}{left}{on} for Pulsar {report.releases}, "
         f"{len({topic.topic for topic in report.topics})} changed"
     )
     text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""

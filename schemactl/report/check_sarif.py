@@ -8,7 +8,12 @@ from typing import Any
 from urllib.parse import quote
 
 from schemactl.checking import Cause, CheckReport
+from schemactl.errors import Source
+from schemactl.installation import home, version
+from schemactl.messages import versions
 from schemactl.report.cause import ShownCause, approval, shown_causes
+from schemactl.report.check_rows import summary
+from schemactl.report.markdown import code, fenced, link, plain
 from schemactl.rules import Rule, every_rule
 from schemactl.verdicts import Finding
 
@@ -18,16 +23,19 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     known = every_rule()
     causes = shown_causes(report)
     fired = sorted({cause.lead.rule for cause in causes})
+    driver: dict[str, Any] = {"name": "schemactl", "semanticVersion": version()}
+    driver |= {"informationUri": home()} if home() else {}
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {"name": "schemactl", "rules": [_rule(known[rule]) for rule in fired]}},
+                "tool": {"driver": {**driver, "rules": [_rule(known[rule]) for rule in fired]}},
                 "automationDetails": {"id": f"schemactl/{report.command}/"},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": report.decided}],
-                "results": [_result(cause, report, fired.index(cause.lead.rule)) for cause in causes],
+                "results": [_result(cause, fired.index(cause.lead.rule)) for cause in causes],
+                "properties": {"summary": summary(report)},
             }
         ],
     }
@@ -35,43 +43,86 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
+    example = fenced(rule.example.strip("\n").split("\n"), "text")
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.why},
-        "help": {"text": f"{rule.fix}\n\n{rule.example}"},
+        "help": {
+            "text": f"{rule.fix}\n\n{rule.example}",
+            "markdown": f"{plain(rule.summary)}\n\n{plain(rule.why)}\n\n**Fix:** {plain(rule.fix)}\n\n{example}\n\n"
+            f"{link('What it follows', rule.link)}, {code(f'schemactl explain {rule.id}')}",
+        },
         "helpUri": rule.link,
         "defaultConfiguration": {"level": "none" if rule.severity == "off" else rule.severity},
+        "properties": {"tags": ["schema", rule.verdict]},
     }
 
 
-def _result(shown: ShownCause, report: CheckReport, index: int) -> dict[str, Any]:
-    cause, finding = shown.cause, shown.lead
+def _result(cause: ShownCause, index: int) -> dict[str, Any]:
+    finding, report = cause.lead, cause.report
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": finding.severity,
-        "message": {"text": shown.message},
-        "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(cause)}:1"},
+        "message": {"text": cause.message},
+        "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(cause.cause)}:1"},
+        "locations": [
+            {
+                # Code scanning rejects a result without location: what has no place is shown at the project file.
+                "physicalLocation": _physical(
+                    finding.place or Source(report.settings), whole=not finding.place
+                ),
+                "logicalLocations": [
+                    {"fullyQualifiedName": name}
+                    for name in dict.fromkeys(map(_logical, cause.cause.findings))
+                ],
+            }
+        ],
+        "properties": _properties(cause),
     }
-    properties: dict[str, Any] = {"onlyAtTip": True} if finding.only_at_tip else {}
-    if finding.commit:
-        properties["commit"] = finding.commit.id
-    if properties:
-        result["properties"] = properties
-    if cause.waivers:
-        justification = "\n".join(dict.fromkeys(map(approval, cause.waivers)))
+    older = {each.older: each for each in cause.cause.findings if each.older}
+    if older:
+        result["relatedLocations"] = [
+            {
+                "id": number,
+                "physicalLocation": _physical(place),
+                "message": {"text": f"In the older definition ({versions(each.against)})"},
+            }
+            for number, (place, each) in enumerate(older.items(), 1)
+        ]
+    if cause.weight == "waived":
+        justification = "\n".join(dict.fromkeys(map(approval, cause.cause.waivers)))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
-    # Code scanning rejects a result without location: what has no place is shown at the project file.
-    location: dict[str, Any] = {"artifactLocation": {"uri": quote(report.settings)}}
-    if source := finding.place:
-        region = {"startLine": source.line, "startColumn": source.column}
-        location = {"artifactLocation": {"uri": quote(source.path)}, "region": region}
-    names = dict.fromkeys(map(_logical, cause.findings))
-    result["locations"] = [
-        {"physicalLocation": location, "logicalLocations": [{"fullyQualifiedName": name} for name in names]}
-    ]
     return result
+
+
+def _physical(source: Source, *, whole: bool = False) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": quote(source.path, errors="backslashreplace")}}
+    if not whole:
+        location["region"] = {"startLine": source.line, "startColumn": source.column}
+        location["region"] |= {"endColumn": source.end_column} if source.end_column else {}
+    return location
+
+
+def _properties(cause: ShownCause) -> dict[str, Any]:
+    """Return what has no place of its own in the format; nothing that is empty."""
+    finding = cause.lead
+    found = {
+        "cause": cause.cause.id,
+        "verdict": finding.verdict,
+        "topics": [str(topic) for topic in cause.cause.topics],
+        "owners": [*cause.owners],
+        "targets": [*finding.targets],
+        "direction": finding.direction,
+        "against": [*finding.against],
+        "fix": finding.fix,
+        "fingerprints": [each.fingerprint for each in cause.cause.findings if each.fingerprint],
+        "commit": finding.commit.id if finding.commit else None,
+        "onlyAtTip": finding.only_at_tip,
+        "beforeChange": finding.before_change,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _logical(finding: Finding) -> str:

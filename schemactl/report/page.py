@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from schemactl.installation import version
 from schemactl.messages import counted
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from schemactl.report.schema_diff import DiffRow, SchemaDiff
 
 
+_NO_CHARACTERS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+"""What HTML cannot have."""
+
+
 def text(words: object) -> str:
     """Return what is no HTML, whatever it is."""
-    return escape(on_one_line(str(words)))
+    return escape(on_one_line(str(words)).translate(_NO_CHARACTERS))
 
 
 def page(

@@ -136,14 +136,19 @@ def source_at(path: str, text: bytes, span: Span) -> Source:
     """Return the place in code points: protoc counts bytes, and a tab as reaching to the next multiple of eight."""
     lines = text.split(b"\n", span.line)
     line = lines[span.line - 1].decode(errors="replace") if span.line <= len(lines) else ""
+    column, end = _column(line, span.column), len(line.rstrip()) + 1
+    return Source(path, span.line, column, end if end > column else None)
+
+
+def _column(line: str, reported: int) -> int:
     if line.isascii() and "\t" not in line:
-        return Source(path, span.line, span.column)
+        return reported
     reached = 0
     for column, character in enumerate(line, start=1):
-        if reached >= span.column - 1:
-            return Source(path, span.line, column)
+        if reached >= reported - 1:
+            return column
         reached += 8 - reached % 8 if character == "\t" else len(character.encode())
-    return Source(path, span.line, len(line) + 1 if line else span.column)
+    return len(line) + 1 if line else reported
 
 
 def field_path(pointer: str, *roots: ProtoMessage) -> str:

@@ -1,0 +1,340 @@
+"""What programs read: each format is read by somebody else's parser, says what was found, and nobody obeys what a stranger wrote."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from base64 import b64decode
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
+
+import pytest
+from consumers import azure_issues
+
+from schemactl.checking import CheckReport, TopicCheck
+from schemactl.errors import Source
+from schemactl.model import Commit, CompatibilityStrategy, Release, TopicName
+from schemactl.printing import clean
+from schemactl.report import render_check
+from schemactl.report.cause import shown_causes
+from schemactl.rules import rules
+from schemactl.verdicts import Counterexample, Finding
+
+FINDINGS = 300
+OF_REPORT = 10
+"""As many as build servers show of a level."""
+
+HOSTILE = [
+    *("\n", "\r", "\x00", "\x1b[2J", "\x9b", "\u202e", "\u2028", "\ud800", "\ufffe", "\t", "é", "\U0001f600"),
+    *(
+        "::error::x",
+        "##[command]",
+        "##vso[task.complete]",
+        "]]>",
+        "<script>alert(1)</script>",
+        "-->",
+        "&amp;",
+    ),
+    *(
+        "`",
+        "```",
+        "|",
+        ";",
+        "]",
+        ",",
+        ":",
+        "%0A",
+        "%AZP25",
+        "%",
+        '"',
+        "'",
+        "\\",
+        "{}",
+        "</details>",
+        "@all #1",
+    ),
+]
+
+
+class Said(NamedTuple):
+    """What a format has to say of each cause, as far as it has a place for it."""
+
+    rule: str
+    level: str
+    path: str
+    line: int
+    message: str
+
+
+def _words(chance: random.Random) -> str:
+    return "a" + "".join(chance.choices([*HOSTILE, "word ", "other "], k=6))
+
+
+def _report(chance: random.Random) -> CheckReport:
+    """A report of some findings, each a cause of its own."""
+    named = [*rules()]
+    topics = [TopicName("shop", "sales", f"t{number}") for number in range(OF_REPORT)]
+    found = [
+        Finding(
+            rule=chance.choice(named),
+            severity=chance.choice(["error", "warning"]),
+            verdict="declaration",
+            topic=topic,
+            source=Source(f"{_words(chance)}/{number}.avsc", chance.randint(1, 99), chance.randint(1, 99)),
+            message=f"{number} {_words(chance)}",
+            fix=_words(chance),
+            field=_words(chance),
+            pointer=f"/{_words(chance)}",
+            direction=chance.choice([None, "new_reads_old", "old_reads_new", "both"]),
+            against=tuple(range(chance.randint(0, 3))),
+            older=chance.choice([None, Source(_words(chance), 3, 4, 9)]),
+            counterexample=chance.choice([None, Counterexample(_words(chance), b"\x00\xff", _words(chance))]),
+            commit=chance.choice([None, Commit("1" * 40, 0, _words(chance))]),
+            fingerprint=f"sha256:{chance.getrandbits(256):064x}",
+            targets=chance.choice([(), ("prod",)]),
+        )
+        for number, topic in enumerate(topics)
+    ]
+    rows = tuple(
+        TopicCheck(topic, "policies", CompatibilityStrategy.FULL, "topic", owner=_words(chance))
+        for topic in topics
+    )
+    return CheckReport(
+        Release.R4_0, _words(chance), len(rows), rows, findings=tuple(found), notes=(_words(chance),)
+    )
+
+
+REPORTS = [_report(random.Random(seed)) for seed in range(FINDINGS // OF_REPORT)]  # noqa: S311  seeded
+
+
+def _legal(text: str) -> str:
+    """What XML can have of a text."""
+    return re.sub("[\ufffe\uffff]", "\ufffd", text)
+
+
+def _of_json(text: str) -> list[Said]:
+    document = json.loads(text)
+    messages = {each["cause"]: each["message"] for each in document["findings"]}
+    return [
+        Said(each["rule"], each["severity"], each["file"], each["line"], messages[each["id"]])
+        for each in document["causes"]
+    ]
+
+
+def _of_sarif(text: str) -> list[Said]:
+    (run,) = json.loads(text)["runs"]
+    return [
+        Said(
+            each["ruleId"],
+            each["level"],
+            unquote(place["artifactLocation"]["uri"]),
+            place["region"]["startLine"],
+            each["message"]["text"],
+        )
+        for each in run["results"]
+        for place in [each["locations"][0]["physicalLocation"]]
+    ]
+
+
+def _of_gitlab(text: str) -> list[Said]:
+    levels = {"critical": "error", "minor": "warning"}
+    return [
+        Said(
+            each["check_name"],
+            levels[each["severity"]],
+            each["location"]["path"],
+            each["location"]["lines"]["begin"],
+            each["description"].removeprefix(f"{each['check_name']}: "),
+        )
+        for each in json.loads(text)
+    ]
+
+
+def _of_github(text: str) -> list[Said]:
+    """As GitHub's runner reads commands (ActionCommand.TryParseV2)."""
+
+    def unescaped(value: str) -> str:
+        for code, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+            value = value.replace(code, character)
+        return value
+
+    found = []
+    for line in text.split("\n")[:-1]:
+        command = re.fullmatch(r"::(\w+) (.*?)::(.*)", line)
+        assert command, line
+        given = dict(each.split("=", 1) for each in command[2].split(","))
+        message = command[3].replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
+        found.append(Said(given["title"], command[1], unescaped(given["file"]), int(given["line"]), message))
+    return found
+
+
+def _of_azure(text: str) -> list[Said]:
+    return [
+        Said(
+            each["code"],
+            each["type"],
+            each["sourcepath"],
+            int(each["linenumber"]),
+            message.removeprefix(f"{each['code']}: "),
+        )
+        for each, message in azure_issues(text)
+    ]
+
+
+def _of_junit(text: str) -> list[Said]:
+    root = ET.fromstring(text)  # noqa: S314  our own output
+    found = []
+    for suite in root:
+        for case in suite.iter("testcase"):
+            if (failure := case.find("failure")) is not None:
+                place = case.attrib["file"], int(case.attrib["line"])
+                found.append(Said(failure.attrib["type"], "error", *place, failure.text or ""))
+    return found
+
+
+READERS: dict[str, Callable[[str], list[Said]]] = {
+    "json": _of_json,
+    "sarif": _of_sarif,
+    "gitlab": _of_gitlab,
+    "github": _of_github,
+    "azure": _of_azure,
+    "junit": _of_junit,
+}
+
+
+def _expected(report: CheckReport, name: str) -> list[Said]:
+    found = []
+    for cause in shown_causes(report):
+        source = cause.lead.place
+        assert source
+        message = cause.lead.message if name == "json" else cause.message
+        # What stands in a file is not cleaned twice: JSON says the same in escapes of its own.
+        cleaned = (lambda text: text) if name in ("json", "sarif", "gitlab") else _cleaned
+        # Half a character is no part of an address.
+        path = source.path.encode("utf-8", "backslashreplace").decode() if name == "sarif" else source.path
+        found.append(Said(cause.lead.rule, cause.weight, cleaned(path), source.line, cleaned(message)))
+    return found
+
+
+def _cleaned(text: str) -> str:
+    return clean(text, starts_line=False)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_findings_come_back_as_they_were(name: str) -> None:
+    count = 0
+    for report in REPORTS:
+        expected = _expected(report, name)
+        found = READERS[name](render_check(report, name))
+        if name == "junit":
+            expected = [
+                each._replace(path=_legal(each.path), message=_legal(each.message))
+                for each in expected
+                if each.level == "error"
+            ]
+        assert sorted(found) == sorted(expected)
+        count += len(report.findings)
+    assert count == FINDINGS
+
+
+def test_json_has_all_of_a_finding() -> None:
+    for report in REPORTS:
+        for each, value in zip(
+            report.findings, json.loads(render_check(report, "json"))["findings"], strict=True
+        ):
+            proof = value["witness"] and Counterexample(
+                value["witness"]["message"], b64decode(value["witness"]["base64"]), value["witness"]["result"]
+            )
+            commit = value["commit"] and Commit(value["commit"]["id"], 0, value["commit"]["subject"])
+            back = Finding(
+                value["rule"],
+                value["severity"],
+                value["verdict"],
+                TopicName.parse(value["topic"]),
+                Source(value["file"], value["line"], value["column"]),
+                value["message"],
+                each.fix,
+                value["field"],
+                value["pointer"],
+                value["direction"],
+                tuple(value["against"]),
+                each.older,
+                proof,
+                commit=commit,
+                fingerprint=value["fingerprint"],
+                targets=tuple(value["targets"]),
+            )
+            assert back == each
+            assert value["fix"].startswith(each.fix)
+            assert value["older"] == str(each.older or "")
+
+
+def test_json_is_of_its_schema() -> None:
+    jsonschema: Any = pytest.importorskip("jsonschema", reason="needs jsonschema")
+    schema = json.loads(files("schemactl.report").joinpath("check.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for report in REPORTS:
+        validator.validate(json.loads(render_check(report, "json")))
+    wrong = json.loads(render_check(REPORTS[0], "json"))
+    wrong["findings"][0]["severity"] = "fatal"
+    assert not validator.is_valid(wrong)
+
+
+def test_sarif_is_of_the_published_schema() -> None:
+    """Its models are made of OASIS's schema, which first called the status of a suppression its state."""
+    models: Any = pytest.importorskip("pydantic_sarif.model", reason="needs pydantic-sarif")
+    for report in REPORTS:
+        log = json.loads(render_check(report, "sarif"))
+        models.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
+
+
+def test_sarif_has_what_code_scanning_and_editors_show() -> None:
+    (run,) = json.loads(render_check(REPORTS[0], "sarif"))["runs"]
+    driver = run["tool"]["driver"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", driver["semanticVersion"])
+    for rule in driver["rules"]:
+        assert rule["helpUri"].startswith("https://")
+        assert "**Fix:**" in rule["help"]["markdown"]
+    older = [each for each in run["results"] if "relatedLocations" in each]
+    assert older
+    region = older[0]["relatedLocations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 3, "startColumn": 4, "endColumn": 9}
+    assert all(len(each["properties"]["fingerprints"]) == 1 for each in run["results"])
+
+
+def test_junit_is_read_by_another_parser() -> None:
+    junitparser: Any = pytest.importorskip("junitparser", reason="needs junitparser")
+    for report in REPORTS:
+        suites = junitparser.JUnitXml.fromstring(render_check(report, "junit").encode())
+        failures = [case for suite in suites for case in suite if case.result]
+        assert len(failures) == suites.failures == report.count("error")
+
+
+def test_gitlab_has_what_its_page_asks_for() -> None:
+    """See "Code Quality report format" in GitLab's documentation."""
+    for report in REPORTS:
+        entries = json.loads(render_check(report, "gitlab"))
+        assert len({each["fingerprint"] for each in entries}) == len(entries)
+        for each in entries:
+            assert each["severity"] in ("info", "minor", "major", "critical", "blocker")
+            assert isinstance(each["location"]["lines"]["begin"], int)
+            assert not each["location"]["path"].startswith("./")
+            assert each["description"]
+            assert each["check_name"]
+
+
+def test_html_is_html_and_runs_nothing_but_its_own_script() -> None:
+    html5lib: Any = pytest.importorskip("html5lib", reason="needs html5lib")
+    for report in REPORTS:
+        text = render_check(report, "html")
+        root = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
+        assert len([*root.iter("script")]) == len([*root.iter("style")]) == 1
+        assert not [each for each in root.iter() for name in each.attrib if name.startswith("on")]
+        assert all(each.get("href", "").startswith(("https://", "#")) for each in root.iter("a"))
+        assert not [*root.iter("img"), *root.iter("link"), *root.iter("iframe")]
+        assert sum(1 for _ in root.iter("h3")) == OF_REPORT
