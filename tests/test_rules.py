@@ -181,7 +181,7 @@ def shown(finding: Finding) -> dict[str, Any]:
         "pointer": finding.pointer,
         "direction": finding.direction,
         "against": list(finding.against),
-        "older": finding.older,
+        "older": str(finding.older or ""),
     }
 
 

@@ -156,9 +156,8 @@ def _value_of(action: argparse.Action, current: str, given: argparse.Namespace) 
 
         return [(rule.id, rule.summary) for rule in rules().values()]
     if action.dest == "format" and action.metavar == "FORMAT[=FILE]":
-        from schemactl.report import CHECK_FORMATS
-
-        return [(name, "") for name in CHECK_FORMATS]
+        # Its help begins with them.
+        return [(name, "") for name in (action.help or "").partition(";")[0].split(", ")]
     return ()
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from schemactl import topic_match
 from schemactl.cli import CHANGES, NEGATIVE, Context
-from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.parser import add_options
+from schemactl.cli.report_files import (
+    SheetReport,
+    add_formats,
+    asked_outputs,
+    told_in_files,
+    unknown_sheet,
+    write_sheets,
+)
 from schemactl.cli.selection import (
     add_filters,
     approved_waivers,
@@ -29,10 +37,9 @@ from schemactl.cli.several_targets import (
     each_target,
     looked_up,
     opened,
-    print_line,
-    succeeded,
 )
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.drift import DriftReport
@@ -63,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_targets(parser)
     add_filters(parser)
     add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
-    add_format(parser)
+    add_formats(parser, SHEET_FORMATS)
     add_options(
         parser,
         "--detailed-exitcode: exit with 2 when something differs",
@@ -88,20 +95,22 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} belongs to --accept")
-    from schemactl.report import drift_json, drift_text
+    from schemactl.report.drift_json import document
+    from schemactl.report.drift_text import drift_sheet
 
-    as_json = args.format == "json"
+    outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
-    with opened(AskedTargets.of(args), context) as targets:
+    with told_in_files("drift", outputs, context), opened(AskedTargets.of(args), context) as targets:
         codes: list[int] = []
-        for each in succeeded(drifts(targets, asked), codes, context, as_json=as_json):
-            if as_json and targets.several:
-                print_line(drift_json.document(each))
-            elif as_json:
-                print(drift_json.render(each))
+        sheets: list[SheetReport] = []
+        for name, each in drifts(targets, asked).items():
+            if isinstance(each, SchemactlError):
+                codes.append(each.exit_code)
+                sheets.append(unknown_sheet("drift", name, each))
             else:
-                context.report(drift_text.render(each, color=context.color) + "\n" * targets.several)
-            codes.append(_exit_code(each, detailed=args.detailed_exitcode))
+                codes.append(_exit_code(each, detailed=args.detailed_exitcode))
+                sheets.append((drift_sheet(each), document(each)))
+        write_sheets(sheets, outputs, context)
     return targets.exit_code(codes)
 
 

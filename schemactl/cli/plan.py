@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.awaiting import awaited
-from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.parser import add_options
+from schemactl.cli.report_files import (
+    Outputs,
+    SheetReport,
+    add_formats,
+    asked_outputs,
+    told_in_files,
+    unknown_sheet,
+    write_sheets,
+)
 from schemactl.cli.selection import (
     ChosenTarget,
     add_filters,
@@ -30,11 +39,10 @@ from schemactl.cli.several_targets import (
     each_target,
     looked_up,
     opened,
-    print_line,
-    succeeded,
 )
 from schemactl.cli.time_limit import add_timeout, limited
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.report import SHEET_FORMATS
 from schemactl.topic_match import is_glob, matching, require_matches
 
 if TYPE_CHECKING:
@@ -82,7 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`"
     )
-    add_format(parser)
+    add_formats(parser, SHEET_FORMATS)
     add_options(
         parser,
         "--summary: only the sums, and what is left out",
@@ -107,14 +115,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
-    if args.summary and args.format == "json":
+    outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
+    if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary is for people: it has no JSON")
-    if args.action:
-        return _show(args, context)
-    return limited(args.timeout, lambda _: _run(args, context))
+    with told_in_files("plan", outputs, context):
+        if args.action:
+            return _show(args, context, outputs)
+        return limited(args.timeout, lambda _: _run(args, context, outputs))
 
 
-def _run(args: argparse.Namespace, context: Context) -> int:
+def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
     from schemactl.cli.reviewed_plan import command_for
     from schemactl.plan.file import write
 
@@ -127,19 +137,26 @@ def _run(args: argparse.Namespace, context: Context) -> int:
         )
     with planned(asked, args, context) as (targets, found):
         codes: list[int] = []
-        for each in succeeded(found, codes, context, as_json=args.format == "json"):
+        sheets: list[SheetReport] = []
+        for name, each in found.items():
+            if isinstance(each, SchemactlError):
+                codes.append(each.exit_code)
+                sheets.append(unknown_sheet("plan", name, each))
+                continue
             plan = each.plan
             out = output_file(args.out, context, name="plan.json") if args.out else None
             if out:
                 write(plan, out, below=context.top)
-            codes.append(_print(plan, args, context, in_line=targets.several))
+            codes.append(_exit_code(plan, args))
+            sheets.append(_sheet(plan, args))
             if out and plan.steps:
                 once = ", once it is merged" if plan.origin.proposed else ""
                 context.say(f"To carry out exactly this{once}: {command_for(plan, args.out, out)}")
+        write_sheets(sheets, outputs, context)
     return targets.exit_code(codes)
 
 
-def _show(args: argparse.Namespace, context: Context) -> int:
+def _show(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
     if not args.plan:
         raise UsageError("plan show needs the file", fix="schemactl plan show plan.json")
     explicit = args.target or args.all_targets
@@ -162,23 +179,20 @@ def _show(args: argparse.Namespace, context: Context) -> int:
             )
     from schemactl.plan.file import read
 
-    return _print(read(relative_path(args.plan, context)), args, context)
+    plan = read(relative_path(args.plan, context))
+    write_sheets([_sheet(plan, args)], outputs, context)
+    return _exit_code(plan, args)
 
 
-def _print(plan: Plan, args: argparse.Namespace, context: Context, *, in_line: bool = False) -> int:
-    """Print the plan, of several in a line each, and return the exit code of `plan`."""
+def _sheet(plan: Plan, args: argparse.Namespace) -> SheetReport:
     from schemactl.plan.file import document, plan_digest
-    from schemactl.report import plan_json, plan_text
+    from schemactl.report.plan_text import plan_sheet, short_sheet
 
-    if args.format == "json":
-        print_line(document(plan)) if in_line else print(plan_json.render(plan))
-    else:
-        render = plan_text.render_summary if args.summary else plan_text.render
-        context.report(render(plan, color=context.color))
-        if plan.steps:
-            print(f"Digest: {plan_digest(plan)}")
-        if in_line:
-            print()
+    sheet = short_sheet if args.summary else plan_sheet
+    return sheet(plan, plan_digest(plan) if plan.steps else ""), document(plan)
+
+
+def _exit_code(plan: Plan, args: argparse.Namespace) -> int:
     if plan.refusals or plan.misread:
         return NEGATIVE
     return CHANGES if plan.steps and args.detailed_exitcode else 0

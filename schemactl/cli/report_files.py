@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
@@ -19,6 +20,8 @@ from schemactl.report.style import fit, terminal_width
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
+    from schemactl.json_values import Json
+    from schemactl.report.sheet import Sheet
 
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
@@ -61,6 +64,42 @@ def write_check_report(report: CheckReport, outputs: Outputs, context: Context) 
     render = partial(render_check, report)
     summary = partial(render, "markdown", limit=SUMMARY_LIMIT)
     write_report(render, outputs, context, uncleaned_formats=OBEYED, summary=summary)
+
+
+SheetReport = tuple["Sheet", "Json"]
+"""The report on a target, and what JSON says of it."""
+
+
+def write_sheets(sheets: Sequence[SheetReport], outputs: Outputs, context: Context) -> None:
+    """Write the reports on targets in each of the formats, and beside GitHub's annotations the summary of the step."""
+    from schemactl.report import OBEYED, render_sheets
+    from schemactl.report.markdown import SUMMARY_LIMIT
+
+    render = partial(render_sheets, sheets)
+    summary = partial(render, "markdown", limit=SUMMARY_LIMIT)
+    write_report(render, outputs, context, uncleaned_formats=OBEYED, summary=summary)
+
+
+def unknown_sheet(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> SheetReport:
+    """Return the report on a target of which nothing is known."""
+    from schemactl.report.sheet import unknown
+
+    return unknown(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
+
+
+@contextmanager
+def told_in_files(command: Literal["plan", "drift"], outputs: Outputs, context: Context) -> Iterator[None]:
+    """Write an error that ends the command to the files, too: they would go on saying what an earlier run found."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except SchemactlError as error:
+        # On a terminal the error itself says it.
+        rest: Outputs = [(name, path) for name, path in outputs if path]
+        if rest:
+            write_sheets([unknown_sheet(command, context.subject or "schemactl", error)], rest, context)
+        raise
 
 
 def write_report(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -304,21 +303,11 @@ def worst(codes: Iterable[int]) -> int:
     return min(codes, key=_WORST_FIRST.index, default=0)
 
 
-def succeeded(
-    found: Mapping[str, T | SchemactlError], codes: list[int], context: Context, *, as_json: bool = False
-) -> Iterator[T]:
+def succeeded(found: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
     """Yield what is there of each of several targets; print in its place why something is not, and add its exit code to `codes`."""
     for name, each in found.items():
         if not isinstance(each, SchemactlError):
             yield each
             continue
         codes.append(each.exit_code)
-        if as_json:
-            print_line({"format_version": 1, "target": name, "problem": str(each)})
-        else:
-            context.report(f"{name}: {each}\n")
-
-
-def print_line(value: object) -> None:
-    """Print the JSON of one target in a line."""
-    print(json.dumps(value, separators=(",", ":")))
+        context.report(f"{name}: {each}\n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
+    from schemactl.json_values import Json
+    from schemactl.report.sheet import Sheet
     from schemactl.status import StatusReport
 
 CHECK_FORMATS: dict[str, str] = {
@@ -21,6 +23,9 @@ CHECK_FORMATS: dict[str, str] = {
     "html": "schemactl.report.check_html",
 }
 """`--format` of `check` to the module that renders it; only the modules asked for are imported."""
+
+SHEET_FORMATS = ("text", "json", "markdown", "github", "html")
+"""`--format` of `plan` and `drift`."""
 
 STATUS_FORMATS: dict[str, str] = {
     "text": "schemactl.report.status_text",
@@ -60,6 +65,35 @@ def render_status(
     """Return the same of a report on targets; with `all_topics` the text has those, too, that are the same everywhere."""
     more = {"all_topics": all_topics, "width": width} if name == "text" else {}
     return _rendered(report, STATUS_FORMATS[name], color=color, is_cleaned=True, **more)
+
+
+def render_sheets(
+    sheets: Sequence[tuple[Sheet, Json]],
+    name: str,
+    *,
+    color: bool = False,
+    width: int | None = None,  # noqa: ARG001  every text is fitted afterwards
+    limit: int | None = None,
+) -> str:
+    """Return the reports on targets, each with what JSON says of it, in a format of SHEET_FORMATS; for the rest see `render_check`."""
+    import json
+    from importlib import import_module
+
+    from schemactl.json_values import json_text
+    from schemactl.printing import clean
+
+    shown, documents = [sheet for sheet, _ in sheets], [document for _, document in sheets]
+    several = len(sheets) > 1
+    if name == "text":
+        rendered = "\n".join(sheet.text(color=color) + "\n" * several for sheet in shown)
+    elif name == "json" and several:
+        rendered = "\n".join(json.dumps(each, separators=(",", ":")) for each in documents)
+    elif name == "json":
+        rendered = json_text(documents[0])
+    else:
+        more = {"limit": limit} if limit else {}
+        rendered = import_module(f"schemactl.report.sheet_{name}").render(shown, **more)
+    return rendered if name in OBEYED else clean(rendered, styled=color)
 
 
 def _rendered(report: object, module: str, *, color: bool, is_cleaned: bool, **more: object) -> str:

@@ -17,19 +17,17 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
 
 def _command(level: str, annotation: ShownCause | str) -> str:
     if isinstance(annotation, str):
-        return f"::{level} title=schemactl::{_message(annotation)}"
+        return f"::{level} title=schemactl::{escaped(annotation)}"
     aside = " (waived)" if annotation.weight == "waived" else ""
     properties, source = {"title": f"{annotation.lead.rule}{aside}"}, annotation.lead.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
         properties |= {"endColumn": str(source.end_column)} if source.end_column else {}
-    parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{level} {parameters}::{_message(annotation.message)}"
+    parameters = ",".join(f"{name}={escaped(value, of_property=True)}" for name, value in properties.items())
+    return f"::{level} {parameters}::{escaped(annotation.message)}"
 
 
-def _message(text: str) -> str:
-    return clean(text, starts_line=False).replace("%", "%25").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
+def escaped(text: str, *, of_property: bool = False) -> str:
+    """Return `text` as the runner reads it in a command, or in a property of one."""
+    text = clean(text, starts_line=False).replace("%", "%25").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if of_property else text

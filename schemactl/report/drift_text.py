@@ -3,69 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.drift.versions import differences
 from schemactl.messages import counted, day, format_version
 from schemactl.model import NamespaceName, TopicName
 from schemactl.printing import on_one_line
-from schemactl.report.style import alternatives, paint
+from schemactl.report.check_rows import Shade
+from schemactl.report.sheet import Sheet, SheetBlock, SheetLine, Sign, alternatives
 
 _SHOWN = 40
 """How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
 
 _UNMANAGED = (DriftKind.UNMANAGED_NAMESPACE, DriftKind.UNMANAGED_TOPIC)
 
-_SHADES = {"+": "green", "-": "red", "~": "yellow"}
-
 
 def render(report: DriftReport, *, color: bool = False) -> str:
     """Return a block for each namespace and topic that differs, then the sum."""
-    blocks = [_head(report)]
+    return drift_sheet(report).text(color=color)
+
+
+def drift_sheet(report: DriftReport) -> Sheet:
+    """Return the drift as every format lays it out."""
+    blocks = []
     for name, found in _by_name([each for each in report.differences if each.kind not in _UNMANAGED]).items():
         kind = "namespace" if isinstance(name, NamespaceName) else "topic"
-        lines = [f"{kind} {paint(str(name), 'bold', color=color)}"]
-        for difference in found:
-            lines += [f"  {line}" for line in _difference(difference, color=color)]
-        blocks.append("\n".join(lines))
+        head = SheetLine(f"{kind} {name}", strong=str(name))
+        blocks.append((head, *(line for difference in found for line in _difference(difference))))
     if unmanaged := [each for each in report.differences if each.kind in _UNMANAGED]:
-        blocks.append("\n".join(_listed(unmanaged, report.origin.target)))
+        blocks.append(tuple(_listed(unmanaged, report.origin.target)))
     blocks += _accepted(report)
-    return "\n\n".join([*blocks, summary(report, color=color)])
+    summary = _summary(report)
+    return Sheet("drift", report.origin.target, _head(report), tuple(blocks), (), summary)
 
 
-def _accepted(report: DriftReport) -> Iterator[str]:
+def _accepted(report: DriftReport) -> Iterator[SheetBlock]:
     """Yield a block of what is accepted, and one of what is accepted and is not so."""
     if report.accepted:
-        lines = [
-            f"  {on_one_line(str(each.name))}: {each.kind}: {each.message}\n    {on_one_line(str(each.accepted))}"
-            for each in report.accepted
-        ]
-        yield "\n".join(["Accepted:", *lines])
+        lines = [SheetLine("Accepted:")]
+        for each in report.accepted:
+            lines.append(SheetLine(f"{on_one_line(str(each.name))}: {each.kind}: {each.message}", depth=1))
+            lines.append(SheetLine(on_one_line(str(each.accepted)), depth=2))
+        yield tuple(lines)
     if report.unused:
-        lines = [
-            f"  {on_one_line(str(name))}: {', '.join(sorted(part for part, _ in each.parts))} ({each.source})"
+        unused = (
+            f"{on_one_line(str(name))}: {', '.join(sorted(part for part, _ in each.parts))} ({each.source})"
             for name, each in report.unused.items()
-        ]
-        yield "\n".join(["Accepted, and not so any more: remove it", *lines])
+        )
+        head = SheetLine("Accepted, and not so any more: remove it")
+        yield (head, *(SheetLine(line, depth=1) for line in unused))
 
 
-def summary(report: DriftReport, *, color: bool = False) -> str:
-    """One line: how much differs, and where."""
+def _summary(report: DriftReport) -> tuple[str, Shade]:
+    """Return one line, how much differs and where, and what that says."""
     count, names = len(report.differences), len(_by_name(report.differences))
     if not count:
         rest = (
             f", apart from {counted(len(report.accepted), 'accepted difference')}" if report.accepted else ""
         )
-        return paint(f"No drift. The registry has what Git approved{rest}.", "green", color=color)
+        return f"No drift. The registry has what Git approved{rest}.", "good"
     misread = sum(not topic.recorded for topic in report.apart)
     aside = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
-    shade = "red" if misread else "yellow"
-    return paint(
-        f"Drift: {counted(count, 'difference')} in {counted(names, 'place')}.{aside} Nothing was changed.",
-        shade,
-        color=color,
-    )
+    said = f"Drift: {counted(count, 'difference')} in {counted(names, 'place')}.{aside} Nothing was changed."
+    return said, "bad" if misread else "doubtful"
 
 
 def _head(report: DriftReport) -> str:
@@ -81,24 +82,26 @@ def _by_name(differences: Iterable[DriftItem]) -> dict[NamespaceName | TopicName
     return found
 
 
-def _listed(unmanaged: Sequence[DriftItem], target: str) -> Iterator[str]:
+def _listed(unmanaged: Sequence[DriftItem], target: str) -> Iterator[SheetLine]:
     """One line each: there may be many, and the same holds for all of them."""
-    yield "Not declared in Git, so that `apply` never touches it:"
+    yield SheetLine("Not declared in Git, so that `apply` never touches it:")
     for difference in unmanaged:
-        yield f"  {on_one_line(str(difference.name))}: {difference.message}"
-    yield f"  Next: `schemactl import --target {target}`; --namespace or --topic select a part."
-    yield f"    or: leave it: `schemactl drift --target {target} --unmanaged --accept --reason TEXT`, commit what it writes, and merge it."
+        yield SheetLine(f"{on_one_line(str(difference.name))}: {difference.message}", depth=1)
+    select = "--namespace or --topic select a part"
+    leave = f"leave it: `schemactl drift --target {target} --unmanaged --accept --reason TEXT`, commit what it writes, and merge it"
+    yield from alternatives("Next", f"`schemactl import --target {target}`; {select}\n{leave}")
 
 
-def _difference(difference: DriftItem, *, color: bool) -> Iterator[str]:
-    yield f"{paint(difference.kind, 'yellow', color=color)}: {difference.message}."
+def _difference(difference: DriftItem) -> Iterator[SheetLine]:
+    kind = str(difference.kind)
+    yield SheetLine(f"{kind}: {difference.message}.", depth=1, strong=kind)
     entry, near = difference.version, difference.nearest
     if entry and entry.info and near and near.info:
-        yield f"  Against Git's {format_version(near)}, the nearest:"
+        yield SheetLine(f"Against Git's {format_version(near)}, the nearest:", depth=2)
         changed = differences(old=near.info, new=entry.info)
         for sign, what in changed[:_SHOWN]:
-            yield f"    {paint(sign, _SHADES[sign], color=color)} {on_one_line(what)}"
+            yield SheetLine(on_one_line(what), cast("Sign", sign), 3)
         if len(changed) > _SHOWN:
-            yield f"    and {len(changed) - _SHOWN} more"
-    yield f"  Cause: {difference.cause}."
-    yield from alternatives("Next", difference.fix)
+            yield SheetLine(f"and {len(changed) - _SHOWN} more", depth=3)
+    yield SheetLine(f"Cause: {difference.cause}.", depth=2)
+    yield from (line._replace(depth=2) for line in alternatives("Next", difference.fix))

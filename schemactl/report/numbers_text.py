@@ -6,19 +6,20 @@ from collections.abc import Sequence
 
 from schemactl.messages import day, moment
 from schemactl.model import TopicName
+from schemactl.report.sheet import SheetBlock, SheetLine, text_lines
 from schemactl.report.style import paint, table
 from schemactl.target_numbers import TopicApart
 from schemactl.target_numbers.pairs import NumberPair
 
 
-def render(
-    misread: Sequence[TopicApart],
-    *,
-    target: str,
-    after: bool = False,
-    planned: bool = False,
-    color: bool = False,
-) -> str:
+def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:
+    """Return the topics whose messages would be misread, and what to do, as text."""
+    return "\n".join(text_lines(misread_block(misread, target=target), color=color))
+
+
+def misread_block(
+    misread: Sequence[TopicApart], *, target: str, after: bool = False, planned: bool = False
+) -> SheetBlock:
     """Return the topics whose messages would be misread, and what to do.
 
     Args:
@@ -26,21 +27,18 @@ def render(
         target: the target's name.
         after: it is not so yet, but will be when the plan has been applied.
         planned: the plan has something to apply, which comes first.
-        color: with ANSI colours.
     """
     when = "When this is applied, nothing" if after else "Nothing"
-    lines = [f"{when} approved says which versions these numbers of {target} are. Messages would be misread:"]
-    lines += [f"  {paint('!', 'red', color=color)} {topic.name}: {topic}" for topic in misread]
+    head = f"{when} approved says which versions these numbers of {target} are. Messages would be misread:"
+    lines = [SheetLine(head), *(SheetLine(f"{topic.name}: {topic}", "!", 1) for topic in misread)]
     if all(topic.unexplained for topic in misread):
-        return "\n".join(
-            [*lines, f"  Next: `schemactl drift --target {target}` shows how to bring the commits back"]
-        )
-    lines.append(f"  Next: {advice(target, planned=planned)}")
+        next_step = f"Next: `schemactl drift --target {target}` shows how to bring the commits back"
+        return (*lines, SheetLine(next_step, depth=1))
+    lines.append(SheetLine(f"Next: {advice(target, planned=planned)}", depth=1))
     if after and any(topic.contradicted for topic in misread):
-        lines.append(
-            f"  Where the registry lost what is recorded, first: `schemactl rebuild --target {target}` gives those numbers back"
-        )
-    return "\n".join(lines)
+        rebuild = f"Where the registry lost what is recorded, first: `schemactl rebuild --target {target}` gives those numbers back"
+        lines.append(SheetLine(rebuild, depth=1))
+    return tuple(lines)
 
 
 def advice(target: str, *, planned: bool = False) -> str:

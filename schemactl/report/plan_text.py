@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from schemactl import messages
 from schemactl.apply import Result
@@ -24,41 +25,49 @@ from schemactl.plan import (
     TakeNumber,
 )
 from schemactl.printing import on_one_line
-from schemactl.report import numbers_text
-from schemactl.report.style import alternatives, paint
+from schemactl.report.check_rows import Shade
+from schemactl.report.numbers_text import misread_block
+from schemactl.report.sheet import Sheet, SheetLine, Sign, alternatives
+from schemactl.report.style import paint
 
 _MOST_LISTED = 50
 """The most steps that were not tried that are listed; the result file has all."""
 
-_SHADES = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
-
 
 def render(plan: Plan, *, color: bool = False) -> str:
     """Return a block for each namespace and topic, then what stays different, what would be rejected, and the sum."""
-    blocks = [_head(plan)]
-    blocks += ["\n".join(_block(name, steps, color=color)) for name, steps in _by_name(plan.steps).items()]
+    return plan_sheet(plan).text(color=color)
+
+
+def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
+    """Return the plan as every format lays it out; with its digest, where it can be applied."""
+    blocks = [tuple(_block(name, steps)) for name, steps in _by_name(plan.steps).items()]
     if plan.notes:
-        notes = [f"{_mark('=', color=color)} {note.name} {note.message}" for note in plan.notes]
-        blocks.append("\n".join(["Stays as it is:", *_indented(notes)]))
-    for refusal in plan.refusals:
-        lines = [
-            f"{_mark('!', color=color)} {paint(str(refusal.name), 'bold', color=color)}",
-            f"  {refusal.message}",
-        ]
-        blocks.append("\n".join([*lines, *alternatives("Fix", refusal.fix)]))
+        notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
+        blocks.append((SheetLine("Stays as it is:"), *notes))
+    problems = [
+        (
+            SheetLine(str(refusal.name), "!", strong=str(refusal.name)),
+            SheetLine(refusal.message, depth=1),
+            *alternatives("Fix", refusal.fix),
+        )
+        for refusal in plan.refusals
+    ]
     # What is rejected comes first: its way out decides what the numbers are to be.
     misread = [each for each in plan.misread if each.name not in {refusal.name for refusal in plan.refusals}]
     if misread:
-        blocks.append(
-            numbers_text.render(
-                misread,
-                target=plan.origin.target,
-                after=not plan.apart_now,
-                planned=bool(plan.steps),
-                color=color,
-            )
-        )
-    return "\n\n".join([*blocks, paint(summary(plan), _shade(plan), color=color)])
+        target, planned = plan.origin.target, bool(plan.steps)
+        problems.append(misread_block(misread, target=target, after=not plan.apart_now, planned=planned))
+    shade: Shade = "bad" if plan.refusals or plan.misread else "doubtful" if plan.steps else "good"
+    return Sheet(
+        "plan",
+        plan.origin.target,
+        _head(plan),
+        tuple(blocks),
+        tuple(problems),
+        (summary(plan), shade),
+        digest,
+    )
 
 
 def summary(plan: Plan) -> str:
@@ -76,13 +85,10 @@ def summary(plan: Plan) -> str:
     return f"Plan: {_sums(plan.steps, 'to register', 'to delete')}{aside}."
 
 
-def render_summary(plan: Plan, *, color: bool = False) -> str:
+def short_sheet(plan: Plan, digest: str = "") -> Sheet:
     """Return the sums of a plan, and what is left out."""
-    lines = [
-        _head(plan),
-        *(f"{_mark('!', color=color)} {refusal.name}: {refusal.message}" for refusal in plan.refusals),
-    ]
-    return "\n".join([*lines, paint(summary(plan), _shade(plan), color=color)])
+    refused = [(SheetLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
+    return replace(plan_sheet(plan, digest), blocks=(), problems=tuple(refused), is_short=True)
 
 
 def left_out(plan: Plan) -> str:
@@ -163,20 +169,19 @@ def _by_name(steps: tuple[PlanStep, ...]) -> dict[NamespaceName | TopicName, lis
     return found
 
 
-def _block(name: NamespaceName | TopicName, steps: list[PlanStep], *, color: bool) -> Iterator[str]:
+def _block(name: NamespaceName | TopicName, steps: list[PlanStep]) -> Iterator[SheetLine]:
     kind = "namespace" if isinstance(name, NamespaceName) else "topic"
     made = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
-    sign = "+" if made else "-" if isinstance(steps[0], DeleteSchema) else "~"
+    sign: Sign = "+" if made else "-" if isinstance(steps[0], DeleteSchema) else "~"
     aside = _partitioned(made.partitions) if isinstance(made, CreateTopic) else ""
     if isinstance(steps[0], CreateTenant):
         aside = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
-    yield f"{_mark(sign, color=color)} {kind} {paint(str(name), 'bold', color=color)}{aside}"
+    yield SheetLine(f"{kind} {name}{aside}", sign, strong=str(name))
     for step in steps:
-        for inner, line in _lines(step):
-            yield f"  {_mark(inner, color=color)} {line}"
+        yield from (SheetLine(line, inner, 1) for inner, line in _lines(step))
 
 
-def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
+def _lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
     """Yield the lines of one step below its block's head, each with its sign."""
     match step:
         case SetPolicies():
@@ -203,7 +208,7 @@ def _lines(step: PlanStep) -> Iterator[tuple[str, str]]:
             )
 
 
-def _relaxing(step: RelaxStrategy) -> Iterator[tuple[str, str]]:
+def _relaxing(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:
     if step.waiver:
         owner, reason = on_one_line(step.waiver.owner), on_one_line(step.waiver.reason)
         yield "~", f"waived by {owner}, until {step.waiver.until}: {reason}"
@@ -212,7 +217,7 @@ def _relaxing(step: RelaxStrategy) -> Iterator[tuple[str, str]]:
     yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
 
 
-def _policies(step: SetPolicies) -> Iterator[tuple[str, str]]:
+def _policies(step: SetPolicies) -> Iterator[tuple[Sign, str]]:
     held, inherited = policy_words(step.before), _inherited(step)
     for policy, value in policy_words(step.after).items():
         if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
@@ -279,11 +284,3 @@ def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
-
-
-def _mark(sign: str, *, color: bool) -> str:
-    return paint(sign, _SHADES[sign], color=color)
-
-
-def _shade(plan: Plan) -> str:
-    return "red" if plan.refusals or plan.misread else "yellow" if plan.steps else "green"

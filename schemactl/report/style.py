@@ -66,13 +66,6 @@ def _shortened(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
 
 
-def alternatives(label: str, fix: str) -> Iterator[str]:
-    """Yield the ways out, which `fix` has one in each line, below a problem."""
-    first, *others = fix.split("\n")
-    yield f"  {label}: {first}."
-    yield from (f"  {'or:':>{len(label) + 1}} {other}." for other in others)
-
-
 def terminal_width() -> int | None:
     """Return the columns of the terminal that standard output is; None where it is none."""
     if sys.stdout is None or not sys.stdout.isatty():

@@ -347,15 +347,16 @@ def test_every_format_says_which_commit_and_which_side(repository: Scratch) -> N
     repository.commit(TEXT, branch="work")
     repository.commit(orders(note=0), "theirs")
     switch(repository, "work")
-    for form in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab"):
+    for form in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab", "azure", "html"):
         out = schemactl(repository.path, "check", "--base", "main", "--format", form, code=100).out
         assert "A step" in out, form
         assert "Not reported at the merge base" in out, form
     out = schemactl(repository.path, "check", "--base", "main", "--format", "sarif", code=100).out
     (run,) = json.loads(out)["runs"]
-    assert [result.get("properties") for result in run["results"]] == [
-        {"onlyAtTip": True},
-        {"commit": repository.git("rev-parse", "work~1")},
+    told = [{key: each["properties"].get(key) for key in ("onlyAtTip", "commit")} for each in run["results"]]
+    assert told == [
+        {"onlyAtTip": True, "commit": None},
+        {"onlyAtTip": None, "commit": repository.git("rev-parse", "work~1")},
     ]
     assert len({str(result["partialFingerprints"]) for result in run["results"]}) == 2
 

@@ -1,0 +1,152 @@
+"""A plan, and drift, say the same in every format; what a stranger named is read and never obeyed."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import schemactl
+from consumers import markdown_faults, workflow_commands
+from scratch import Scratch, record
+from test_machine_formats import HOSTILE
+
+from schemactl.report import SHEET_FORMATS, render_sheets
+from schemactl.report.sheet import Sheet, SheetLine
+
+PROJECT = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/a.db"}, other: {registry: "sqlite:.schemactl/b.db"}}\n'
+NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n"
+ADDRESS = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def _declared(name: str) -> str:
+    return f"topic: shop/sales/{name}\nschema: {{type: AVRO, definition: {name}.avsc}}\n"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two topics, one with a version that today's strategy rejects, so that a new registry cannot have it."""
+    scratch = Scratch(tmp_path_factory.mktemp("sheets") / "repository")
+    fine: dict[str, str | bytes | None] = {
+        "namespaces/fine.yaml": _declared("fine"),
+        "namespaces/fine.avsc": record("id"),
+    }
+    loose = {"namespaces/sales.yaml": NAMESPACE.replace("FULL_TRANSITIVE", "ALWAYS_COMPATIBLE")}
+    old = {"namespaces/old.yaml": _declared("old"), "namespaces/old.avsc": record("id")}
+    scratch.commit({"schemactl.yaml": PROJECT, **loose, **fine, **old})
+    scratch.commit({"namespaces/old.avsc": record("id", "more")})
+    scratch.commit({"namespaces/sales.yaml": NAMESPACE})
+    scratch.flush()
+    return scratch.path
+
+
+def _reports(repository: Path, command: str, *options: str, code: int) -> dict[str, str]:
+    wanted = [f"--format={name}=../out/{name}" for name in SHEET_FORMATS]
+    schemactl(repository, command, *options, *wanted, code=code)
+    return {name: (repository.parent / "out" / name).read_text(encoding="utf-8") for name in SHEET_FORMATS}
+
+
+def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_digest(
+    repository: Path,
+) -> None:
+    found = _reports(repository, "plan", "--target", "local", code=100)
+    document = json.loads(found["json"])
+    ((rejected,), (digest,)) = document["left_out"], {*ADDRESS.findall(found["text"])}
+    summary = found["text"].splitlines()[-2]
+    assert (summary.startswith("Plan: "), "left out: 1 topic" in summary) == (True, True)
+    for name in ("markdown", "github", "html"):
+        assert summary in found[name], name
+        assert digest in found[name], name
+        assert "Fix: " in found[name], name
+        assert rejected["topic"] in found[name], name
+    for name in ("markdown", "html"):
+        assert "shop/sales/fine" in found[name], name
+    assert document["digest"] == digest
+    assert [*workflow_commands(found["github"])] == ["error"]
+    assert markdown_faults(found["markdown"]) == []
+    assert found["markdown"].startswith("<!-- schemactl:report:plan -->\n")
+    assert found["markdown"].index("❌ <b>") < found["markdown"].index("```diff")
+
+
+def test_every_format_of_drift_has_the_sum_and_what_differs(repository: Path) -> None:
+    found = _reports(repository, "drift", "--target", "local", code=0)
+    document = json.loads(found["json"])
+    summary = found["text"].splitlines()[-1]
+    assert summary.startswith(f"Drift: {len(document['differences'])} differences in ")
+    for name in ("markdown", "github", "html"):
+        assert summary in found[name], name
+        assert all(each["message"] in unescape(found[name]) for each in document["differences"]), name
+    assert {*workflow_commands(found["github"])} == {"warning"}
+    assert markdown_faults(found["markdown"]) == []
+
+
+def test_a_report_on_several_targets_has_each_of_them(repository: Path) -> None:
+    found = _reports(repository, "plan", "--all-targets", code=100)
+    assert [json.loads(line)["target"] for line in found["json"].splitlines()] == ["local", "other"]
+    assert found["markdown"].count("```diff") == found["text"].count("Digest: ") == 2
+    assert re.findall(r"<h2>(\w+)</h2>", found["html"]) == ["local", "other"]
+
+
+def test_a_file_says_that_nothing_is_known_where_the_command_ends_with_an_error(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "repository")
+    scratch.commit({"schemactl.yaml": PROJECT, "namespaces/sales.yaml": NAMESPACE})
+    scratch.write({".schemactl/a.db": "no database"})
+    schemactl(scratch.path, "plan", "--target", "gone", "--format=markdown=a.md", code=64)
+    assert not (scratch.path / "a.md").exists()
+    done = schemactl(scratch.path, "plan", "--target", "local", "--format=markdown=a.md", code=1)
+    text = unescape((scratch.path / "a.md").read_text(encoding="utf-8")).replace("\u200b", "")
+    (problem,) = re.findall(r"^schemactl: (.*)", done.err, re.MULTILINE)
+    assert problem in text
+    assert "❌" in text
+
+
+def _hostile(chance: random.Random) -> tuple[Sheet, dict[str, Any]]:
+    def words() -> str:
+        return "a" + "".join(chance.choices([*HOSTILE, "word "], k=6))
+
+    def block() -> tuple[SheetLine, ...]:
+        signs = chance.choices(["+", "-", "~", "!", "=", ""], k=3)
+        return tuple(SheetLine(words(), sign, depth) for depth, sign in enumerate(signs))  # type: ignore[arg-type]
+
+    command = chance.choice(["plan", "drift"])
+    parts = (tuple(block() for _ in range(20)), (block(),))
+    return Sheet(command, words(), words(), *parts, (words(), "bad")), {"target": words()}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SHEET_FORMATS)
+def test_names_in_a_plan_are_text_alone(name: str) -> None:
+    for seed in range(30):
+        sheet, document = _hostile(random.Random(seed))  # noqa: S311  seeded
+        for several in (1, 2):
+            text = render_sheets([(sheet, document)] * several, name)
+            if name == "github":
+                assert {*workflow_commands(text)} <= {"error", "warning"}
+            elif name == "markdown":
+                assert markdown_faults(text) == []
+            elif name == "html":
+                assert "<script>alert" not in text
+            if name != "text":
+                assert not {"\x1b", "\x00", "\u202e", "\r"} & {*text}
+            if name == "json":
+                assert (
+                    [json.loads(line) for line in text.splitlines()] == [document] * several
+                    if several > 1
+                    else True
+                )
+
+
+def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
+    blocks = tuple(
+        (SheetLine(f"topic t{number}", "+"), SheetLine("v0 " + "x" * 200, "+", 1)) for number in range(2_000)
+    )
+    sheet = Sheet("plan", "prod", "head", blocks, blocks[:300], ("Plan: much.", "doubtful"))
+    text = render_sheets([(sheet, {})], "markdown")
+    assert len(text) < 65_536
+    assert re.search(
+        r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._",
+        text,
+    )
