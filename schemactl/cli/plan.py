@@ -72,6 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --target prod --detailed-exitcode    2: there are changes\n"
         "  schemactl plan --target stage --target prod         both, side by side\n"
         "  schemactl plan --target prod --summary --skip 'shop/legacy/*'    the sums, without these topics\n"
+        "  schemactl plan --target prod --format markdown=plan.md --format html=plan.html\n"
         "  schemactl plan --target prod --at origin/main~3     not further than that commit\n"
         "  schemactl plan --target prod --base origin/main     what the merge of this branch would do\n"
         "  schemactl plan --allow-delete shop/sales/legacy\n"
