@@ -11,7 +11,7 @@ from schemactl import topic_match
 from schemactl.declare import NO_OVERLAYS, Files, read_overlays, read_project
 from schemactl.declare.files import read_bytes
 from schemactl.errors import DeclarationError, Source
-from schemactl.history import CommitFiles, History, Repository, read_for
+from schemactl.history import CommitFiles, History, Repository, position, promoted, until
 from schemactl.history import read as read_history
 from schemactl.history.history import LazyMapping
 from schemactl.history.versions import Progress, no_progress
@@ -42,17 +42,26 @@ def read_effective(
     whole: History | None = None,
     progress: Progress = no_progress,
 ) -> History:
-    """Return the approved history of the project as `target` has it, and up to where it is, or `at`; None: all, as it is declared.
+    """Return the approved history of the project as a target has it.
 
-    `whole` is all of it, as it is declared, if it has been read.
+    Args:
+        repository: of the project.
+        project: as it was approved.
+        target: None: all is returned, as it is declared.
+        at: the ref or commit up to which it goes; None: where the target is.
+        whole: all of it, as it is declared, if it has been read.
+        progress: as for `history.read`.
 
     Raises:
-        HistoryError: Git cannot say what was approved, or where the target is.
+        HistoryError: Git cannot say what was approved, or where the target is; or that is no commit of the approved line.
         DeclarationError: the target's overlays there have problems.
     """
+    found = whole = whole or read_history(repository, project, progress=progress)
     if target is None:
-        return whole or read_history(repository, project, progress=progress)
-    found = read_for(repository, project, target, at=at, whole=whole, progress=progress)
+        return whole
+    if at or target.promoted:
+        there = position(repository, whole, at, "--at") if at else promoted(repository, whole, target)
+        found = until(repository, project, whole, there)
     return on_target(repository, found, project, target)
 
 

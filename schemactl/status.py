@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from schemactl.changes import Contents, stamp
@@ -90,11 +90,10 @@ class TargetStatus:
         for name, topic in applicable(self.drift.git).topics.items():
             if topic.deleted or not topic.versions:
                 continue
-            space = self.drift.origin.declared.get(name.namespace_name, name.namespace_name)
             held = live(self.drift.held.versions(name))
             known = Contents(topic.versions).find(held[-1].info) if held and held[-1].info else None
             latest = LatestVersion(held[-1].number if held else None, known.number if known else None)
-            found[replace(name, tenant=space.tenant, namespace=space.name)] = latest
+            found[self.drift.origin.declared_topic(name)] = latest
         return found
 
     @property

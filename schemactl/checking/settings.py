@@ -55,20 +55,11 @@ def setting_changes(approved: Project, proposed: Project, run: Run) -> Iterator[
     yield from _roots(approved, proposed, run)
     yield from _defaults(approved, proposed, run, topics)
     yield from _protobuf(approved, proposed, topics)
-    if proposed.approved != approved.approved:
-        yield SettingChange(
-            ("approved",),
-            f"versions are read from {proposed.approved or 'the default branch'}, not from {approved.approved or 'the default branch'}",
-            loses=True,
-            topics=topics,
-        )
-    if proposed.waivers != approved.waivers:
-        yield SettingChange(
-            ("waivers",),
-            f"waivers are read from {proposed.waivers}, not from {approved.waivers}",
-            loses=True,
-            topics=topics,
-        )
+    for key, what in (("approved", "versions"), ("waivers", "waivers")):
+        was, will = (getattr(project, key) or "the default branch" for project in (approved, proposed))
+        if was != will:
+            said = f"{what} are read from {will}, not from {was}"
+            yield SettingChange((key,), said, loses=True, topics=topics)
     if proposed.pulsar != approved.pulsar:
         older = proposed.release < approved.release
         yield SettingChange(

@@ -55,18 +55,13 @@ def add_target(
     help_text: str = "one of the approved project file's targets (default: $SCHEMACTL_TARGET, or the only one)",
     *,
     from_environment: bool = True,
-    several: bool = False,
 ) -> None:
     """Add the argument that names a target, and the one that takes it from the files at hand.
 
-    A command that needs no target takes none from the environment: no registry is contacted without being asked for. With
-    `several` the option may be repeated, and its value is a list.
+    A command that needs no target takes none from the environment: no registry is contacted without being asked for.
     """
     default = environment_target() if from_environment else None
-    if several:
-        add_options(parser, f"--target NAME...: {help_text}")
-    else:
-        add_options(parser, f"--target NAME: {help_text}", default=default)
+    add_options(parser, f"--target NAME: {help_text}", default=default)
     add_trust(parser)
 
 

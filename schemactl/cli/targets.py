@@ -73,7 +73,7 @@ def _text(facts: dict[str, Any], declared: int) -> str:
 def _rows(facts: dict[str, Any], declared: int) -> Iterator[tuple[str, str]]:
     yield "pulsar", facts["pulsar"]
     yield "topics", str(declared) if facts["topics"] == declared else f"{facts['topics']} of {declared}"
-    for key, value in [*facts.items()][4:]:
+    for key, value in facts.items():
         entries = [f"{one}: {other}" for one, other in value.items()] if isinstance(value, dict) else value
-        if value:
+        if value and key not in ("target", "registry", "pulsar", "topics"):
             yield key, value if isinstance(value, str) else ", ".join(entries)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         position,
         promoted,
         read_at,
-        read_for,
         until,
     )
     from schemactl.history.repository import Repository
@@ -60,7 +59,6 @@ __all__ = [
     "proposed",
     "read",
     "read_at",
-    "read_for",
     "read_forked",
     "read_here",
     "read_merged",
@@ -82,7 +80,7 @@ _MODULES = {
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("History", "read", "read_here"),
     "local_changes": ("Forked", "Merged", "read_forked", "read_merged"),
-    "positions": ("Position", "later_versions", "position", "promoted", "read_at", "read_for", "until"),
+    "positions": ("Position", "later_versions", "position", "promoted", "read_at", "until"),
     "merging": ("Proposed", "proposed"),
     "repository": ("Repository",),
     "store": ("Store",),

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from schemactl.errors import HistoryError
 from schemactl.history.approved import UnknownRef, advice, project_at, resolve_shared
-from schemactl.history.history import History, read
+from schemactl.history.history import History
 from schemactl.history.repository import Repository
-from schemactl.history.versions import Derivation, Progress, no_progress
+from schemactl.history.versions import Derivation
 from schemactl.model import Commit, Project, SchemaVersion, Target, TopicName
 
 
@@ -22,35 +22,6 @@ class Position(NamedTuple):
     name: str
     ref: str
     commit: Commit
-
-
-def read_for(
-    repository: Repository,
-    project: Project,
-    target: Target,
-    *,
-    at: str | None = None,
-    whole: History | None = None,
-    progress: Progress = no_progress,
-) -> History:
-    """Return the approved history up to where `target` is.
-
-    Args:
-        repository: of the project.
-        project: as it was approved.
-        target: its `promoted` names the position; None: the tip.
-        at: the ref or commit that is the position instead.
-        whole: the history up to its tip, if it has been read.
-        progress: as for `read`.
-
-    Raises:
-        HistoryError: as `read`, and where the position is no commit of the approved line.
-    """
-    whole = whole or read(repository, project, progress=progress)
-    if at is None and target.promoted is None:
-        return whole
-    found = position(repository, whole, at, "--at") if at else promoted(repository, whole, target)
-    return until(repository, project, whole, found)
 
 
 def until(repository: Repository, project: Project, whole: History, found: Position) -> History:
