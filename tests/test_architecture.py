@@ -80,6 +80,8 @@ LAYERS: dict[str, set[str]] = {
     "rewriting": {"declare", "model", "output"},
     "layout": {"declare", "errors", "formats", "model", "rewriting", "source"},
     "lint": {
+        "errors",
+        "messages",
         "checking",
         "declare",
         "extensions",

@@ -33,6 +33,7 @@ from schemactl.model import (
     CompatibilityStrategy,
     Generate,
     NamespaceName,
+    NameStyles,
     Project,
     Release,
     Target,
@@ -324,6 +325,7 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
         namespace_severities={NamespaceName.parse(name): each for name, each in of_namespaces.items()},
         proto_rules=protobuf.get("rules"),
         require_declared_namespaces=value.get("require_declared_namespaces", False),
+        names=NameStyles(**value.get("names", {})),
         waivers=resolve(folder, value.get("waivers", "waivers.yaml")),
         targets={name: _target(folder, name, target) for name, target in value.get("targets", {}).items()},
         generate=generate

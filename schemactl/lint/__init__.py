@@ -11,8 +11,9 @@ from schemactl.checking import ORDER, CheckReport
 from schemactl.checking.run import Run
 from schemactl.declare import Declared
 from schemactl.declare.references import AvroFile
+from schemactl.errors import Source
 from schemactl.extensions import of_other_packages
-from schemactl.lint import fields, keys, logical_types
+from schemactl.lint import fields, keys, logical_types, names, topics
 from schemactl.lint.definition import Definition, LintRule, Part, Remark
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.rules import LINT_RULES, every_rule
@@ -29,8 +30,15 @@ _LOOKS: Final[Mapping[str, Look]] = {
     "LOGICAL_TYPE_IGNORED": logical_types.ignored,
     "TIMESTAMP_NANOS": logical_types.nanoseconds,
     "OPTIONAL_WITHOUT_DEFAULT": fields.optional_without_default,
+    "RECURSION_UNBOUNDED": fields.recursive,
+    "NAME_STYLE": names.unlike_style,
+    "DOC_MISSING": names.without_doc,
+    "FIELD_ORDER": names.out_of_order,
 }
 """What each rule on definitions looks for."""
+
+_TOPIC_LOOKS: Final = (topics.rejected_elsewhere, topics.unlike_siblings)
+"""The same of rules on topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +77,16 @@ def lint(
         for file in declared.written.get(name, ()):
             for rule in rules:
                 for remark in remarks(rule, file):
-                    found = _finding(run, rule, name, file, remark)
+                    locate = file.text.locate_key if remark.of_key else file.text.locate
+                    found = _finding(run, rule, name, locate(remark.parts), remark)
                     linted += [Linted(each, file, remark) for each in found]
-    findings = sorted((each.finding for each in linted), key=_by_place)
+    found_of_topics = [
+        finding
+        for look in _TOPIC_LOOKS
+        for rule, name, source, remark in look(declared, project, dict.fromkeys(sorted(only)))
+        for finding in _finding(run, rule, name, source, remark)
+    ]
+    findings = sorted((*(each.finding for each in linted), *found_of_topics), key=_by_place)
     report = CheckReport(project.release, "", len(only), findings=tuple(findings), settings=project.path)
     return report, linted
 
@@ -81,14 +96,18 @@ def _by_place(finding: Finding) -> tuple[int, str]:
     return ORDER[finding.severity], f"{place.path}:{place.line:9}:{place.column:9}" if place else ""
 
 
-def _finding(run: Run, rule: str, name: TopicName, file: AvroFile, remark: Remark) -> Iterator[Finding]:
-    locate = file.text.locate_key if remark.of_key else file.text.locate
+def _finding(
+    run: Run, rule: str, name: TopicName, source: Source | None, remark: Remark
+) -> Iterator[Finding]:
+    # A rule that is off by itself is found where the project gives it a severity.
+    severity = run.severity(rule, name)
     return run.find(
         rule,
         run.target.topics[name],
         remark.message,
-        source=locate(remark.parts),
+        source=source,
         fix=remark.fix,
         field=remark.field,
         pointer=pointer(remark.parts),
+        severity=None if severity == "off" else severity,
     )

@@ -9,6 +9,18 @@ from schemactl.lint.edits import AddKey
 from schemactl.lint.keys import misspelt
 
 
+def recursive(definition: Definition) -> Iterator[Remark]:
+    """Yield the places where a record refers to one that it stands in."""
+    for part in definition.of_kind("reference"):
+        written = part.keys.get("type", part.value)
+        for name in {part.full_name, written} & {*part.inside}:
+            yield Remark(
+                part.parts,
+                f"{part.field} holds {name} again, to any depth: `generate` rejects that without --recursion-depth, and Spark has no such column.",
+                field=part.field,
+            )
+
+
 def optional_without_default(definition: Definition) -> Iterator[Remark]:
     """Yield the fields that may be null, and have no default."""
     for part in definition.of_kind("field"):

@@ -393,6 +393,18 @@ class Generate:
     target: str | None = None
 
 
+NameStyle = Literal["snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"]
+
+
+@dataclass(frozen=True, slots=True)
+class NameStyles:
+    """How the names of fields, of named types and of an enum's symbols are written."""
+
+    fields: NameStyle = "snake_case"
+    types: NameStyle = "PascalCase"
+    symbols: NameStyle = "UPPER_CASE"
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """The project file `schemactl.yaml`.
@@ -406,6 +418,7 @@ class Project:
         severities: rule id to severity ("off": not shown); `namespace_severities` goes before it.
         proto_rules: the category of buf's whose rules are checked besides the data verdict; None: no category.
         require_declared_namespaces: a topic whose namespace no file declares is an error, not a warning.
+        names: how names are written, where NAME_STYLE is looked for.
     """
 
     folder: str = ""
@@ -422,6 +435,7 @@ class Project:
     )
     proto_rules: ProtoCategory | None = None
     require_declared_namespaces: bool = False
+    names: NameStyles = NameStyles()
     waivers: str = "waivers.yaml"
     targets: Mapping[str, Target] = field(default_factory=dict)
     generate: Generate | None = None

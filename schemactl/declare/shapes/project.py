@@ -201,6 +201,19 @@ class GenerateShape(MappingShape):
     )
 
 
+_Style = Annotated[
+    Any, choice("style of names", ("snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"))
+]
+
+
+class NameStylesShape(MappingShape):
+    """How names in definitions are written."""
+
+    fields: _Style = optional("The names of fields (default: snake_case).")
+    types: _Style = optional("The names of records, enums and fixed types (default: PascalCase).")
+    symbols: _Style = optional("The symbols of enums (default: UPPER_CASE).")
+
+
 SEVERITY_TAGS = ("<rule>", "<namespace>")
 """The names that the two kinds of entries under `severities` have in pydantic's locations."""
 
@@ -241,6 +254,7 @@ class ProjectShape(MappingShape):
     require_declared_namespaces: Flag = optional(
         "Whether a topic whose namespace no file declares is an error (default: false, a new one is a warning)."
     )
+    names: NameStylesShape = optional("How names are written, where NAME_STYLE has a severity.")
     waivers: FilePath = optional("The waiver file (default: waivers.yaml).")
     targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
         "The registries to plan against, by name."
