@@ -182,8 +182,11 @@ def _first_line(text: str) -> str:
     return text.split("\n", 1)[0].strip()
 
 
-def _says_something(report: dict[str, Any]) -> bool:
-    """Return whether a check's report or a plan is worth a comment: most pull requests change no schema."""
+def _says_something(path: Path) -> bool:
+    """Return whether a check's report, or a plan, is worth a comment: most pull requests change no schema. Without a plan, why is."""
+    if not path.exists():
+        return True
+    report = json.loads(path.read_bytes())
     keys = ("topics", "policies", "findings", "waivers", "steps", "left_out", "numbers_apart")
     return any(report.get(key) for key in keys)
 
@@ -206,8 +209,8 @@ def main(command: str, *arguments: str) -> int:
             print(f"{command}: there is no token here, so nothing is asked of the host", file=sys.stderr)
             return 1 if command == "approved" else 0
         if command == "comment":
-            body, report = (Path(each).read_bytes() for each in arguments)
-            host.comment(body.decode("utf-8", "replace"), may_be_new=_says_something(json.loads(report)))
+            body, report = map(Path, arguments)
+            host.comment(body.read_bytes().decode("utf-8", "replace"), may_be_new=_says_something(report))
             return 0
         target, what = arguments
         name = f"schemactl plan {target}"
