@@ -28,6 +28,7 @@ from schemactl.model import (
     Topic,
     TopicName,
     Waiver,
+    WaiversAt,
     live,
 )
 from schemactl.verdicts import Breakage, Direction
@@ -35,9 +36,6 @@ from schemactl.waivers import broker_waiver, fingerprint
 
 NOT_APPROVED = "0" * 40
 """The id of the commit of what is not approved yet."""
-
-WaiversAt = Callable[[Commit], Iterable[Waiver]]
-"""Returns the waivers in the tree of a commit."""
 
 
 @dataclass(frozen=True, slots=True)

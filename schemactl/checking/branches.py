@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from schemactl.checking.topics import look_at
 from schemactl.errors import Problem
 from schemactl.formats import identity
 from schemactl.messages import format_version
-from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, Topic, TopicName, Waiver
+from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, Topic, TopicName, WaiversAt
 from schemactl.verdicts import Finding
 
 MAX_PAIRS: Final = 100_000
@@ -52,7 +52,7 @@ class Stepwise:
     catalog: Catalog
     commits: Sequence[Commit]
     recorded: frozenset[str]
-    waivers: Callable[[Commit], Sequence[Waiver]] = lambda _: ()
+    waivers: WaiversAt = lambda _: ()
 
 
 def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:

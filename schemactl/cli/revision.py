@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ def read_revision(
     repository = states.context.repository
 
     @cache
-    def waivers(commit: Commit) -> Iterable[Waiver]:
+    def waivers(commit: Commit) -> Sequence[Waiver]:
         return () if commit.id == NOT_APPROVED else history.waivers_at(repository, states.project, commit)
 
     subjects = tuple(find_subjects(one, other, states.project.defaults, waivers, newer.since))

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
         SchemaVersion,
         Target,
         Topic,
+        WaiversAt,
     )
-    from schemactl.plan import Origin, WaiversAt
+    from schemactl.plan import Origin
     from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
 

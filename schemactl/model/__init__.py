@@ -467,6 +467,10 @@ class Waiver:
         return self.rule, self.topic.schema_id, self.fingerprint
 
 
+WaiversAt = Callable[[Commit], Sequence[Waiver]]
+"""Returns the waivers in the tree of a commit."""
+
+
 Severity = Literal["error", "warning", "note"]
 
 Level = Literal["topic", "namespace", "default"]

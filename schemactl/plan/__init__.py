@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemactl.plan.inheritance import inherit
 from schemactl.plan.planner import make_plan
-from schemactl.plan.refusals import Awaited, AwaitedBy, Commands, WaiversAt
+from schemactl.plan.refusals import Awaited, AwaitedBy, Commands
 from schemactl.plan.registry_state import RegistryState, observe
 from schemactl.plan.selection import (
     applicable,
@@ -57,7 +57,6 @@ __all__ = [
     "RestoreStrategy",
     "SetPolicies",
     "TakeNumber",
-    "WaiversAt",
     "applicable",
     "inherit",
     "make_plan",

@@ -39,13 +39,14 @@ from schemactl.model import (
     Topic,
     TopicName,
     Waiver,
+    WaiversAt,
     live,
     strategy_of,
 )
 from schemactl.plan import refusals
 from schemactl.plan.inheritance import loss, parts, reset
 from schemactl.plan.left_out import leave_out, settled, touched
-from schemactl.plan.refusals import Awaited, AwaitedBy, Rejected, WaiversAt
+from schemactl.plan.refusals import Awaited, AwaitedBy, Rejected
 from schemactl.plan.registry_state import RegistryState, state_values
 from schemactl.plan.selection import applicable, is_draft, without_namespaces
 from schemactl.plan.steps import (

@@ -14,10 +14,9 @@ from typing import cast
 from schemactl.changes import Contents, content_identity, is_behind, last_tombstone, upload
 from schemactl.messages import numbers as listed
 from schemactl.messages import versions
-from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, live
+from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, WaiversAt, live
 from schemactl.plan.left_out import settled
 from schemactl.plan.planner import RELAX, Planner
-from schemactl.plan.refusals import WaiversAt
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import applicable
 from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal

@@ -15,12 +15,10 @@ from schemactl.changes import Contents, stamp, upload
 from schemactl.compat import breakages
 from schemactl.messages import format_version, moment, partitioned, policy_word, versions
 from schemactl.model import (
-    Commit,
     CompatibilityStrategy,
     NamespaceName,
     SchemaVersion,
     TopicName,
-    Waiver,
     live,
 )
 from schemactl.plan.steps import Origin, Plan, PlanRefusal, SetPolicies
@@ -91,9 +89,6 @@ class Awaited:
 
 AwaitedBy = Callable[[Plan], Mapping[TopicName, Awaited]]
 """Returns what of a plan other targets are to hold first."""
-
-WaiversAt = Callable[[Commit], Iterable[Waiver]]
-"""Returns the waivers in the tree of a commit."""
 
 
 @dataclass(frozen=True, slots=True)

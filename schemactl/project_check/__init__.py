@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.deadline import Deadline
     from schemactl.declare import Declared, Files
     from schemactl.history import CommitFiles, Forked, HashedFiles, Repository
-    from schemactl.model import Catalog, Commit, Project, TopicName, Waiver
+    from schemactl.model import Catalog, Commit, Project, TopicName, Waiver, WaiversAt
     from schemactl.project_check.environments import Environment
     from schemactl.project_check.files import ProjectFiles
     from schemactl.target_numbers import Judged
@@ -230,7 +230,7 @@ def _judged(
     files: Files,
     read: ProjectFiles,
     forked: Forked,
-    waivers: Callable[[Commit], Sequence[Waiver]],
+    waivers: WaiversAt,
     repository: Repository,
     note: Callable[[object], None],
 ) -> CheckReport:
@@ -267,7 +267,7 @@ def _compared(
     only: frozenset[TopicName] | None,
     environment: Environment,
     shown: tuple[Declared, Forked, Fork],
-    waivers: Callable[[Commit], Sequence[Waiver]],
+    waivers: WaiversAt,
 ) -> tuple[tuple[str, ...], CheckReport]:
     """Compare what is declared with what was approved, both as an environment has them.
 
