@@ -210,7 +210,13 @@ def build_parser(commands: Sequence[str]) -> Parser:
         "--version", action=_Version, nargs=0, help="show the version of this installation and exit"
     )
     subparsers = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS, prog="schemactl"
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        help=argparse.SUPPRESS,
+        prog="schemactl",
+        # Else every command's help would have all commands, too.
+        parser_class=Parser,
     )
     for name in commands or COMMANDS:
         command = subparsers.add_parser(name, description=COMMANDS[name].summary)

@@ -110,10 +110,19 @@ def test_the_help_has_every_command_in_its_group() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [*((name,) for name in COMMANDS), ("registry", "get"), ("spark", "land"), ("spark", "verify"), ()],
+    [
+        *((name,) for name in COMMANDS),
+        ("registry", "get"),
+        ("spark", "land"),
+        ("spark", "verify"),
+        ("new", "topic"),
+        (),
+    ],
 )
 def test_help_wraps_and_ends_with_examples(words: tuple[str, ...]) -> None:
     shown = help_of(*words)
+    # The command line's own help alone has the groups of all commands.
+    assert ("\ndeploy: " in shown) == (not words)
     assert shown.rpartition("\n\n")[2].startswith("examples:\n  schemactl ")
     description = shown.partition("\n\n")[2].partition("\n\n")[0]
     assert max(map(len, description.splitlines())) <= 80
