@@ -33,6 +33,18 @@ def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
+@pytest.fixture
+def clients_connect() -> None:
+    """Clients connect while a topic is relaxed, so that a registry waits until their broker has heard of it."""
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no client connects, nobody waits two seconds before and after a topic is relaxed."""
+    if "clients_connect" not in request.fixturenames:
+        monkeypatch.setattr("schemactl.registry.pulsar.registry._CONNECTS_FOLLOW_S", 0.0)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What is kept for the user who runs the tests is not theirs to touch."""

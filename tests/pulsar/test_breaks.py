@@ -221,6 +221,7 @@ def test_a_new_generation(tmp_path: Path, release: brokers.Broker, client: Any) 
     shop.run("drift", "--detailed-exitcode")
 
 
+@pytest.mark.usefixtures("clients_connect")
 def test_no_client_registers_a_schema_while_a_topic_is_relaxed(
     tmp_path: Path, release: brokers.Broker, client: Any
 ) -> None:
