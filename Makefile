@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: demo test test-fast live soak install lint broker spark-avro spark-releases format docs constraints clean
+.PHONY: demo test test-fast live soak install lint broker spark-avro graph-parsers spark-releases format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -57,6 +57,9 @@ broker:
 
 spark-avro: $(STAMP)
 	sh tests/spark_recipe/spark-avro.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
+
+graph-parsers:
+	npm install --prefix .graph-parsers --no-save --silent mermaid@11.17.2 jsdom@24.1.3 @viz-js/viz@3.31.0
 
 spark-releases: $(STAMP)
 	for release in $(SPARK_RELEASES); do sh tests/spark_recipe/release.sh $$release || exit; done

@@ -138,6 +138,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "status": {"changes", "drift", "json_values", "model", "plan"},
     "promotion": {"changes", "model", "plan"},
+    "usage": {"declare", "errors", "formats", "model", "topic_match"},
     "revision": {"changes", "compat", "errors", "formats", "model", "verdicts", "waivers"},
     "importing": {
         "errors",
@@ -173,6 +174,7 @@ LAYERS: dict[str, set[str]] = {
         "changes",
         "promotion",
         "revision",
+        "usage",
     },
     "codec": set(),
     "spark": {"codec"},

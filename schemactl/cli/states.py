@@ -13,7 +13,7 @@ from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
     from schemactl.cli import Context
-    from schemactl.declare import Declared
+    from schemactl.declare import Declared, WorktreeFiles
     from schemactl.history import History, Merged
     from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic
 
@@ -72,16 +72,23 @@ class States:
         return self.context.approved(self.project)
 
     @cached_property
-    def work(self) -> Declared:
-        """What the working tree declares, and what is wrong with it. Raise UsageError in a bare repository."""
+    def files(self) -> WorktreeFiles:
+        """The working tree. Raise UsageError in a bare repository."""
         from schemactl import declare
 
         if self.context.repository.top is None:
             raise UsageError(
-                "this repository is bare: there is no working tree to compare with",
-                fix="name both sides: versions, branches, tags or commits",
+                "this repository is bare: there is no working tree to look at",
+                fix="name versions, branches, tags or commits; or work in a clone",
             )
-        return declare.read(declare.WorktreeFiles(self._loaded[1], folders=self.project.roots), self.project)
+        return declare.WorktreeFiles(self._loaded[1], folders=self.project.roots)
+
+    @cached_property
+    def work(self) -> Declared:
+        """What the working tree declares, and what is wrong with it. Raise UsageError in a bare repository."""
+        from schemactl import declare
+
+        return declare.read(self.files, self.project)
 
     def at(self, name: str) -> History:
         """Return the history up to the commit `name`, approved or not; `work`: with what the files here bring once they are merged.

@@ -195,6 +195,11 @@ class TypeSpec:
         del info
         return iter(())
 
+    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+        """Return by the full name of each named type those that it uses itself; by "" those that the definition does."""
+        del info
+        return {}
+
     def lines(self, info: SchemaInfo) -> list[str]:
         """Return the definition's lines, laid out the same for the same content."""
         try:

@@ -227,6 +227,14 @@ class PairSpec(TypeSpec):
             yield name, half.type.name
             yield from ((f"{name}: {part}", what) for part, what in outline(half).items() if part)
 
+    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+        """Return what both halves use."""
+        found: dict[str, frozenset[str]] = {}
+        for half in split(info).halves.values():
+            for name, used in spec(half).uses(half).items():
+                found[name] = found.get(name, frozenset()) | used
+        return found
+
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield those of both halves."""
         for name, half in split(info).halves.items():

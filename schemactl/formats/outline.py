@@ -191,3 +191,20 @@ def protobuf_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
                 case _:
                     # A service says nothing about messages on a topic.
                     pass
+
+
+def protobuf_uses(info: SchemaInfo) -> dict[str, frozenset[str]]:
+    """Return the types that each message uses, by full name, maps through their entries (see TypeSpec.uses)."""
+    from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoMessage
+    from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
+
+    definition = parse(info.schema)
+    found = {"": frozenset({definition.root.full_name})}
+    for name in definition.reachable:
+        for element in () if is_shipped(name) else definition.image.files[name].elements:
+            if isinstance(element, ProtoMessage):
+                used = (field.type_name.removeprefix(".") for field in element.fields().values())
+                found[element.full_name] = frozenset(filter(None, used))
+            elif isinstance(element, ProtoEnum):
+                found[element.full_name] = frozenset()
+    return found

@@ -157,6 +157,13 @@ class AvroSpec(TypeSpec):
 
         return avro_parts(parsed_by_any(info.schema))
 
+    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+        """Return what each record, and the definition, uses."""
+        from schemactl.formats.avro.equality import composition
+
+        root, types = composition(parsed_by_any(info.schema))
+        return {"": root.uses, **{name: each.uses for name, each in types.items()}}
+
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield docs and aliases."""
         from schemactl.formats.avro.outline import avro_notes

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
-from schemactl.formats.outline import outline, protobuf_parts
+from schemactl.formats.outline import outline, protobuf_parts, protobuf_uses
 from schemactl.model import ProtoCategory, Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
@@ -95,6 +95,10 @@ class ProtobufNativeSpec(TypeSpec):
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the messages with their fields, and the enums with their numbers."""
         return protobuf_parts(info)
+
+    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+        """Return what each message uses; the definition uses its root message."""
+        return protobuf_uses(info)
 
     def lines(self, info: SchemaInfo) -> list[str]:
         """Return the outline: what is stored is a descriptor set in Base64."""

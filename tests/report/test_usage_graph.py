@@ -1,0 +1,184 @@
+"""`schemactl graph`: who uses which type and file, in every format."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import schemactl
+from scratch import Scratch, declared, record
+
+from schemactl.report import usage as report
+from schemactl.usage import Node, Usage
+
+MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "of", "type": {"type": "enum", "name": "Currency", "symbols": ["EUR"]}}]}'
+CLICK = 'syntax = "proto3";\npackage web;\nmessage Click { map<string, Place> at = 1; }\nmessage Place { int32 x = 1; }\n'
+PARSERS = Path(
+    os.environ.get("SCHEMACTL_GRAPH_PARSERS") or Path(__file__).parent.parent.parent / ".graph-parsers"
+)
+
+
+def uses(name: str, *types: str) -> str:
+    return record(name=name).replace(
+        "[]", json.dumps([{"name": f"f{at}", "type": each} for at, each in enumerate(types)])
+    )
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    made = Scratch(tmp_path_factory.mktemp("graph") / "shop")
+    shared = "  references: [../shared/]\n"
+    made.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/orders.yaml": declared(more=shared),
+            "topics/orders.avsc": uses("Order", "Price"),
+            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc", shared),
+            "topics/refunds.avsc": uses("Refund", "shop.Money"),
+            "topics/clicks.yaml": "topic: shop/web/clicks\nschema: {type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}\n",
+            "topics/click.proto": CLICK,
+            "topics/pairs.yaml": "topic: shop/web/pairs\nschema: {type: KEY_VALUE, key: {type: STRING}, value: {type: AVRO, definition: orders.avsc, references: [../shared/]}}\n",
+            "topics/pings.yaml": "topic: shop/web/pings\n",
+            "shared/money.avsc": MONEY,
+            "shared/price.avsc": uses("Price", "shop.Money"),
+        }
+    )
+    made.flush()
+    return made
+
+
+def lines(shop: Scratch, *arguments: str) -> list[str]:
+    return schemactl(shop.path, "graph", *arguments).out.splitlines()
+
+
+def test_without_a_name_it_is_what_several_topics_share(shop: Scratch) -> None:
+    blocks = schemactl(shop.path, "graph").out.removesuffix("\n").split("\n\n")
+    assert [block.splitlines()[0] for block in blocks] == [
+        "file shared/money.avsc",
+        "file shared/price.avsc",
+        "file topics/orders.avsc",
+        "type Order",
+        "type Price",
+        "type shop.Currency",
+        "type shop.Money",
+    ]
+    assert blocks[-1].splitlines()[1:] == [
+        "  topic persistent://shop/sales/refunds, through Refund",
+        "  topic persistent://shop/sales/orders, through Price",
+        "  topic persistent://shop/web/pairs, through Price",
+    ]
+
+
+def test_of_a_type_a_file_or_a_topic_it_is_who_uses_it_and_what_it_uses(shop: Scratch) -> None:
+    assert lines(shop, "Price") == [
+        "type Price",
+        "used by:",
+        "  type Order",
+        "  topic persistent://shop/sales/orders, through Order",
+        "  topic persistent://shop/web/pairs, through Order",
+        "uses:",
+        "  file shared/price.avsc",
+        "  type shop.Money",
+        "  file shared/money.avsc, through shop.Money",
+        "  type shop.Currency, through shop.Money",
+    ]
+    assert lines(shop, "price.avsc")[2] == "  type Price"
+    assert lines(shop, "clicks")[1:] == [
+        "used by:",
+        "  nothing",
+        "uses:",
+        "  file topics/click.proto",
+        "  type web.Click",
+        "  type web.Click.AtEntry, through web.Click",
+        "  type web.Place, through web.Click",
+    ]
+    assert lines(shop, "pings")[1:] == ["used by:", "  nothing", "uses:", "  nothing"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Mony", "no topic, type or file is called 'Mony'; did you mean shop.Money"),
+        ("orders.avs", "no topic, type or file is called"),
+        ("s", "no topic, type or file is called 's'"),
+    ],
+)
+def test_a_name_that_is_none_gets_the_nearest(shop: Scratch, name: str, words: str) -> None:
+    assert words in schemactl(shop.path, "graph", name, code=64).err
+
+
+def test_json_has_all_and_of_a_name_its_part(shop: Scratch) -> None:
+    whole = json.loads(schemactl(shop.path, "graph", "--format", "json").out)
+    assert {"kind": "topic", "name": "persistent://shop/web/pings"} in whole["nodes"]
+    part = json.loads(schemactl(shop.path, "graph", "Refund", "--format", "json").out)
+    assert part["about"] == {"kind": "type", "name": "Refund"}
+    assert {each["name"] for each in part["nodes"]} == {
+        *("Refund", "shop.Money", "shop.Currency", "persistent://shop/sales/refunds"),
+        *("topics/refunds.avsc", "shared/money.avsc"),
+    }
+    ends = [each[end] for each in part["edges"] for end in ("from", "to")]
+    assert all(each in part["nodes"] for each in ends)
+    assert all(each in whole["edges"] for each in part["edges"])
+
+
+def test_declarations_with_problems_are_no_graph(tmp_path: Path) -> None:
+    other = Scratch(tmp_path / "o")
+    other.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/o.yaml": declared()})
+    other.flush()
+    assert "there is no file `topics/orders.avsc`" in schemactl(other.path, "graph", code=1).err
+
+
+HOSTILE = [
+    'a"]; click n0 "javascript:x"',
+    "end",
+    "#quot; #35; \\N \\l \\",
+    "<b onclick=x>&amp;",
+    "`x` %% --> {y} |z|",
+    "line\nbreak\x1b[31m",
+    "größe 名前",
+]
+
+
+def hostile() -> Usage:
+    files = [Node("file", name) for name in HOSTILE]
+    return Usage({Node("topic", "t"): frozenset(files), **{each: frozenset() for each in files}})
+
+
+def test_names_are_obeyed_by_no_format() -> None:
+    usage = hostile()
+    for text in (report.mermaid(usage), report.dot(usage), report.text(usage, Node("topic", "t"))):
+        assert "\x1b" not in text
+        assert "line\nbreak" not in text
+    assert re.fullmatch(
+        r'(  n\d+(\(\[|\[|\[/)"[\w ._/:#;-]*"(\]\)|\]|/\])\n|  n\d+ -\.?-> n\d+\n?|flowchart LR\n)*',
+        report.mermaid(usage),
+    )
+
+
+@pytest.mark.live
+def test_mermaid_and_graphviz_read_what_is_meant() -> None:
+    node = shutil.which("node")
+    if node is None or not (PARSERS / "node_modules").is_dir():
+        pytest.skip(
+            "Mermaid's parser and Graphviz are missing: `make graph-parsers` fetches them, with node and npm"
+        )
+    usage = hostile()
+    given = json.dumps({"mermaid": report.mermaid(usage), "dot": report.dot(usage)})
+    done = subprocess.run(
+        [node, str(Path(__file__).parent / "graph_parsers.mjs"), str(PARSERS.resolve())],
+        input=given, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    read: dict[str, Any] = json.loads(done.stdout)
+    meant = {"t", *(each.replace("\n", "\\n").replace("\x1b", "\\u001b") for each in HOSTILE)}
+    # So Mermaid keeps a character that is written as a number, until it draws it.
+    written = (re.sub(r"ﬂ°°(\d+)¶ß", lambda found: chr(int(found[1])), each) for each in read["mermaid"])
+    assert {*written} == meant
+    # What Graphviz makes a backslash of, it does when it draws.
+    assert {each.replace("\\\\", "\\") for each in read["dot"]} == meant
+    assert read["arrows"] == read["edges"] == len(HOSTILE)
