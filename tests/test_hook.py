@@ -256,10 +256,9 @@ def test_the_generated_package_is_committed_with_the_schemas(all_hooks: Team) ->
     all_hooks.generate()
     assert "stale: generated/shop_schemas/shop/sales/orders" in all_hooks.fails("commit", "-m", "half of it")
     all_hooks.git("add", ".")
-    all_hooks.passes("commit", "-m", "whole")
     all_hooks.git("mv", "topics/orders.avsc", "topics/order.avsc")
     all_hooks.write({"topics/orders.yaml": declared(definition="order.avsc")})
-    all_hooks.passes("commit", "-a", "-m", "rename")
+    all_hooks.passes("commit", "-a", "-m", "whole, and renamed")
     all_hooks.git("rm", "-q", "topics/refunds.yaml", "topics/refunds.avsc")
     assert "stale: generated/shop_schemas/shop/sales/refunds" in all_hooks.fails("commit", "-m", "delete")
 
