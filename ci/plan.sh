@@ -21,9 +21,8 @@ schemactl plan --target "$SCHEMACTL_TARGET" --base "origin/$SCHEMACTL_BASE" --ou
 
 if [[ -f $reports/report.md ]]; then
   {
-    # The first line says whose comment it is: each target has its own.
-    printf '<!-- schemactl:report:plan %s -->\n' "$SCHEMACTL_TARGET"
-    tail -n +2 "$reports/report.md"
+    # Its first line names the target: each has a comment of its own.
+    cat "$reports/report.md"
     if [[ $code == 0 ]]; then
       printf '\nWhoever approves this change approves the digest: after the merge, exactly this plan is applied to %s, or none.\n' "$SCHEMACTL_TARGET"
     fi

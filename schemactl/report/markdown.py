@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
+from urllib.parse import quote
 
 from schemactl.printing import on_one_line
 
@@ -34,9 +35,9 @@ _MAX_ROWS: Final = 200
 """Of a table, so that the rest has room."""
 
 
-def marker(report: str) -> str:
-    """Return the first line of a report of this kind, so that a comment can be found again and replaced."""
-    return f"<!-- schemactl:report:{report} -->"
+def marker(report: str, *targets: str) -> str:
+    """Return the first line of a report of this kind, and on these targets, so that a comment can be found again and replaced."""
+    return f"<!-- schemactl:report:{' '.join([report, *(quote(each, errors='replace') for each in targets)])} -->"
 
 
 def plain(text: str) -> str:

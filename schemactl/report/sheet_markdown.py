@@ -23,7 +23,7 @@ def render(sheets: Sequence[Sheet], *, limit: int = COMMENT_LIMIT) -> str:
     command = sheets[0].command
     rest = f"run `schemactl {command}` to see them"
     several = len(sheets) > 1
-    head = [marker(command), *(_head(sheet) for sheet in sheets)]
+    head = [marker(command, *(sheet.target for sheet in sheets)), *(_head(sheet) for sheet in sheets)]
     problems = [_problem(block, sheet, several=several) for sheet in sheets for block in sheet.problems]
     share = (limit // 2) // len(sheets)
     changes = [_changes(sheet, share, rest, several=several) for sheet in sheets if sheet.blocks]

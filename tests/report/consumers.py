@@ -36,7 +36,9 @@ def screen(text: str) -> tuple[list[str], str]:
     return [line.rstrip() for line in terminal.display[: len(lines)]], terminal.title
 
 
-_OURS = re.compile(r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+ -->")
+_OURS = re.compile(
+    r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+(?: [\w.%/~-]+)* -->"
+)
 _LINKS = {rule.link for rule in rules().values()}
 _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:")
 """What GitHub's filters take for mentions, references and emoji in the text of a rendered page."""

@@ -7,7 +7,7 @@ import random
 import re
 from base64 import b64decode
 from collections.abc import Callable
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
@@ -24,6 +24,7 @@ from schemactl.report.cause import shown_causes
 from schemactl.rules import rules
 from schemactl.verdicts import Counterexample, Finding
 
+SCHEMA = Path(__file__).parents[2] / "schemas" / "check.schema.json"
 FINDINGS = 300
 OF_REPORT = 10
 """As many as build servers show of a level."""
@@ -275,7 +276,7 @@ def test_json_has_all_of_a_finding() -> None:
 
 def test_json_is_of_its_schema() -> None:
     jsonschema: Any = pytest.importorskip("jsonschema", reason="needs jsonschema")
-    schema = json.loads(files("schemactl.report").joinpath("check.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     for report in REPORTS:

@@ -68,7 +68,7 @@ def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_d
     assert document["digest"] == digest
     assert [*workflow_commands(found["github"])] == ["error"]
     assert markdown_faults(found["markdown"]) == []
-    assert found["markdown"].startswith("<!-- schemactl:report:plan -->\n")
+    assert found["markdown"].startswith("<!-- schemactl:report:plan local -->\n")
     assert found["markdown"].index("❌ <b>") < found["markdown"].index("```diff")
 
 
