@@ -25,6 +25,9 @@ _MAX_TOPICS = 100
 
 _MAX_OWNERS = 10
 
+FEW: Final = 5
+"""So many errors of a report can be read without a click."""
+
 Weight = Literal["waived"] | Severity
 
 WEIGHTS: Final[tuple[Weight, ...]] = ("waived", "error", "warning", "note")

@@ -10,15 +10,12 @@ from schemactl.errors import SchemactlError
 from schemactl.formats import resolve
 from schemactl.formats.outline import outline
 from schemactl.model import SchemaInfo, live
-from schemactl.report.cause import WEIGHTS, Part, ShownCause, shown_causes
+from schemactl.report.cause import FEW, WEIGHTS, Part, ShownCause, shown_causes
 from schemactl.report.check_rows import policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.links import line_link
 from schemactl.report.page import folded, page, section, side_by_side, table, text
 from schemactl.report.schema_diff import schema_diff
 from schemactl.rules import Rule, every_rule
-
-_OPEN: Final = 5
-"""So many errors can be read without a click."""
 
 _MAX_LINES: Final = 400
 """Of a diff."""
@@ -42,7 +39,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     """Causes, the most important first; the tables; and for each changed topic its fields, its definition side by side, and who reads whom."""
     causes = shown_causes(report)
     known = every_rule()
-    opened = sum(cause.weight == "error" for cause in causes) <= _OPEN
+    opened = sum(cause.weight == "error" for cause in causes) <= FEW
     weights = [(weight, sum(cause.weight == weight for cause in causes)) for weight in WEIGHTS]
     sections = [
         section("Causes", *(_cause(cause, known[cause.lead.rule], is_open=opened) for cause in causes)),

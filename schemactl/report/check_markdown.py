@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from schemactl.checking import CheckReport
-from schemactl.report.cause import Part, ShownCause, shown_causes
+from schemactl.report.cause import FEW, Part, ShownCause, shown_causes
 from schemactl.report.check_rows import Cell, policy_rows, summary, topic_rows
 from schemactl.report.links import line_link
 from schemactl.report.markdown import (
@@ -29,9 +29,6 @@ _MARKS = {"waived": "🔓", "error": "❌", "warning": "⚠️", "note": "💬"}
 _BELOW_DIFF = (("proof",), ("fix",), ("broker",), ("topics", "owner"), ("approve",))
 """The kinds of lines that stand together."""
 
-_OPEN = 3
-"""So many errors can be read without a click."""
-
 
 def render(report: CheckReport, *, color: bool = False, limit: int | None = None) -> str:  # noqa: ARG001  every renderer has this shape
     """Return the sum, tables of what changed, and a folded block for each cause, the most important first.
@@ -54,7 +51,7 @@ def render(report: CheckReport, *, color: bool = False, limit: int | None = None
         head.append(_table(policy_rows(report), limit // 8, rest))
     head += [f"> {plain(note)}" for note in report.notes[:20]]
     known = every_rule()
-    opened = sum(cause.weight == "error" for cause in causes) <= _OPEN
+    opened = sum(cause.weight == "error" for cause in causes) <= FEW
     # A block is made only while it may still fit.
     blocks = (
         _cause(cause, known[cause.lead.rule], is_open=opened and cause.weight == "error") for cause in causes

@@ -25,15 +25,17 @@ def render(sheets: Sequence[Sheet]) -> str:
         else f"{len(sheets)} targets",
         shade=next((shade for shade in order if shade in shades), ""),
         weights=[("error", sum(len(sheet.problems) for sheet in sheets))],
-        sections=[_section(sheet, is_open=few) for sheet in sheets],
+        sections=[_section(sheet, is_open=few, is_only=len(sheets) == 1) for sheet in sheets],
     )
 
 
-def _section(sheet: Sheet, *, is_open: bool) -> str:
+def _section(sheet: Sheet, *, is_open: bool, is_only: bool) -> str:
     summary, shade = sheet.summary
     return section(
         sheet.target,
-        f'<p class="sum {shade}">{text(summary)}</p><p>{text(sheet.head)}</p>' if summary else "",
+        # Of the only target, it stands at the top.
+        f'<p class="sum {shade}">{text(summary)}</p>' if summary and not is_only else "",
+        f"<p>{text(sheet.head)}</p>" if sheet.head else "",
         f"<p>Digest: <code>{text(sheet.digest)}</code></p>" if sheet.digest else "",
         *(_folded(block, weight="error", is_open=True) for block in sheet.problems),
         *(_folded(block, is_open=is_open) for block in sheet.blocks),

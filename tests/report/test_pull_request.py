@@ -180,7 +180,7 @@ def test_a_comment_has_the_diff_the_proof_the_fix_and_links(reports: dict[str, s
     text = reports["markdown"]
     assert markdown_faults(text, HOST) == []
     assert text.startswith("<!-- schemactl:report:check -->\n")
-    (block,) = re.findall(r"<details><summary>\W+<b>TYPE_MISMATCH.*?</details>", text, re.DOTALL)
+    (block,) = re.findall(r"<details[^>]*><summary>\W+<b>TYPE_MISMATCH.*?</details>", text, re.DOTALL)
     assert re.search(
         r'^```diff\n--- version 0 \(.*\n\+\+\+ this change\n@@ .*\n(.*\n)*-.*"long"\n\+.*"string"\n',
         block,
