@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl graph --format dot | dot -Tsvg > graph.svg\n"
     )
     parser.add_argument(
-        "name",
+        "node",
         metavar="NAME",
         nargs="?",
         help="a type, a file or a topic, by as much of its end as is unambiguous",
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if declared.problems:
         raise DeclarationError(declared.problems)
     usage = read_usage(states.files, declared)
-    node = usage.find(args.name) if args.name else None
+    node = usage.find(args.node) if args.node else None
     if args.format == "text":
         context.report(report.text(usage, node, color=context.color))
         return 0

@@ -73,6 +73,12 @@ HOOK = """\
 """
 
 
+LINES = {".gitignore": ".schemactl/", ".gitattributes": "*.avsc diff=schemactl"}
+"""What keeps the embedded registry out of Git, and what names Git's diff driver; without the driver it changes nothing."""
+
+DRIVER = "git config diff.schemactl.textconv 'schemactl show --textconv'"
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `init`."""
     parser.epilog = (
@@ -123,8 +129,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     hook = {} if hooked else {".pre-commit-config.yaml": f"{HOOK_TYPES}repos:\n{HOOK}"}
     write_new({name: text.encode() for name, text in (files | hook).items()} | schemas, context)
     try:
-        if _ignore(folder, context.top):
-            print("added .schemactl/ to .gitignore")
+        for name, line in LINES.items():
+            if _add_line(folder / name, line, context.top):
+                print(f"added {line} to {name}")
     except OSError as error:
         raise _unwritable(error) from error
     if hooked:
@@ -141,7 +148,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         "  git add . && git commit             approves it\n"
         "  schemactl plan --target local       what would be registered?\n"
         "  schemactl apply --target local      registers it\n"
-        "  pre-commit install                  lets the hook check every commit from now on"
+        "  pre-commit install                  lets the hook check every commit from now on\n"
+        f"  {DRIVER}\n"
+        "                                      lets `git diff` and `git log -p` show .avsc files field by field, in this clone"
     )
     return 0
 
@@ -174,12 +183,11 @@ def _unwritable(error: OSError) -> SchemactlError:
     )
 
 
-def _ignore(folder: Path, top: str) -> bool:
-    """Keep the embedded registry out of Git, and return whether .gitignore needed a line for it."""
-    path = folder / ".gitignore"
+def _add_line(path: Path, line: str, top: str) -> bool:
+    """Add a line to a file that may be there, and return whether it lacked it."""
     present = output.read(path, below=top) or b""
-    if b".schemactl/" in present.splitlines():
+    if line.encode() in present.splitlines():
         return False
     joint = b"" if not present or present.endswith(b"\n") else b"\n"
-    output.write(path, present + joint + b".schemactl/\n", below=top)
+    output.write(path, present + joint + f"{line}\n".encode(), below=top)
     return True

@@ -7,6 +7,7 @@ import base64
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli import Context
@@ -50,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--effective: what a target has of the topic, policies and all, and where each value comes from",
+        "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see docs/how-to/what-changed.md",
     )
     add_target(
         parser, "with --effective: the target; without one, what is declared (default: $SCHEMACTL_TARGET)"
@@ -59,6 +61,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the definition is on standard output."""
+    if args.textconv:
+        return _print_outline(Path(context.directory, args.topic))
     if args.effective:
         from schemactl.cli.show_effective import show_effective
 
@@ -78,6 +82,19 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return 0
     context.say(headline(history, chosen, info))
     print_definition(info, chosen.topic.name)
+    return 0
+
+
+def _print_outline(path: Path) -> int:
+    """Print a line for each field of an Avro file; where it is none, the file as it is: git shows no diff if this fails."""
+    from schemactl.errors import InvalidSchema
+    from schemactl.formats.avro.outline import file_lines
+
+    text = path.read_bytes().decode(errors="replace")
+    try:
+        print("\n".join(file_lines(text)))
+    except (InvalidSchema, ValueError, RecursionError):
+        print(text, end="")
     return 0
 
 

@@ -44,7 +44,7 @@ def offered(folder: Path, *words: str) -> list[str]:
         (("plan", "--target", "=", "lo"), {"local"}),
         (("plan", "--topic", "invo"), {"invoices"}),
         (("plan", "--namespace", "shop/s"), {"shop/sales"}),
-        (("explain", "NAME_"), {"NAME_MISMATCH"}),
+        (("explain", "NAME_M"), {"NAME_MISMATCH"}),
         (("spark", ""), {"verify", "land"}),
         (("spark", "land", "--reje"), {"--rejected"}),
         (("registry", "get", "invo"), {"invoices"}),
