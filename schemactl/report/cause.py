@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from schemactl.checking import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.messages import counted, format_version, versions
 from schemactl.model import CompatibilityStrategy, SchemaVersion, Severity, TopicName, Waiver
 from schemactl.printing import on_one_line
-from schemactl.report.schema_diff import SchemaDiff, schema_diff
 from schemactl.verdicts import Finding
 from schemactl.waivers import short
+
+if TYPE_CHECKING:
+    from schemactl.report.schema_diff import SchemaDiff
 
 _MAX_MESSAGE = 300
 """Of a counterexample: longer ones are whole in the JSON report."""
@@ -107,6 +109,9 @@ class ShownCause:
 
     def diff(self) -> SchemaDiff | None:
         """Return what changed in the definition since the version that breaks, around its place; None: nothing, or it is not known."""
+        # A text for a terminal has none.
+        from schemactl.report.schema_diff import schema_diff
+
         finding, check = self.lead, self._check(self.lead)
         if check is None or check.schema is None or finding.commit or finding.verdict == "declaration":
             return None
