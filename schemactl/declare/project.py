@@ -137,11 +137,11 @@ def _top(folder: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
 
 
-@lru_cache(8)
+@lru_cache(256)
 def read_project(path: str, data: bytes) -> Project:
     """Return the project that the file `path`, relative to the repository's top, declares.
 
-    A command meets the same file more than once: here, in the index, as approved.
+    A command meets the same file more than once: here, in the index, as approved, and at older commits for each target.
 
     Raises:
         DeclarationError: all problems of the file.
