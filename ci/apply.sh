@@ -13,8 +13,14 @@ reports=$SCHEMACTL_REPORTS
 mkdir -p "$reports"
 rm -f "$reports/plan.json"
 
+formats=(--format text)
+if [[ -n ${GITHUB_ACTIONS:-} ]]; then
+  # This is what writes the job's summary.
+  formats+=(--format "github=$reports/plan.txt")
+fi
 code=0
-schemactl plan --target "$SCHEMACTL_TARGET" --at "$SCHEMACTL_COMMIT" --out "$reports/plan.json" --detailed-exitcode || code=$?
+schemactl plan --target "$SCHEMACTL_TARGET" --at "$SCHEMACTL_COMMIT" --out "$reports/plan.json" --detailed-exitcode \
+  "${formats[@]}" || code=$?
 # 0: there is nothing to do; 2: there is.
 if [[ $code != 2 ]]; then
   exit "$code"

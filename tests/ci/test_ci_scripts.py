@@ -324,6 +324,33 @@ def test_what_was_not_reviewed_is_not_applied(team: Team) -> None:
     assert (team.numbers(), team.numbers("notes")) == ([0, 1], [0])
 
 
+@pytest.mark.parametrize(
+    ("run", "variables", "said"),
+    [
+        ("deploy", {}, "write check, plan or apply"),
+        ("check", {"SCHEMACTL_BASE": ""}, "after a merge there is `run: apply`"),
+        ("plan", {"SCHEMACTL_BASE": "refs/heads/main"}, "with: {run: plan, target: prod}"),
+        ("apply", {}, "name the target"),
+    ],
+)
+def test_a_wrong_input_of_the_action_is_one_line(run: str, variables: dict[str, str], said: str) -> None:
+    known = {
+        "SCHEMACTL_BASE": "main",
+        "SCHEMACTL_TARGET": "",
+        "SCHEMACTL_TOKEN": TOKEN,
+        "SCHEMACTL_REPORTS": "none",
+    }
+    done = subprocess.run(
+        [ROOT / "ci/github.sh", run],
+        env=ENVIRONMENT | known | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (64, "", 1)
+    assert said in done.stderr
+
+
 @pytest.mark.parametrize("kind", HOSTS)
 def test_a_fork_is_checked_and_gets_nothing_else(team: Team, kind: str) -> None:
     run = getattr(team, f"on_{kind}")
