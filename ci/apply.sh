@@ -13,17 +13,24 @@ reports=$SCHEMACTL_REPORTS
 mkdir -p "$reports"
 rm -f "$reports/plan.json"
 
-formats=(--format text)
+options=(--format text)
 if [[ -n ${GITHUB_ACTIONS:-} ]]; then
   # This is what writes the job's summary.
-  formats+=(--format "github=$reports/plan.txt")
+  options+=(--format "github=$reports/plan.txt")
+fi
+
+# Others may have merged since. But a merge does not move a target that has a position of its own.
+read_position='import json, sys
+print(*(each["promoted"] for each in json.load(sys.stdin)["targets"] if each["target"] == sys.argv[1] and each["promoted"]))'
+position=$(schemactl targets --format json | python3 -I -c "$read_position" "$SCHEMACTL_TARGET")
+if [[ -z $position ]]; then
+  options+=(--at "$SCHEMACTL_COMMIT")
 fi
 code=0
-schemactl plan --target "$SCHEMACTL_TARGET" --at "$SCHEMACTL_COMMIT" --out "$reports/plan.json" --detailed-exitcode \
-  "${formats[@]}" || code=$?
+schemactl plan --target "$SCHEMACTL_TARGET" --out "$reports/plan.json" --detailed-exitcode "${options[@]}" || code=$?
 # 0: there is nothing to do; 2: there is.
 if [[ $code != 2 ]]; then
   exit "$code"
 fi
-digest=${SCHEMACTL_DIGEST:-$(python3 "$scripts/host.py" approved "$SCHEMACTL_TARGET" "$SCHEMACTL_COMMIT")}
+digest=${SCHEMACTL_DIGEST:-$(python3 -I "$scripts/host.py" approved "$SCHEMACTL_TARGET" "$SCHEMACTL_COMMIT")}
 schemactl apply "$reports/plan.json" --expect-digest "$digest" --result "$reports/result.json"

@@ -27,10 +27,10 @@ if [[ -f $reports/report.md ]]; then
       printf '\nWhoever approves this change approves the digest: after the merge, exactly this plan is applied to %s, or none.\n' "$SCHEMACTL_TARGET"
     fi
   } >"$reports/plan.md"
-  python3 "$scripts/host.py" comment "$reports/plan.md" "$reports/plan.json" || true
+  python3 -I "$scripts/host.py" comment "$reports/plan.md" "$reports/plan.json" || true
 fi
 # What would be rejected is not to be approved.
 if [[ $code == 0 && -f $reports/plan.json ]]; then
-  python3 "$scripts/host.py" publish "$SCHEMACTL_TARGET" "$reports/plan.json"
+  python3 -I "$scripts/host.py" publish "$SCHEMACTL_TARGET" "$reports/plan.json"
 fi
 exit "$code"

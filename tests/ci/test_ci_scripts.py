@@ -324,6 +324,18 @@ def test_what_was_not_reviewed_is_not_applied(team: Team) -> None:
     assert (team.numbers(), team.numbers("notes")) == ([0, 1], [0])
 
 
+def test_a_merge_does_not_move_a_target_that_is_promoted(team: Team) -> None:
+    project = (team.work.path / "schemactl.yaml").read_text().replace("}}", ", promoted: refs/tags/prod}}")
+    team.approve({"schemactl.yaml": project})
+    team.work.git("tag", "prod")
+    team.work.git("push", "-q", "origin", "prod")
+    commit = team.approve({"namespaces/orders.avsc": record("id", note=0)})
+    refused = team.on_github("apply", commit=commit)
+    assert refused.code == 1, refused.text
+    assert "1 later commit not planned" in refused.text
+    assert "1 version to register" in refused.text
+
+
 @pytest.mark.parametrize(
     ("run", "variables", "said"),
     [
