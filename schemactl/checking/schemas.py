@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from schemactl import broker
 from schemactl.broker.checkers import known_to
@@ -268,6 +268,41 @@ def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
         "none of them and stores nothing; generated readers use the new text.",
         source=proposal.schema.locate(""),
     )
+
+
+def moved(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
+    """Yield a new version that differs from the latest in the namespaces of its types alone, and breaks no reader by that."""
+    schema = proposal.schema
+    versions = live(proposal.versions)
+    if not versions or verdict.data or spec(schema).language != "avro":
+        return
+    latest, old = versions[-1].number, versions[-1].info
+    if old is None or spec(old).language != "avro":
+        return
+    if _placeless(spec(old).content(old)) != _placeless(spec(schema).content(schema)):
+        return
+    yield from run.find(
+        "NAMESPACE_CHANGED",
+        proposal.topic,
+        f"Version {proposal.number} of {proposal.topic.name} differs from version {latest} in the namespaces of types alone: the registry "
+        "takes it for another schema, and readers for other types where they look for a full name.",
+        source=schema.locate("/namespace"),
+        pointer="/namespace",
+        against=(latest,),
+    )
+
+
+def _placeless(value: Any, key: str = "") -> Any:
+    """Return the JSON value of a definition without docs, and without the namespaces of names and references."""
+    match value:
+        case dict():
+            kept = ((name, each) for name, each in value.items() if name not in ("namespace", "doc"))
+            return {name: each if name == "default" else _placeless(each, name) for name, each in kept}
+        case list():
+            return [_placeless(each, key) for each in value]
+        case str() if key in ("", "name", "type", "items", "values"):
+            return value.rpartition(".")[2]
+    return value
 
 
 def reverted(run: Run, proposal: Proposal) -> Iterator[Finding]:

@@ -127,6 +127,7 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
     if change == "older version":
         yield from schemas.reverted(run, proposal)
     else:
+        yield from schemas.moved(run, proposal, verdict)
         yield from schemas.own_release(run, proposal, verdict)
         yield from schemas.other_releases(run, proposal, verdict)
     yield from policies.relaxed(run, proposal, verdict, run.former(proposal.topic.name))

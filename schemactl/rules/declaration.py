@@ -113,6 +113,21 @@ schema:
         link=_IDENTITY,
     ),
     _rule(
+        "NAMESPACE_CHANGED",
+        summary="A new version differs from the latest in the namespaces of its types alone.",
+        why="No field has changed, and every message is read as before; that is why neither verdict says anything. But a namespace is part of a "
+        "type's full name: Pulsar registers another version, generated classes get another package, and a reader that looks for "
+        "the class of the old name, or has the type in a union, no longer finds it.",
+        example="""
+# before
+{"type": "record", "name": "Order", "namespace": "com.example", "fields": [{"name": "id", "type": "long"}]}
+
+# after
+{"type": "record", "name": "Order", "namespace": "com.example.shop", "fields": [{"name": "id", "type": "long"}]}""",
+        fix="Keep the namespace. If it has to change, do it along with the next change of a field, and give the type its old full name as an alias.",
+        link="https://avro.apache.org/docs/1.11.1/specification/#names",
+    ),
+    _rule(
         "REVERTED_TO_OLDER",
         summary="The definition is that of an older approved version again.",
         why="A revert makes no new version. Pulsar answers the upload with the older version's number, and its latest "

@@ -249,6 +249,15 @@ def test_halves_have_places_of_their_own() -> None:
     assert info.locate("") == info.locate("/encoding") == Source("topics/a.yaml", 3, 3)
 
 
+def test_json_schema_of_old_clients_is_named_as_what_it_is() -> None:
+    text = '{"type": "object", "id": "urn:jsonschema:A", "properties": {"x": {"type": "string"}}}'
+    (problem,) = declare("{type: JSON, definition: a.avsc}", a_avsc=text).problems
+    assert str(problem).startswith(
+        "topics/a.avsc:1:10: this is JSON Schema, in which clients before Pulsar 2.1"
+    )
+    assert "write a record with the same fields" in problem.fix
+
+
 def test_dependencies_name_every_file_read_or_missed() -> None:
     declared = declare("{type: AVRO, definition: a.avsc, references: [b.avsc]}", b_avsc=record("B"))
     assert declared.dependencies == {TOPIC: {"topics/a.avsc", "topics/b.avsc"}}

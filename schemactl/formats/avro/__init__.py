@@ -76,6 +76,14 @@ _NO_MESSAGE: Final = (
 )
 
 
+def _is_json_schema(text: bytes) -> bool:
+    """Return whether `text`, which is no Avro schema, is a JSON Schema of objects."""
+    with suppress(InvalidSchema, ValueError, RecursionError):
+        value = read(decode(text))
+        return isinstance(value, dict) and value.get("type") == "object"
+    return False
+
+
 _known_verdicts: Final = KnownVerdicts()
 
 
@@ -96,6 +104,13 @@ class AvroSpec(TypeSpec):
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield what that release refuses, every default that would wedge the topic, and what overflows its stack."""
         found = list(problems(info.schema, release))
+        if found and _is_json_schema(info.schema):
+            yield InvalidSchema(
+                "this is JSON Schema, in which clients before Pulsar 2.1 described their JSON; a definition is an Avro schema",
+                pointer="/type",
+                fix='write a record with the same fields: {"type": "record", "name": ..., "fields": [...]}',
+            )
+            return
         yield from found
         if found:
             return
