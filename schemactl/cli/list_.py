@@ -259,7 +259,9 @@ def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], c
         if owner and held and held.source:
             definition = declared.dependencies.get(name, ()) if isinstance(name, TopicName) else ()
             for path in (held.source.path, *definition):
-                owners[path].add(owner)
+                # Of a folder that offers types, only what is taken has an owner.
+                if not path.endswith("/"):
+                    owners[path].add(owner)
     text, unknown = codeowners.render(owners)
     context.note(
         f"left out: `{each}` is none to GitHub: write @user, @organization/team or an e-mail address"

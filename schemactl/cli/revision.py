@@ -12,7 +12,7 @@ from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
     from schemactl.history import History, Repository
-    from schemactl.model import Catalog, Commit, TopicName, Waiver
+    from schemactl.model import Catalog, Commit, NamespaceName, TopicName, Waiver
     from schemactl.revision import Revision
 
 
@@ -46,7 +46,11 @@ def read_revision(
     if topics or namespaces:
         require_matches(names, topics, [*namespaces], where="the two states")
     chosen = select(names, topics, [*namespaces])
-    one, other = (_part(each.catalog, chosen, is_whole=not (topics or namespaces)) for each in (older, newer))
+    spaces = {name.namespace_name for name in chosen} if topics or namespaces else None
+    if (concerned := newer.concerned_since(older)) is not None:
+        # What no commit between the two concerns need not be read.
+        chosen = frozenset(name for name in chosen if name.schema_id in concerned)
+    one, other = (_part(each.catalog, chosen, spaces) for each in (older, newer))
     repository = states.context.repository
 
     @cache
@@ -69,21 +73,19 @@ def read_revision(
     )
 
 
-def _part(catalog: Catalog, topics: Collection[TopicName], *, is_whole: bool) -> Catalog:
-    """Return those topics of a state, read, with their namespaces; or all."""
+def _part(
+    catalog: Catalog, topics: Collection[TopicName], spaces: Collection[NamespaceName] | None
+) -> Catalog:
+    """Return these topics of a state, read, and these namespaces; None: all namespaces."""
     from schemactl.model import Catalog, NamespaceName
 
-    if is_whole:
-        return catalog.load()
-    spaces = {name.namespace_name for name in topics}
-
     def is_kept(name: NamespaceName | TopicName) -> bool:
-        return name in (spaces if isinstance(name, NamespaceName) else topics)
+        return (spaces is None or name in spaces) if isinstance(name, NamespaceName) else name in topics
 
     return Catalog(
-        {name: each for name, each in catalog.namespaces.items() if name in spaces},
+        {name: each for name, each in catalog.namespaces.items() if is_kept(name)},
         {name: catalog.topics[name] for name in topics if name in catalog.topics},
-        {name: each for name, each in catalog.former.items() if is_kept(name)},
+        {name: catalog.former[name] for name in catalog.former if is_kept(name)},
     ).load()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from schemactl.declare import Files, in_roots
+from schemactl.declare.reference_patterns import folders_above
 from schemactl.errors import Problem, Source
 from schemactl.history.approved import approved, load_project
 from schemactl.history.cache import Cache, NoteRow, VersionRow
@@ -94,6 +95,19 @@ class History:
     def has(self, commit: Commit) -> bool:
         """Return whether a commit is one of this first-parent history."""
         return self._cache.step_of(commit.id) is not None
+
+    def concerned_since(self, older: History) -> frozenset[str] | None:
+        """Return tenant/namespace/topic of those that commits after the tip of `older` concern; None: that is not on this line."""
+        step = self._cache.step_of(older.tip.id) if older.tip else -1
+        if step is None:
+            return None
+        before = self._cache.at(step)
+        found = {*self._cache.recorded(step)}
+        for path in self._cache.changed_since(before):
+            for cache in (before, self._cache):
+                found |= {each.schema for each in cache.declared(path) if each.schema}
+                found.update(*(cache.users(each) for each in (path, *folders_above(path))))
+        return frozenset(found)
 
     def until(self, commit: Commit, project: Project, ref: str) -> History:
         """Return this history up to a commit that it has, with the roots that `project` had then, under the name `ref`."""

@@ -12,6 +12,7 @@ from typing import Final
 from schemactl import declare
 from schemactl.declare import Files, TopicDocument, in_roots, read_documents
 from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, decode, read_bytes, resolve, shown
+from schemactl.declare.reference_patterns import files_of, is_pattern
 from schemactl.declare.yaml_text import read_yaml
 from schemactl.errors import DeclarationError, Problem
 from schemactl.formats import identity, same_text
@@ -104,9 +105,17 @@ def _definitions(files: Files, path: str) -> Iterator[str]:
         schema = document.schema if isinstance(document, TopicDocument) else None
         for each in (schema, schema.key, schema.value) if schema else ():
             for written in (each.definition, *each.references) if each else ():
-                if isinstance(written, str) and written.endswith(AVRO_SUFFIXES):
+                if isinstance(written, str):
                     with suppress(ValueError):
-                        yield resolve(posixpath.dirname(path), written)
+                        yield from _named(files, posixpath.dirname(path), written)
+
+
+def _named(files: Files, folder: str, written: str) -> Iterator[str]:
+    """Yield the Avro files that a path, glob or folder in a file of `folder` means. Raise ValueError where it leads elsewhere."""
+    if is_pattern(written):
+        yield from files_of(files, folder, written)
+    elif written.endswith(AVRO_SUFFIXES):
+        yield resolve(folder, written)
 
 
 def _laid_out(path: str, text: str) -> str:

@@ -209,3 +209,13 @@ def test_what_a_merge_brings_into_a_folder_counts(tmp_path: Path) -> None:
         )
     assert changes.unchanged == {ORDERS}
     assert not changes.settled
+
+
+def test_fmt_lays_out_what_a_folder_offers_and_codeowners_name_what_is_taken(tmp_path: Path) -> None:
+    shop_ = shop(tmp_path, "../shared/", **{"topics/ns.yaml": "namespace: shop/sales\nowner: '@team'\n"})
+    said = schemactl(shop_.path, "fmt", "--check", code=100)
+    assert "shared/deep/party.avsc" in said.out + said.err
+    owned = schemactl(shop_.path, "list", "--format", "codeowners").out
+    assert [line.split()[0] for line in owned.splitlines() if line.startswith("/")] == [
+        *("/shared/money.avsc", "/topics/ns.yaml", "/topics/orders.avsc", "/topics/orders.yaml"),
+    ]

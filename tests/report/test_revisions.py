@@ -170,6 +170,8 @@ def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
     assert refunds["renamed_from"] == "persistent://shop/sales/refund"
     assert [each["kind"] for each in refunds["versions"][0]["parts"]] == ["documented"]
     assert told(shop, "changelog", "v1..v2") == found
+    [alone] = told(shop, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")["subjects"][1:]
+    assert alone == refunds
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(found, json.loads(SCHEMA.read_text()))
 
