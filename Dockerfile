@@ -6,7 +6,7 @@ FROM python:3.13-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9
 FROM base AS build
 COPY . /source
 RUN /source/ci/install.sh /opt/schemactl \
-    && /opt/schemactl/bin/python -m pip --quiet uninstall --yes pip \
+    && /opt/schemactl/bin/python -I -m pip --quiet uninstall --yes pip \
     && cp -r /source/ci /opt/schemactl/ci
 
 FROM base

@@ -5,14 +5,14 @@ set -euo pipefail
 
 source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 folder=$1
-"${2:-python3}" -m venv "$folder"
+"${2:-python3}" -I -m venv "$folder"
 
 # Of constraints.txt what stands in packages.txt: a check, a plan and an apply need no more.
 awk 'NR == FNR { wanted[$1]; next } /^[a-z0-9]/ { split($0, part, "=="); is_wanted = part[1] in wanted } is_wanted' \
   "$source_folder/ci/packages.txt" "$source_folder/constraints.txt" >"$folder/requirements.txt"
 
 install() {
-  "$folder/bin/python" -m pip --quiet --disable-pip-version-check --no-cache-dir install "$@"
+  "$folder/bin/python" -I -m pip --quiet --disable-pip-version-check --no-cache-dir install "$@"
 }
 install --require-hashes --only-binary :all: -r "$source_folder/pip.txt"
 install --require-hashes --only-binary :all: -r "$folder/requirements.txt"

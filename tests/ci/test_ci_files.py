@@ -100,6 +100,12 @@ def test_the_packages_are_those_that_the_code_needs() -> None:
     )
 
 
+@pytest.mark.parametrize("path", [*SCRIPTS, ROOT / "Dockerfile"], ids=lambda path: path.name)
+def test_no_python_imports_from_the_folder_that_a_stranger_wrote(path: Path) -> None:
+    found = re.findall(r"(?:python3?\}?\"?) +(-[^ ]+)", path.read_text())
+    assert set(found) <= {"-I"}
+
+
 def test_the_image_has_a_fixed_base_and_no_root() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM")]
