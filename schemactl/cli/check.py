@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl check --staged                 what `git commit` would commit: the pre-commit hook\n"
         "  schemactl check --base origin/main       a pull request: HEAD, against the branch it goes to\n"
         "  schemactl check --format github --format sarif=schemactl.sarif\n"
+        "  schemactl check --format markdown=comment.md --format html=check.html\n"
         "  schemactl check --topic 'shop/sales/*'\n"
         "  schemactl check --target prod            for prod alone, not for all targets\n"
     )

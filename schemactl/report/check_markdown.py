@@ -56,7 +56,7 @@ def render(report: CheckReport, *, color: bool = False, limit: int | None = None
     blocks = (
         _cause(cause, known[cause.lead.rule], is_open=opened and cause.weight == "error") for cause in causes
     )
-    return within(limit, head, blocks, rest)
+    return within(limit, head, blocks, len(causes), rest)
 
 
 def _table(rows: Sequence[Sequence[Cell]], limit: int, rest: str) -> str:

@@ -94,13 +94,16 @@ def folded(title: str, body: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def within(limit: int, head: Sequence[str], blocks: Iterable[str], rest: str) -> str:
-    """Return `head` and as many of `blocks`, the most important first, as fit; then how many do not, with `rest` behind it."""
-    shown, size, left = [*head], sum(map(len, head)) + 2 * len(head), 0
+def within(limit: int, head: Sequence[str], blocks: Iterable[str], count: int, rest: str) -> str:
+    """Return `head` and as many of the `count` blocks, the most important first, as fit; then how many do not, with `rest` behind it.
+
+    No block is asked for after the first that does not fit.
+    """
+    shown, size = [*head], sum(map(len, head)) + 2 * len(head)
     for block in blocks:
         size += len(block) + 2
-        if left or size > limit - 200:
-            left += 1
-        else:
-            shown.append(block)
+        if size > limit - 200:
+            break
+        shown.append(block)
+    left = count + len(head) - len(shown)
     return "\n\n".join([*shown, *([f"_{left} more: {rest}._"] if left else [])])

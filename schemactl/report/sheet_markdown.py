@@ -27,7 +27,8 @@ def render(sheets: Sequence[Sheet], *, limit: int = COMMENT_LIMIT) -> str:
     problems = [_problem(block, sheet, several=several) for sheet in sheets for block in sheet.problems]
     share = (limit // 2) // len(sheets)
     changes = [_changes(sheet, share, rest, several=several) for sheet in sheets if sheet.blocks]
-    return within(limit, head, [*problems, *changes], rest)
+    blocks = [*problems, *changes]
+    return within(limit, head, blocks, len(blocks), rest)
 
 
 def _head(sheet: Sheet) -> str:

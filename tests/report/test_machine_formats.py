@@ -13,11 +13,11 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 import pytest
-from consumers import azure_issues
+from consumers import azure_issues, markdown_faults
 
 from schemactl.checking import CheckReport, TopicCheck
 from schemactl.errors import Source
-from schemactl.model import Commit, CompatibilityStrategy, Release, TopicName
+from schemactl.model import Commit, CompatibilityStrategy, Release, Severity, TopicName
 from schemactl.printing import clean
 from schemactl.report import render_check
 from schemactl.report.cause import shown_causes
@@ -58,6 +58,13 @@ HOSTILE = [
         "</details>",
         "@all #1",
     ),
+]
+
+
+WEIGHED: list[tuple[str, Severity]] = [
+    ("TYPE_MISMATCH", "error"),
+    ("DELETED_TOPIC", "warning"),
+    ("NAME_MISMATCH", "warning"),
 ]
 
 
@@ -339,3 +346,35 @@ def test_html_is_html_and_runs_nothing_but_its_own_script() -> None:
         assert all(each.get("href", "").startswith(("https://", "#")) for each in root.iter("a"))
         assert not [*root.iter("img"), *root.iter("link"), *root.iter("iframe")]
         assert sum(1 for _ in root.iter("h3")) == OF_REPORT
+
+
+def test_markdown_is_text_alone_and_has_each_cause() -> None:
+    for report in REPORTS[:10]:
+        text = render_check(report, "markdown")
+        assert markdown_faults(text) == []
+        assert text.count("<details") == text.count("</details>") == OF_REPORT
+
+
+@pytest.mark.parametrize("limit", [None, 900_000])
+def test_a_comment_has_the_most_important_and_says_how_many_are_left_out(limit: int | None) -> None:
+    """Of 3,000 causes, the warnings are left out first."""
+    many = [
+        Finding(
+            rule,
+            severity,
+            "data",
+            TopicName("shop", "sales", f"t{number}"),
+            Source("a.avsc", number),
+            "why " * 30,
+        )
+        for number in range(1, 1_001)
+        for rule, severity in WEIGHED
+    ]
+    report = CheckReport(Release.R4_0, "main", 1_000, findings=tuple(many))
+    text = render_check(report, "markdown", limit=limit)
+    assert len(text.encode()) < (1 << 20 if limit else 65_536)
+    shown = re.findall(r"<b>\w+</b> \((\w+)\)", text)
+    assert shown == sorted(shown)
+    (left,) = re.findall(r"_(\d+) more: run `schemactl check` to see them\._", text)
+    assert int(left) + len(shown) == len(many)
+    assert len(shown) > (2_000 if limit else 100)
