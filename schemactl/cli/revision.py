@@ -50,7 +50,9 @@ def read_revision(
     if (concerned := newer.concerned_since(older)) is not None:
         # What no commit between the two concerns need not be read.
         chosen = frozenset(name for name in chosen if name.schema_id in concerned)
-    one, other = (_part(each.catalog, chosen, spaces) for each in (older, newer))
+    former = (topic.renamed_from for name in chosen if (topic := newer.catalog.topics.get(name)))
+    told = chosen.union(filter(None, former))
+    one, other = (_part(each.catalog, told, spaces) for each in (older, newer))
     repository = states.context.repository
 
     @cache
