@@ -319,6 +319,14 @@ def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
     found = word[0] if word else text[offset]
     found = f"`{found[:40]}`" if found.isprintable() else f"the character U+{ord(found[0]):04X}"
     fix = 'put text in double quotes: "..."' if text[offset] == "'" or found[1:2].isalpha() else ""
+    if expected.startswith("`,` or"):
+        fix = (
+            f"put a comma before {found}"
+            if word
+            else f"write {expected[7:]} before it"
+            if text[offset] in "]}"
+            else fix
+        )
     if word and word[0] in _OTHER_LANGUAGES:
         fix = f"write `{_OTHER_LANGUAGES[word[0]]}`"
     return JsonSyntaxError(offset, f"expected {expected}, found {found}", fix)

@@ -11,8 +11,9 @@ import math
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, cast
 
 from schemactl.declare.document import SchemaDeclaration
@@ -32,7 +33,7 @@ from schemactl.declare.files import (
 from schemactl.declare.json_text import read_json
 from schemactl.declare.proto import gather
 from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern, said_instead
-from schemactl.declare.references import AvroFile, Inlined, defined_names, inline
+from schemactl.declare.references import AvroFile, DefinedTypes, Inlined, inline
 from schemactl.declare.yaml_text import YamlPart, scalar_place
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS
@@ -74,7 +75,7 @@ class Definitions:
         """So many files that are named are not there."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
         self._compiled: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
-        self._definers: dict[str, str] | None = None
+        self.types = DefinedTypes(files, lambda path: self.avro_file(path)[0])
 
     def prepare(self, declarations: Iterable[SchemaDeclaration]) -> None:
         """Compile the `.proto` files of all `declarations` in one go: starting protoc takes longer than its work.
@@ -139,16 +140,6 @@ class Definitions:
         if isinstance(found, DeclarationError):
             raise found
         return found
-
-    def definer(self, name: str) -> str | None:
-        """Return the path of the first Avro file that defines the type `name`; None: there is none."""
-        if self._definers is None:
-            self._definers = {}
-            for path in sorted(each for each in self.files.paths() if each.endswith(AVRO_SUFFIXES)):
-                with suppress(DeclarationError):
-                    for each in defined_names(self.avro_file(path)[0]):
-                        self._definers.setdefault(each, path)
-        return self._definers.get(name)
 
     def _read_avro(self, path: str) -> tuple[AvroFile, str]:
         text = decode(path, read_bytes(self.files, path))
@@ -268,7 +259,7 @@ class _DefinitionReader:
         folder = posixpath.dirname(self.declaration.text.path) or "."
         known = [each for _, each in references]
         for name, source in inlined.unknown:
-            path = self.definitions.definer(name)
+            path = self.definitions.types.definer(name)
             if path is not None and path not in (file.path, *(each.path for each in known)):
                 written = posixpath.relpath(path, folder)
                 yield from inline(file, [*known, self.definitions.avro_file(path)[0]]).problems or [
@@ -278,6 +269,8 @@ class _DefinitionReader:
                         f"list that file under `references`: [{written}]",
                     )
                 ]
+            elif path is None and (near := self.definitions.types.similar(name)):
+                yield Problem(source, f"no file defines `{name}`", f"did you mean `{near}`?")
 
     def _protobuf_native(self) -> SchemaInfo | None:
         written = str(self.declaration.definition)
@@ -427,7 +420,9 @@ class _DefinitionReader:
         try:
             path = resolve(posixpath.dirname(self.declaration.text.path), written)
         except ValueError as error:
-            self._problem(str(error), *at)
+            folder, name = posixpath.dirname(self.declaration.text.path), posixpath.basename(written)
+            is_beside = self.definitions.files.kind(posixpath.join(folder, name)) == "file"
+            self._problem(str(error), *at, fix=f"write {name}" if is_beside else "")
             return None
         if path in self.paths:
             self._problem(f"`{written}` is named twice", *at, fix="remove one of the two")
@@ -444,6 +439,11 @@ class _DefinitionReader:
             self._problem(f"`{written}` is a folder", *at, fix=instead)
             return None
         near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
+        is_of_another_type = files.kind(path) == "file" and at == ("definition",)
+        if is_of_another_type and not (near and Path(near).stem == Path(path).stem):
+            is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
+            self._problem(why, *at, fix=f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}")
+            return None
         folder = posixpath.dirname(self.declaration.text.path)
         fix = f"write {posixpath.relpath(near, folder or '.')}" if near else ""
         if not near and files.kind(path) == "missing" and path:

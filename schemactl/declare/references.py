@@ -6,12 +6,15 @@ used by nobody is left out. Which place in the result came from which file is re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
+from schemactl.declare.files import AVRO_SUFFIXES, Files
 from schemactl.declare.yaml_text import YamlPart
-from schemactl.errors import Problem, Source
+from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.source import MAX_DEPTH, JsonText, Tokens
@@ -215,6 +218,34 @@ class _Inliner:
 def defined_names(file: AvroFile) -> Iterator[str]:
     """Yield the full name of every type that a file defines."""
     return (named.full_name for named in named_types(file, file.value, None, ()))
+
+
+class DefinedTypes:
+    """The types that the Avro files of a repository define; `read` reads one of them."""
+
+    def __init__(self, files: Files, read: Callable[[str], AvroFile]) -> None:
+        self._files = files
+        self._read = read
+
+    def definer(self, name: str) -> str | None:
+        """Return the path of the first file that defines the type `name`; None: there is none."""
+        return self._paths.get(name)
+
+    def similar(self, name: str) -> str | None:
+        """Return the type that was probably meant by `name`; None: there is none."""
+        # Costs some milliseconds to import, and is needed for errors only.
+        from difflib import get_close_matches
+
+        return next(iter(get_close_matches(name, self._paths, n=1, cutoff=0.85)), None)
+
+    @cached_property
+    def _paths(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in sorted(each for each in self._files.paths() if each.endswith(AVRO_SUFFIXES)):
+            with suppress(DeclarationError):
+                for name in defined_names(self._read(path)):
+                    found.setdefault(name, path)
+        return found
 
 
 def named_types(

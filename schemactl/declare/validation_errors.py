@@ -128,11 +128,12 @@ def _unknown_key(key: str, mismatch: Mismatch) -> Message:
         )
         where = " as a half of a KEY_VALUE schema" if is_half else ""
         return f"{mismatch.schema_type} has no {key}{where}", "remove it"
+    # A key that is right elsewhere is not misspelt.
+    if home:
+        return f"`{key}` does not belong here", f"it belongs to {home}"
     near = nearest(key, mismatch.keys)
     if near:
         return f"unknown key `{shortened(key)}`", f"write `{near}`"
-    if home:
-        return f"`{key}` does not belong here", f"it belongs to {home}"
     return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
 
 
@@ -147,7 +148,9 @@ def _type_message(schema: Any, *, is_half: bool) -> Message:
         return f"expected a schema type, found {found(name)}", "write AVRO, JSON, STRING, ..."
     if name in SchemaType.__members__:
         spec = SPECS[SchemaType[name]]
-        return (spec.unfit_half, "") if is_half else spec.undeclarable or ("", "")
+        return (
+            (spec.unfit_half, "write AVRO, JSON, STRING, ...") if is_half else spec.undeclarable or ("", "")
+        )
     allowed = [
         type_.name
         for type_, spec in SPECS.items()

@@ -63,6 +63,7 @@ _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd
 _LAST_WORD: Final = re.compile(r"(?<=[\s\]}\"'])[\w.-]+$")
 _ITEM: Final = re.compile(r"[\w./-]+|\"[^\"\n]{0,60}\"|'[^'\n]{0,60}'")
 _KEY_AND_VALUE: Final = re.compile(r"( *(?:- +)*)([\w.-]+): +[^\s#|>&*\[{]")
+_NO_BLANK: Final = re.compile(r"( *[A-Za-z_]+):([^\s:/'\"]\S{0,60})\s*$")
 _TAB: Final = re.compile(r" *\t\s*?(?=\S)")
 
 
@@ -81,6 +82,8 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     if _TAB.match(line):
         return _tab_problem_at(path, mark.line, line)
     error_text = f"{error.context or ''} {error.problem or ''}"
+    if problem := _no_blank(path, text, error_text, mark):
+        return problem
     if known := _missing_comma(text, error_text, mark, start) or _too_deep(text, error_text, mark):
         at, what, fix = known
         return Problem(Source(path, mark.line + 1, at + 1), what, fix)
@@ -110,6 +113,19 @@ def _missing_comma(
     if not item or (mark.line > start.line and at <= len(opening) - len(opening.lstrip())):
         return None
     return at, f"there is no comma before `{item[0]}`", f"put a comma before `{item[0]}`"
+
+
+def _no_blank(path: str, text: str, error_text: str, mark: yaml.Mark) -> Problem | None:
+    """Return the problem of a key without a blank behind its colon, on the line before the one where the parser stopped."""
+    lines = text.split("\n")[: mark.line + 1]
+    over = next((number for number in range(mark.line - 1, -1, -1) if lines[number].strip()), None)
+    if over is None or not ("mapping values" in error_text or "could not find expected ':'" in error_text):
+        return None
+    key = _NO_BLANK.match(lines[over])
+    if key is None:
+        return None
+    at = Source(path, over + 1, key.end(1) + 2)
+    return Problem(at, f"there is no blank behind `{key[1].strip()}:`", f"write `{key[1].strip()}: {key[2]}`")
 
 
 def _too_deep(text: str, error_text: str, mark: yaml.Mark) -> tuple[int, str, str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -73,6 +74,8 @@ def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: st
     def check(value: object) -> None:
         if not isinstance(value, str) or not found_in(value):
             way_out = fix if isinstance(value, str) else unquoted or fix
+            if value is None:
+                way_out = "write it, or remove the key"
             raise ValueError(f"expected {expected}, found {found(value)}", way_out)
 
     return ValueShape(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
@@ -94,15 +97,37 @@ def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
     return ValueShape(check, {"enum": list(choices)})
 
 
-def named(parse: Callable[[str], object], expected: str, pattern: str) -> ValueShape:
-    """Return a name that `parse` accepts: at least every text in which `pattern` is found."""
+def named(
+    parse: Callable[[str], object], expected: str, pattern: str, advice: Callable[[str], str] = lambda _: ""
+) -> ValueShape:
+    """Return a name that `parse` accepts: at least every text in which `pattern` is found; `advice` is the fix for others."""
 
     def check(value: object) -> None:
         if not isinstance(value, str):
             raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see ValueShape
-        parse(value)
+        try:
+            parse(value)
+        except ValueError as error:
+            raise ValueError(error.args[0], error.args[1] if len(error.args) > 1 else advice(value)) from None
 
     return ValueShape(check, {"type": "string", "pattern": pattern})
+
+
+def _topic_advice(text: str) -> str:
+    """Return what to write for a name that is no topic's; "": that cannot be told."""
+    rest = re.sub(r"-partition-\d+$", "", text.partition("://")[2] or text)
+    missing = ("TENANT", "NAMESPACE")[: max(2 - rest.count("/"), 0)]
+    with suppress(ValueError):
+        return f"write {TopicName.parse('/'.join([*missing, rest]))}"
+    return ""
+
+
+def _namespace_advice(text: str) -> str:
+    """Return what to write for a name that is no namespace's; "": that cannot be told."""
+    parts = (text.partition("://")[2] or text).split("/")
+    with suppress(ValueError):
+        return f"write {NamespaceName.parse('/'.join(parts[:2]) if len(parts) > 1 else f'TENANT/{parts[0]}')}"
+    return ""
 
 
 def whole(expected: str, least: int, *others: str, most: int = _MOST) -> ValueShape:
@@ -111,7 +136,13 @@ def whole(expected: str, least: int, *others: str, most: int = _MOST) -> ValueSh
     def check(value: object) -> None:
         whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
         if not whole and value not in others:
-            raise ValueError(f"expected {expected}, found {found(value)}")
+            is_quoted = isinstance(value, str) and value.isdecimal()
+            fix = f"write {others[0]}, or a number" if others else ""
+            if isinstance(value, int) and value < least:
+                fix = f"write {least} or more"
+            if is_quoted:
+                fix = f"write {value} without quotes"
+            raise ValueError(f"expected {expected}, found {found(value)}", fix)
 
     number = {"type": "integer", "minimum": least, "maximum": most}
     return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
@@ -146,10 +177,14 @@ TopicText = Annotated[
         TopicName.parse,
         "a topic such as persistent://tenant/namespace/topic",
         rf"^((non-)?persistent://)?{_PART}/{_PART}/(?!.*-partition-\d+$)[^\s/\x00-\x1f\x7f]([^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$",
+        _topic_advice,
     ),
 ]
 NamespaceText = Annotated[
-    Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$")
+    Any,
+    named(
+        NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _namespace_advice
+    ),
 ]
 TenantText = Annotated[Any, named(parse_tenant, "a tenant's name", f"^{_PART}$")]
 Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]

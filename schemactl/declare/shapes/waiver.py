@@ -20,7 +20,9 @@ def check_day(value: object) -> None:
         if isinstance(value, str):
             parse_day(value)
             return
-    raise ValueError(f"expected a day such as 2027-01-31, found {found(value)}")
+    raise ValueError(
+        f"expected a day such as 2027-01-31, found {found(value)}", "write year, month and day: 2027-01-31"
+    )
 
 
 Day = Annotated[Any, ValueShape(check_day, {"type": "string", "pattern": _DAY})]

@@ -103,7 +103,7 @@ class FieldDefaults:
             return
         if not valid:
             is_first = isinstance(field.schema, Union) and self._release is Release.R4_0
-            self._add(_what(field, record), path, _FIRST if is_first else "")
+            self._add(_what(field, record), path, _FIRST if is_first else _fix(field))
         elif self._check.saw_record and self._release is not Release.R4_0:
             self.of_records[id(field)] = path
 
@@ -134,6 +134,17 @@ def _what(field: Field, record: str) -> str:
         expected = "one of " + ", ".join(map(_name, schema.branches))
     default = "null" if field.default is None else shown(field.default)
     return f"the default of {record}.{field.name} is {default}; expected a value of type {expected}"
+
+
+def _fix(field: Field) -> str:
+    """Return what to write in place of a default that does not fit; "" where that is plain."""
+    kind = _name(field.schema)
+    if field.default is None and not isinstance(field.schema, Union):
+        return f'remove it, or write the type as ["null", {shown(kind)}]'
+    is_word = isinstance(field.default, str) and re.fullmatch(r"-?[0-9]+|true|false", field.default)
+    if is_word and kind in ("int", "long", "float", "double", "boolean"):
+        return f"write {field.default} without quotes"
+    return ""
 
 
 def _name(schema: Schema) -> str:

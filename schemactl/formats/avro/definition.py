@@ -5,6 +5,7 @@ Follows org.apache.avro.Schema.parse. The parser is recursive: `text` rejects wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
@@ -206,7 +207,9 @@ class DefinitionReader:
                     field.default = default
         if repeated:
             what = f"record {full_name} has two fields {items[repeated[2]]['name']}"
-            raise invalid(what, repeated, exception="AvroRuntimeException")
+            raise invalid(
+                what, repeated, fix="give one of the two another name", exception="AvroRuntimeException"
+            )
         record.fields = tuple(fields.values())
         record.fields_by_name = fields
         self._open.discard(id(record))
@@ -372,6 +375,8 @@ def bad_name(name: JsonValue, what: str, path: Path) -> InvalidAvro:
     if isinstance(name, str) and "$" in name:
         expected += "; only Pulsar 4.2 and newer accept $"
         fix = f"write {shown(name.replace('$', '_'))}"
+    elif isinstance(name, str) and (plain := re.sub("[^A-Za-z0-9_]", "_", name).strip("_")):
+        fix = f"write {shown(f'_{plain}' if plain[0].isdigit() else plain)}"
     return invalid(f"{what} is {shown(name)}; expected {expected}", path, fix=fix)
 
 
@@ -379,15 +384,28 @@ def _bad_field(item: JsonValue, record: Record, place: Path) -> InvalidAvro:
     """Return the rejection of a field without name or type, or with what is no name."""
     name = item.get("name") if isinstance(item, dict) else None
     if not isinstance(name, str):
-        return invalid(f'field {place[2]} of record {record.full_name} has no "name"', place)
+        return invalid(
+            f'field {place[2]} of record {record.full_name} has no "name"', place, fix=_add("name", item)
+        )
     if "type" not in item:
-        return invalid(f'field {name} of record {record.full_name} has no "type"', place)
+        return invalid(
+            f'field {name} of record {record.full_name} has no "type"', place, fix=_add("type", item)
+        )
     return bad_name(name, "the field name", (place, "name"))
 
 
 def _no_list(json: Json, key: str, path: Path) -> InvalidAvro:
     what = f'"{key}" of {json["type"]} {json["name"]} is {shown(json.get(key))}; expected an array'
-    return invalid(what, path, key)
+    return invalid(what, path, key, fix="" if key in json else _add(key, json))
+
+
+def _add(key: str, json: JsonValue) -> str:
+    """Return what to do where an object has no `key`: add it, or correct the one that was probably meant."""
+    # Costs some milliseconds to import, and is needed for errors only.
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, json if isinstance(json, dict) else (), 1)
+    return f"write {shown(key)} for {shown(near[0])}" if near else f"add {shown(key)}"
 
 
 def _primitive(kind: str, json: Json) -> Primitive:

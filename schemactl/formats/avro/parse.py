@@ -16,6 +16,9 @@ from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchem
 from schemactl.formats.avro.text import InvalidAvro, TrailingText, decode, read, shown, without_comments
 from schemactl.model import Release
 
+_WITH_PARTS: Final = ("record", "enum", "array", "map", "fixed")
+"""What a type is called that has fields, symbols, items, values or a size."""
+
 
 def parse(text: bytes | str, release: Release, *, validate_defaults: bool = False) -> Schema:
     """Return the schema in `text`, as the Avro inside that Pulsar release reads it.
@@ -109,6 +112,11 @@ class Avro111(DefinitionReader):
 
         known = [*PRIMITIVE_TYPES, *list(self._types)[:1000]]
         near = difflib.get_close_matches(name, known, 1) or difflib.get_close_matches(name.lower(), known, 1)
+        if name in _WITH_PARTS:
+            what = f"{shown(name)} is a type with parts, which is an object of its own"
+            return invalid(
+                what, path, fix=f'write {{"type": {{"type": {shown(name)}, ...}}}}, with its parts inside'
+            )
         hint = f"write {shown(near[0])}, if that is meant; otherwise define" if near else "define"
         return invalid(
             f"{shown(name)} is not defined at this place", path, fix=f"{hint} it before its first use"

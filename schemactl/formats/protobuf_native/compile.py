@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -210,6 +211,24 @@ def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
     return None
 
 
+def _fix(what: str) -> str:
+    """Return what to do about a message of protoc; "" where that is plain, or not known."""
+    if "was not found or had errors" in what:
+        return "list the file under `references`"
+    if what == 'Expected ";".':
+        return "put `;` at the end of what stands before"
+    if following := re.search(r"has already been used in .* Next available field number is (\d+)\.", what):
+        return f"write {following[1]}"
+    name = re.fullmatch('"([a-z0-9]+)" is not defined.', what)
+    near = get_close_matches(name[1], _SCALARS, 1) if name else []
+    return f"write {near[0]}" if near else ""
+
+
+_SCALARS = (
+    *("double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64"),
+    *("fixed32", "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes"),
+)
+
 _PLACED = re.compile(r"(?P<name>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<what>.*)")
 
 
@@ -225,6 +244,5 @@ def _outcome(job: Path, code: str) -> bytes | InvalidSchema:
             name, what = placed["name"], placed["what"]
             text = (job / "in" / name).read_bytes() if (job / "in" / name).is_file() else b""
             span = Span(int(placed["line"]), int(placed["column"]))
-            fix = "list the file under `references`" if "was not found or had errors" in what else ""
-            return InvalidSchema(what, fix=fix, source=source_at(name, text, span))
+            return InvalidSchema(what, fix=_fix(what), source=source_at(name, text, span))
     return InvalidSchema(words.strip() or f"protoc ended with exit code {code}")
