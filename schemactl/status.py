@@ -9,6 +9,7 @@ from functools import cached_property
 
 from schemactl.changes import Contents, stamp
 from schemactl.drift import DriftReport
+from schemactl.drift.clusters import ReplicatedNamespace, replicated
 from schemactl.json_values import Json
 from schemactl.model import TopicName, live
 from schemactl.plan import RegisterVersion, applicable
@@ -195,6 +196,11 @@ class StatusReport:
             for name, latest in each.latest.items():
                 found.setdefault(name, {})[each.target] = latest
         return dict(sorted(found.items()))
+
+    @cached_property
+    def replicated(self) -> tuple[ReplicatedNamespace, ...]:
+        """The namespaces that several clusters have, and what they number differently."""
+        return replicated(each.drift for each in self.known)
 
     def is_same_everywhere(self, name: TopicName) -> bool:
         """Whether every target that has the topic has its latest version, by Git's number."""

@@ -103,20 +103,23 @@ def running(kind: str) -> Broker:
         return Broker(**json.loads(state.read_text()))
 
 
-def start(folder: Path, version: str = RELEASES["4.0"]) -> Broker:
-    """A new broker with its data in `folder`; whoever starts it stops it."""
+def start(folder: Path, version: str = RELEASES["4.0"], *, cluster: str = "standalone") -> Broker:
+    """A new broker, which is the cluster of that name, with its data in `folder`; whoever starts it stops it."""
     jars(version)
     assert "live" in markers, "mark the test: pytest.mark.live"
-    return _started(folder, version)
+    return _started(folder, version, cluster=cluster)
 
 
-def _started(folder: Path, version: str, *, checks_tokens: bool = False) -> Broker:
+def _started(
+    folder: Path, version: str, *, checks_tokens: bool = False, cluster: str = "standalone"
+) -> Broker:
     http, binary = _free_port(), _free_port()
     environment = {
         "SCHEMACTL_BROKER_DATA": str(folder),
         "SCHEMACTL_HTTP_PORT": str(http),
         "SCHEMACTL_BROKER_PORT": str(binary),
         "PULSAR_VERSION": version,
+        "SCHEMACTL_CLUSTER": cluster,
     }
     if checks_tokens:
         folder.mkdir(parents=True)

@@ -95,6 +95,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} belongs to --accept")
+    from schemactl.drift.clusters import replicated
     from schemactl.report.drift_json import document
     from schemactl.report.drift_text import drift_sheet
 
@@ -103,13 +104,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
     with told_in_files("drift", outputs, context), opened(AskedTargets.of(args), context) as targets:
         codes: list[int] = []
         sheets: list[SheetReport] = []
-        for name, each in drifts(targets, asked).items():
+        found = drifts(targets, asked)
+        spaces = replicated(each for each in found.values() if not isinstance(each, SchemactlError))
+        for name, each in found.items():
             if isinstance(each, SchemactlError):
                 codes.append(each.exit_code)
                 sheets.append(unknown_sheet("drift", name, each))
             else:
                 codes.append(_exit_code(each, detailed=args.detailed_exitcode))
-                sheets.append((drift_sheet(each), document(each)))
+                sheets.append((drift_sheet(each, spaces), document(each, spaces)))
         write_sheets(sheets, outputs, context)
     return targets.exit_code(codes)
 

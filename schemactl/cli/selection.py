@@ -322,12 +322,13 @@ def shown_target(name: str | None) -> str:
 def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Origin:
     """Return what is compared: the approved history as it is now, and the registry of the target."""
     from schemactl.broker.checkers import known_to
+    from schemactl.effective import namespaces_of
     from schemactl.model import NamespaceName
-    from schemactl.plan import Origin, scope_of
+    from schemactl.plan import Origin
 
     target, release = chosen.target, registry.release
     checkers = known_to(release, chosen.project.defaults.checkers)
-    declared = {target.names.there(name): name for name in scope_of(approved.catalog).namespaces}
+    declared = {target.names.there(name): name for name in namespaces_of(approved.catalog)}
     once = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
     spaces = {target.names.there(name) for name in approved.catalog.namespaces.keys() | once}
     named = {*target.tenants.values(), *(name.tenant for name in target.namespaces.values())}
@@ -344,6 +345,7 @@ def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Or
         frozenset({_TENANT_OF_EVERY_CLUSTER, *named, *(name.tenant for name in spaces)}),
         approved.later,
         chosen.proposed,
+        target.cluster,
     )
 
 

@@ -60,6 +60,7 @@ def _target(target: Target, project: Project, topics: int) -> dict[str, Any]:
         "exclude": list(target.exclude),
         "promoted": target.promoted,
         "after": list(target.after),
+        "cluster": target.cluster or None,
         "labels": dict(target.labels),
     }
 

@@ -364,6 +364,7 @@ def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
         include=tuple(include),
         exclude=tuple(exclude),
         labels=labels,
+        cluster=others.pop("cluster", ""),
         credentials=others,
         numbers=numbers and resolve(folder, numbers),
         promoted=promoted,

@@ -17,6 +17,7 @@ from schemactl.model.metadata import parse_day as parse_day
 from schemactl.model.names import NamespaceName as NamespaceName
 from schemactl.model.names import TargetNames as TargetNames
 from schemactl.model.names import TopicName as TopicName
+from schemactl.model.settings import REPLICATION as REPLICATION
 from schemactl.model.settings import SETTINGS as SETTINGS
 
 
@@ -234,7 +235,10 @@ OPTIONAL_CHECKERS: Mapping[str, Release] = {
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace and its policies; `deleted`: its deletion was begun, and it is still there."""
+    """A namespace and its policies.
+
+    In a registry, `deleted`: its deletion was begun, and it is still there; `clusters` are those that have its topics.
+    """
 
     name: NamespaceName
     policies: Policies = Policies()
@@ -242,10 +246,15 @@ class Namespace:
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
     deleted: bool = False
+    clusters: tuple[str, ...] = field(default=(), compare=False)
 
     def locate(self, pointer: str) -> Source | None:
         """Return the nearest place to `pointer` in the declaration; None when it came from no file."""
         return self.locator(pointer) if self.locator else self.source
+
+    def is_elsewhere(self, cluster: str) -> bool:
+        """Whether only other clusters than this one have its topics; "": it is not known which one this is."""
+        return bool(cluster and self.clusters) and cluster not in self.clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +359,7 @@ class Target:
         overlays: files with policies and partitions that differ on this target, relative to the repository's top level.
         include: globs of the topics that this target has; none: all. `exclude`: of those that it does not have.
         labels: shown, and compared with nothing.
+        cluster: what Pulsar calls the cluster, by which others replicate to it; "": not known.
         credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
         numbers: the file that records where its version numbers are not Git's, relative to the repository's top level;
             None: `numbers/NAME.yaml` in the project's folder.
@@ -367,6 +377,7 @@ class Target:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    cluster: str = ""
     credentials: Mapping[str, object] = field(default_factory=dict)
     numbers: str | None = None
     promoted: str | None = None

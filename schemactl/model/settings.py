@@ -111,7 +111,9 @@ class Setting:
         """Return how messages can be lost where `after` comes into force, as a clause; "": they cannot. None: that is not known."""
         if self.loses is None:
             return ""
-        return "what its brokers do then is not known" if after is None else self.loses(before, after)
+        if after is None:
+            return "what its brokers do then is not known" if self.removable else ""
+        return self.loses(before, after)
 
     def normal(self, value: Any) -> Any:
         """Return what a broker answers, or a file says, in the one form in which values are compared.
@@ -165,10 +167,14 @@ def _deletes_more(before: Any, after: Any) -> str:
 
 def _fewer_clusters(before: Any, after: Any) -> str:
     left = sorted(set(before or ()) - set(after))
-    gone = ", ".join(left) if before is not None else "the clusters that are not listed"
-    where = f"brokers of {gone} delete the topics there, with their messages and schemas"
-    return where if left or before is None else ""
+    return (
+        f"brokers of {', '.join(left)} delete the topics there, with their messages and schemas"
+        if left
+        else ""
+    )
 
+
+REPLICATION: Final = "replication_clusters"
 
 SETTINGS: Final[dict[str, Setting]] = {
     row.name: row
@@ -259,6 +265,15 @@ SETTINGS: Final[dict[str, Setting]] = {
             method="PUT",
             default=0,
             broker="brokerServiceCompactionThresholdInBytes",
+        ),
+        Setting(
+            REPLICATION,
+            "The clusters that have the topics, and between which messages are replicated.",
+            Names("the name of a cluster", r"^\S+$"),
+            path="replication",
+            topic_path="replication",
+            loses=_fewer_clusters,
+            removable=False,
         ),
     )
 }

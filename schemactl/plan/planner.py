@@ -48,7 +48,7 @@ from schemactl.plan.inheritance import loss, parts, reset
 from schemactl.plan.left_out import leave_out, settled, touched
 from schemactl.plan.refusals import Awaited, AwaitedBy, Rejected
 from schemactl.plan.registry_state import RegistryState, state_values
-from schemactl.plan.selection import applicable, is_draft, without_namespaces
+from schemactl.plan.selection import applicable, elsewhere_only, is_draft, without_namespaces
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
@@ -138,14 +138,15 @@ class Planner:
         waivers: WaiversAt,
         numbers: TargetNumbers | None,
     ) -> None:
-        self.half_deleted = base.half_deleted
+        elsewhere = elsewhere_only(base.catalog, target, origin.cluster)
+        self.closed = base.half_deleted | elsewhere.keys()
         # What is not for this plan to judge (drafts) is not there for it.
         there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
         self.read = base
         self.base = replace(
-            base, catalog=without_namespaces(replace(base.catalog, topics=there), self.half_deleted)
+            base, catalog=without_namespaces(replace(base.catalog, topics=there), self.closed)
         )
-        self.target = without_namespaces(target, self.half_deleted)
+        self.target = without_namespaces(target, self.closed)
         self.git = self.target
         self.origin = origin
         self.commands = refusals.Commands(origin)
@@ -155,14 +156,15 @@ class Planner:
         self.changes: tuple[Change, ...] = ()
         self.steps: list[PlanStep] = []
         self.refusals = [
-            refusals.half_deleted(name, self.commands)
+            refusals.elsewhere(name, origin.cluster, elsewhere[space])
+            if (space := name.namespace_name) in elsewhere
+            else refusals.half_deleted(name, self.commands)
             for name, topic in target.topics.items()
-            if name.namespace_name in self.half_deleted and not topic.deleted
+            if name.namespace_name in self.closed and not topic.deleted
         ]
         self.namespaces = dict(self.base.catalog.namespaces)
         self.topics = dict(self.base.catalog.topics)
-        self.losses: list[PlanRefusal] = []
-        """Of settings that could lose messages. They leave out nothing else: nothing of the plan is applied."""
+        self.losses: list[PlanRefusal] = []  # they leave out nothing else: nothing of the plan is applied
         self.missing_tenants = set(base.missing_tenants)
         # Topics of both domains share one list of schemas.
         self.versions = {topic.name.schema_id: topic.versions for topic in self.topics.values()}
@@ -259,18 +261,17 @@ class Planner:
 
     def _set(self, step: SetPolicies) -> None:
         """Add the step: one for the policies about schemas, and one for each setting, unless that could lose messages."""
-        name = step.name
         about_schemas, *settings = parts(step)
         if about_schemas.after.managed():
             self.steps.append(about_schemas)
-            self._overlay(name, about_schemas.after)
+            self._overlay(step.name, about_schemas.after)
         for each in settings:
             loses = loss(each, spaces=self.namespaces, state=self.base)
             if loses and each.address not in self.permissions.lose:
                 self.losses.append(refusals.could_lose(each, loses, self.commands))
             else:
                 self.steps.append(replace(each, loses=loses))
-                self._overlay(name, each.after)
+                self._overlay(step.name, each.after)
 
     def _overlay(self, name: NamespaceName | TopicName, after: Policies) -> None:
         if isinstance(name, NamespaceName):

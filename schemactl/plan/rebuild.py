@@ -130,7 +130,7 @@ class _Rebuilder(Planner):
         A topic that lost nothing of its list gets only what Git has beyond it; without a list, that is one with all of Git's
         versions, whatever their numbers.
         """
-        if name.namespace_name in self.half_deleted:
+        if name.namespace_name in self.closed:
             return
         self._delete_by_force(name)
         if kept:

@@ -249,6 +249,19 @@ def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:
     return PlanRefusal(name, None, None, what, finish_deletion(name.namespace_name, commands))
 
 
+def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRefusal:
+    """Return why the topic's namespace takes nothing on this cluster."""
+    there = ", ".join(clusters)
+    return PlanRefusal(
+        name,
+        None,
+        None,
+        f"the namespace {name.namespace_name} is on {there} only, and brokers of {cluster} keep no topic of it",
+        f"apply it where it is, on {there}, and leave it out here: `exclude` of the target\n"
+        f"declare `replication_clusters` with {cluster}, too",
+    )
+
+
 HALF_DELETED = "is being deleted: that was begun and is not finished, so that no topic can be created in it"
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from schemactl.changes import Contents
 from schemactl.effective import namespaces_of, part_of
 from schemactl.model import (
+    REPLICATION,
     Catalog,
     Namespace,
     NamespaceName,
@@ -54,6 +55,19 @@ def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> C
             if (name if isinstance(name, NamespaceName) else name.namespace_name) not in names
         },
     )
+
+
+def elsewhere_only(held: Catalog, wanted: Catalog, cluster: str) -> dict[NamespaceName, tuple[str, ...]]:
+    """Return the namespaces that only other clusters have, and shall have, with these."""
+    return {
+        name: space.clusters
+        for name, space in held.namespaces.items()
+        if space.is_elsewhere(cluster)
+        and not (
+            name in wanted.namespaces
+            and cluster in wanted.namespaces[name].policies.settings.get(REPLICATION, ())
+        )
+    }
 
 
 def applicable(target: Catalog) -> Catalog:

@@ -225,6 +225,7 @@ class Origin:
         ref: the approved ref, or what names the target's position; `tip` is its commit, None in a repository without commits.
         later: how many approved commits follow on that one, which are not planned.
         proposed: what was planned for is not approved: `tip` is the commit that its merge would make.
+        cluster: what Pulsar calls the target's cluster; "": not known.
         version: the release that the registry reports, "" where it does not tell.
         checkers: the optional checkers of its brokers that the predictions take into account.
         declared: Git's names of the target's renamed namespaces.
@@ -244,6 +245,7 @@ class Origin:
     declared_tenants: frozenset[str] | None = field(default=None, compare=False)
     later: int = field(default=0, compare=False)
     proposed: bool = False
+    cluster: str = field(default="", compare=False)
 
     def declared_topic(self, name: TopicName) -> TopicName:
         """Return Git's name of the topic that is `name` on the target."""

@@ -70,6 +70,7 @@ def open_registry(
         defaults=defaults,
         progress=progress,
         warn=warn,
+        cluster=target.cluster,
     )
 
 

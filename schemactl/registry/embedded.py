@@ -13,6 +13,7 @@ from schemactl.broker.connect import Role
 from schemactl.errors import RegistryError, SchemaRejected
 from schemactl.messages import partitioned
 from schemactl.model import (
+    REPLICATION,
     SETTINGS,
     BrokerDefaults,
     Catalog,
@@ -101,7 +102,11 @@ class EmbeddedRegistry(Metadata, Relaxing):
         """See `Registry.read`."""
         with self._database.read():
             namespaces = {
-                name: Namespace(name, asked_for(found.policies, scope.asked(name)))
+                name: Namespace(
+                    name,
+                    asked_for(found.policies, scope.asked(name)),
+                    clusters=tuple(found.policies.settings.get(REPLICATION, ())),
+                )
                 for name in scope.namespaces
                 if (found := self.namespace(name)) is not None
             }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from schemactl.drift import DriftItem, DriftReport
+from schemactl.drift.clusters import ReplicatedNamespace, of_target
 from schemactl.drift.versions import differences
 from schemactl.formats.outline import line_changes
 from schemactl.installation import version
@@ -17,7 +20,7 @@ def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001 
     return json_text(document(report))
 
 
-def document(report: DriftReport) -> Json:
+def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:
     """Return every difference, and the version mapping of every topic that was looked at."""
     origin = report.origin
     return {
@@ -42,6 +45,7 @@ def document(report: DriftReport) -> Json:
             for name, each in report.unused.items()
         ],
         "numbers_apart": apart_values(report.apart),
+        "replicated": replicated_values(of_target(report, spaces)),
         "topics": topic_values(git=report.git, registry=report.held),
     }
 
@@ -88,3 +92,19 @@ def _nearest(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None:
         "changes": [{"sign": sign, "what": what} for sign, what in changed],
         "diff": line_changes(old=nearest.info, new=new, labels=("git", "registry")),
     }
+
+
+def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:
+    """Return the same as JSON."""
+    return [
+        {
+            "namespace": str(each.name),
+            "clusters": list(each.clusters),
+            "not_compared": list(each.unknown),
+            "differing": [
+                {"topic": str(one.topic), "version": one.version, "numbers": dict(one.numbers)}
+                for one in each.differing
+            ],
+        }
+        for each in spaces
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from schemactl.drift import DriftItem, DriftKind, DriftReport
+from schemactl.drift.clusters import ReplicatedNamespace, clusters_said, of_target
 from schemactl.drift.versions import differences
 from schemactl.messages import counted, day, format_version
 from schemactl.model import NamespaceName, TopicName
@@ -24,8 +25,8 @@ def render(report: DriftReport, *, color: bool = False) -> str:
     return drift_sheet(report).text(color=color)
 
 
-def drift_sheet(report: DriftReport) -> Sheet:
-    """Return the drift as every format lays it out."""
+def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Sheet:
+    """Return the drift as every format lays it out, with what is to be said of the replicated namespaces among `spaces`."""
     blocks = []
     for name, found in _by_name([each for each in report.differences if each.kind not in _UNMANAGED]).items():
         kind = "namespace" if isinstance(name, NamespaceName) else "topic"
@@ -34,6 +35,8 @@ def drift_sheet(report: DriftReport) -> Sheet:
     if unmanaged := [each for each in report.differences if each.kind in _UNMANAGED]:
         blocks.append(tuple(_listed(unmanaged, report.origin.target)))
     blocks += _accepted(report)
+    if said := clusters_said(of_target(report, spaces)):
+        blocks.append(tuple(SheetLine(on_one_line(text), depth=depth) for depth, text in said))
     summary = _summary(report)
     return Sheet("drift", report.origin.target, _head(report), tuple(blocks), (), summary)
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, json_text
+from schemactl.report.drift_json import replicated_values
 from schemactl.status import StatusReport, TargetStatus, UnknownStatus
 
 FORMAT_VERSION = 1
@@ -27,6 +28,7 @@ def render(report: StatusReport, *, color: bool = False) -> str:  # noqa: ARG001
                 }
                 for name, found in report.topics.items()
             ],
+            "replicated": replicated_values(report.replicated),
         }
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from schemactl.drift.clusters import clusters_said
 from schemactl.messages import counted, moment
 from schemactl.printing import on_one_line
 from schemactl.report.style import paint, table
@@ -24,7 +25,8 @@ def render(
     shown = [paint(line, _shade(each), color=color) for line, each in zip(lines, report.targets, strict=True)]
     blocks = ["\n".join([f"{each.target}:", *found]) for each in report.targets if (found := [*_lines(each)])]
     versions = "\n".join(_versions(report, all_topics=all_topics, color=color, width=width))
-    return "\n\n".join(["\n".join([head, *shown]), *blocks, *[versions] * bool(versions)])
+    between = "\n".join("  " * depth + text for depth, text in clusters_said(report.replicated))
+    return "\n\n".join(filter(None, ["\n".join([head, *shown]), *blocks, versions, between]))
 
 
 def _versions(report: StatusReport, *, all_topics: bool, color: bool, width: int | None) -> Iterator[str]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from schemactl.model import SETTINGS, CompatibilityStrategy, Policies
+from schemactl.model import REPLICATION, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.model.settings import Setting
 from schemactl.serve.answers import RestError, nothing, ok
 from schemactl.serve.call import AdminCall, Endpoint
+from schemactl.serve.cluster import NAME
 from schemactl.serve.jackson import Number, read
 from schemactl.serve.namespaces import need_namespace
 from schemactl.serve.topics import need_whole
@@ -40,8 +41,10 @@ class _OfNamespace:
         return {"GET": self.get, self._row.method: self.put, **removed}
 
     def get(self, call: AdminCall) -> Response:
-        """GET: nothing where the namespace does not set it."""
+        """GET: nothing where the namespace does not set it; it is always on some cluster."""
         found = need_namespace(call).policies.settings.get(self._row.name)
+        if found is None and self._row.name == REPLICATION:
+            found = [NAME]
         return nothing(200) if found is None else ok(found)
 
     def put(self, call: AdminCall) -> Response:

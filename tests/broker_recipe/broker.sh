@@ -14,6 +14,7 @@
 #   SCHEMACTL_HTTP_PORT      admin API                            [8080]
 #   SCHEMACTL_BROKER_PORT    clients                              [6650]
 #   SCHEMACTL_STRATEGY       the broker's compatibility strategy  [FULL]
+#   SCHEMACTL_CLUSTER        the name of its cluster              [standalone]
 #   SCHEMACTL_KEEP_DATA      not empty: start with the data of the last run instead of an empty cluster
 #   SCHEMACTL_TOKEN_SECRET   file with an HMAC-SHA256 key: clients need tokens, and permissions are checked
 #   SCHEMACTL_ADMIN_TOKEN    a token of the subject "admin" signed with that key (needed with it)
@@ -73,7 +74,7 @@ start)
   if answers; then echo "something else already answers at $url" >&2; exit 1; fi
   jars
   mkdir -p "$data"; data=$(cd "$data" && pwd)
-  sed -e "s/@BROKER_PORT@/$bin/" -e "s/@HTTP_PORT@/$http/" -e "s/@STRATEGY@/${SCHEMACTL_STRATEGY:-FULL}/" -e "s/@LOOPBACK@/$loopback/" \
+  sed -e "s/@BROKER_PORT@/$bin/" -e "s/@HTTP_PORT@/$http/" -e "s/@STRATEGY@/${SCHEMACTL_STRATEGY:-FULL}/" -e "s/@CLUSTER@/${SCHEMACTL_CLUSTER:-standalone}/" -e "s/@LOOPBACK@/$loopback/" \
     "$here/standalone.conf" >"$data/standalone.conf"
   cp "$here/log4j2.xml" "$data/log4j2.xml"
   if [ -n "${SCHEMACTL_TOKEN_SECRET:-}" ]; then

@@ -31,6 +31,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "inactive_topic_policies": (KEEPS, KEEPS),
     "deduplicationEnabled": (True, False),
     "compaction_threshold": (1_000_000, 0),
+    "replication_clusters": (["eu", "us"], ["ap", "eu", "us"]),
 }
 """Of each setting two values, of which the second loses nothing that the first keeps."""
 
@@ -112,6 +113,7 @@ LOSSES = [
         {**DELETES, "maxInactiveDurationSeconds": 7200}, DELETES, "inactive_topic_policies", "schemas",
         id="sooner deletion",
     ),
+    pytest.param(["eu", "us"], ["us"], "replication_clusters", "brokers of eu", id="a cluster less"),
     pytest.param(WEEK, None, "retention_policies", "retained", id="retention declared no longer"),
 ]  # fmt: skip
 

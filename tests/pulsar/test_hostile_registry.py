@@ -86,7 +86,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.2)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.2)
     monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
-    monkeypatch.setattr("schemactl.registry.pulsar.registry._VISIBLE_WITHIN_S", 0.1)
+    monkeypatch.setattr("schemactl.registry.pulsar.settings._VISIBLE_WITHIN_S", 0.1)
 
 
 def expect_one_error(out: str, err: str, code: int, *words: str) -> None:

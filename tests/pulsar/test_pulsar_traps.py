@@ -29,8 +29,7 @@ from schemactl.model import (
 )
 from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
 from schemactl.registry import Scope
-from schemactl.registry.pulsar import PulsarRegistry
-from schemactl.registry.pulsar import registry as registries
+from schemactl.registry.pulsar import PulsarRegistry, settings
 from schemactl.registry.pulsar.replies import Reply, nearest_release
 
 S = CompatibilityStrategy
@@ -78,7 +77,7 @@ def test_the_plan_predicts_the_releases_answer(release: str, definition: str, ac
 
 
 def test_a_policy_that_is_taken_and_not_set_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registries, "_VISIBLE_WITHIN_S", 0.1)
+    monkeypatch.setattr(settings, "_VISIBLE_WITHIN_S", 0.1)
 
     def answer(asked: Asked) -> Said:
         return Said(204) if asked.method == "PUT" else said({"schema_compatibility_strategy": "UNDEFINED"})

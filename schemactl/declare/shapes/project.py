@@ -174,6 +174,9 @@ class TargetShape(MappingShape):
     labels: Annotated[
         dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)
     ] = optional("Name to text, shown by `targets`.")
+    cluster: Annotated[Any, text("the name of a cluster", r"^\S+$")] = optional(
+        "What Pulsar calls this cluster, as in `replication_clusters`: versions are compared with those of the other clusters."
+    )
     numbers: FilePath = optional(
         "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
     )

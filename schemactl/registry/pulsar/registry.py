@@ -14,6 +14,7 @@ from urllib.parse import quote
 from schemactl.errors import RegistryError
 from schemactl.messages import partitioned
 from schemactl.model import (
+    REPLICATION,
     BrokerDefaults,
     Catalog,
     CompatibilityStrategy,
@@ -59,7 +60,6 @@ _PROBE = "schemactl-asks-for-the-strategy"
 """A topic that is only ever asked about: a compatibility test needs none, and creates none."""
 _SYSTEM_TENANTS = frozenset({"pulsar", "sla"})
 """The tenants of the brokers' own topics."""
-_VISIBLE_WITHIN_S = 15.0
 _CONNECTS_FOLLOW_S = 2.0
 """A loaded topic judges clients by the policies of up to 0.04 s ago, seen on 4.0.7 and 4.2.4, and of over 1 s ago under load."""
 _UNSET: Final = Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
@@ -90,6 +90,7 @@ class PulsarRegistry(Relaxing):
         defaults: the broker's settings, where the role may not read them.
         progress: called with how many topics of how many have been read.
         warn: called when the cluster is waited for.
+        cluster: what Pulsar calls it; "": not known. Of namespaces that are only on other clusters it is asked for no topics.
     """
 
     def __init__(
@@ -101,8 +102,10 @@ class PulsarRegistry(Relaxing):
         defaults: BrokerDefaults = BrokerDefaults(),  # noqa: B008  frozen
         progress: OnProgress = no_progress,
         warn: Warn = no_warning,
+        cluster: str = "",
     ) -> None:
         self.url = url
+        self._cluster = cluster
         self._connection = AdminConnection(url, credentials, warn)
         self._settings = BrokerSettings(self._connection)
         self._fallback = release
@@ -147,13 +150,15 @@ class PulsarRegistry(Relaxing):
 
     def read(self, scope: Scope) -> Catalog:
         """See `Registry.read`."""
-        places = {(name.namespace_name, name.domain) for name in scope.topics}
         found = self._each(lambda name: self._namespace(name, scope.asked(name)), scope.namespaces)
         spaces = {space.name: space for space in found if space}
+        elsewhere = {name for name, space in spaces.items() if space.is_elsewhere(self._cluster)}
+        topics_here = [name for name in scope.topics if name.namespace_name not in elsewhere]
+        places = {(name.namespace_name, name.domain) for name in topics_here}
         existing = dict(self._each(lambda place: (place, self._existing(*place)), places))
         common = self._common_policies(
             name
-            for name in scope.topics
+            for name in topics_here
             if name.domain == "persistent" and name in (existing[name.namespace_name, name.domain] or ())
         )
 
@@ -162,8 +167,8 @@ class PulsarRegistry(Relaxing):
             return self._topic(name, existing[space, name.domain], common.get(space), scope.asked(name))
 
         topics = {}
-        for number, topic in enumerate(self._each(read_topic, scope.topics), 1):
-            self._progress(number, len(scope.topics))
+        for number, topic in enumerate(self._each(read_topic, topics_here), 1):
+            self._progress(number, len(topics_here))
             if topic is not None:
                 topics[topic.name] = topic
         return Catalog(spaces, topics)
@@ -217,7 +222,7 @@ class PulsarRegistry(Relaxing):
             found = self._namespace(name, frozenset(policies.settings))
             return found.policies if found else Policies()
 
-        _wait_until_in_force(str(name), policies, read_back)
+        settings.wait_until_in_force(str(name), policies, read_back)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
@@ -246,7 +251,7 @@ class PulsarRegistry(Relaxing):
         self._set(managed, _path(name), of=f"topic {name}")
         settings.put(self._connection, _path(name), policies, of=f"topic {name}", is_topic=True)
         asked = frozenset(policies.settings)
-        _wait_until_in_force(str(name), policies, lambda: self._topic_policies(name, asked))
+        settings.wait_until_in_force(str(name), policies, lambda: self._topic_policies(name, asked))
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`."""
@@ -346,7 +351,8 @@ class PulsarRegistry(Relaxing):
         own = strategy_named(found.get("schema_compatibility_strategy"))
         others = found.get("is_allow_auto_update_schema"), found.get("schema_validation_enforced")
         policies = Policies(own, *others, settings=settings.among(found, asked, f"namespace {name}"))
-        return Namespace(name, policies, deleted=bool(found.get("deleted")))
+        clusters = tuple(settings.among(found, [REPLICATION], f"namespace {name}").get(REPLICATION, ()))
+        return Namespace(name, policies, deleted=bool(found.get("deleted")), clusters=clusters)
 
     def _existing(self, space: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
         """Return the namespace's topics of a domain, and whether each is partitioned; None: there is no such namespace.
@@ -471,29 +477,3 @@ def _names(texts: Iterable[str]) -> Iterator[TopicName]:
             name = TopicName.parse(text)
             if not name.topic.startswith("__"):
                 yield name
-
-
-def _wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], Policies]) -> None:
-    """Wait until the policies that are not None are read back; raise RegistryError when they are not after a while.
-
-    A broker takes a strategy that it does not know, answers 204 and unsets it; and other brokers learn of a change by a
-    message. So an answer 204 is not enough.
-    """
-    wanted = policies.managed()
-    end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
-    while True:
-        now = read_back()
-        # A setting that was removed is not there.
-        shown = {
-            name: CompatibilityStrategy.UNDEFINED if (held := now.get(name)) is None else held
-            for name in wanted
-        }
-        differing = ", ".join(f"{name}: {shown[name]}" for name in wanted if shown[name] != wanted[name])
-        if not differing:
-            return
-        if time.monotonic() + delay_s > end_s:
-            raise RegistryError(
-                f"{what}: set, but {_VISIBLE_WITHIN_S:.0f} s later the registry still shows {differing}"
-            )
-        time.sleep(delay_s)
-        delay_s = min(delay_s * 2, 1.0)

@@ -1,13 +1,16 @@
-"""The settings of model.SETTINGS over a cluster's admin API."""
+"""The settings of model.SETTINGS over a cluster's admin API, and policies that take a moment to be in force."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from schemactl.errors import RegistryError
 from schemactl.model import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.registry.pulsar.connection import AdminConnection
+
+_VISIBLE_WITHIN_S: Final = 15.0
 
 
 def among(shown: Mapping[str, Any], asked: Iterable[str], whose: str) -> dict[str, Any]:
@@ -85,3 +88,29 @@ def _typed(text: str | None, like: object) -> object:
     if isinstance(like, bool):
         return text == "true"
     return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+def wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], Policies]) -> None:
+    """Wait until the policies that are not None are read back; raise RegistryError when they are not after a while.
+
+    A broker takes a strategy that it does not know, answers 204 and unsets it; and other brokers learn of a change by a
+    message. So an answer 204 is not enough.
+    """
+    wanted = policies.managed()
+    end_s, delay_s = time.monotonic() + _VISIBLE_WITHIN_S, 0.02
+    while True:
+        now = read_back()
+        # A setting that was removed is not there.
+        shown = {
+            name: CompatibilityStrategy.UNDEFINED if (held := now.get(name)) is None else held
+            for name in wanted
+        }
+        differing = ", ".join(f"{name}: {shown[name]}" for name in wanted if shown[name] != wanted[name])
+        if not differing:
+            return
+        if time.monotonic() + delay_s > end_s:
+            raise RegistryError(
+                f"{what}: set, but {_VISIBLE_WITHIN_S:.0f} s later the registry still shows {differing}"
+            )
+        time.sleep(delay_s)
+        delay_s = min(delay_s * 2, 1.0)

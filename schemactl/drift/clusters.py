@@ -1,0 +1,121 @@
+"""The version numbers of geo-replicated namespaces: each cluster's registry gives its own, in the order in which schemas arrive.
+
+Uploads stay where they are made. What a replicator carries is messages: the broker at the other end registers the schema of the
+first message that needs it, so that clusters number versions differently unless `apply` was everywhere before the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from schemactl.changes import Generations
+from schemactl.drift import DriftReport
+from schemactl.model import NamespaceName, TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class NumbersOfClusters:
+    """A version that clusters number differently.
+
+    Attributes:
+        topic: by its declared name.
+        version: Git's number.
+        numbers: by cluster; None: that cluster does not have the version.
+    """
+
+    topic: TopicName
+    version: int
+    numbers: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatedNamespace:
+    """A namespace that several clusters have.
+
+    Attributes:
+        name: as it is declared.
+        clusters: all of them, as the registries say.
+        unknown: those that no target that answered is.
+        differing: the versions that they number differently.
+    """
+
+    name: NamespaceName
+    clusters: tuple[str, ...]
+    unknown: tuple[str, ...]
+    differing: tuple[NumbersOfClusters, ...]
+
+
+def replicated(reports: Iterable[DriftReport]) -> tuple[ReplicatedNamespace, ...]:
+    """Return the replicated namespaces that the targets of these reports have, sorted by name.
+
+    What a target compares with others is what it has as the cluster that the project file says it is.
+    """
+    clusters: dict[NamespaceName, set[str]] = {}
+    asked: dict[NamespaceName, dict[str, DriftReport]] = {}
+    for report in reports:
+        for name, space in report.held.namespaces.items():
+            if len(space.clusters) > 1 and name in report.origin.declared:
+                declared = report.origin.declared[name]
+                clusters.setdefault(declared, set()).update(space.clusters)
+                if report.origin.cluster in space.clusters:
+                    asked.setdefault(declared, {})[report.origin.cluster] = report
+    return tuple(
+        ReplicatedNamespace(
+            name,
+            tuple(sorted(found)),
+            tuple(sorted(found - asked.get(name, {}).keys())),
+            _differing(name, asked.get(name, {})),
+        )
+        for name, found in sorted(clusters.items())
+    )
+
+
+def _differing(space: NamespaceName, reports: Mapping[str, DriftReport]) -> tuple[NumbersOfClusters, ...]:
+    numbers: dict[TopicName, dict[str, dict[int, int]]] = {}
+    for cluster, report in sorted(reports.items()):
+        for name, topic in report.git.topics.items():
+            declared = report.origin.declared_topic(name)
+            if declared.namespace_name == space and not topic.deleted:
+                held = _numbers(report, name)
+                numbers.setdefault(declared, {})[cluster] = held
+    found = []
+    for topic_name, by_cluster in sorted(numbers.items()):
+        for version in sorted({version for held in by_cluster.values() for version in held}):
+            row = {cluster: held.get(version) for cluster, held in by_cluster.items()}
+            if len({number for number in row.values() if number is not None}) > 1:
+                found.append(NumbersOfClusters(topic_name, version, row))
+    return tuple(found)
+
+
+def _numbers(report: DriftReport, name: TopicName) -> dict[int, int]:
+    """Return the numbers that the registry gave Git's versions of the topic."""
+    git = Generations(report.git.versions(name))
+    found: dict[int, int] = {}
+    for entry in report.held.versions(name):
+        if known := git.find(entry):
+            found.setdefault(known.number, entry.number)
+    return found
+
+
+def of_target(report: DriftReport, spaces: Sequence[ReplicatedNamespace]) -> list[ReplicatedNamespace]:
+    """Return those of the namespaces `spaces` that the target of the report has."""
+    there = {report.origin.declared.get(name) for name in report.held.namespaces}
+    return [space for space in spaces if space.name in there]
+
+
+def clusters_said(spaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]]:
+    """Return what there is to say of replicated namespaces: lines, and how far below the namespace's each stands."""
+    said = []
+    for space in spaces:
+        said.append((0, f"{space.name} is replicated: {', '.join(space.clusters)}"))
+        if space.unknown:
+            names = ", ".join(space.unknown)
+            said.append((1, f"not compared: {names} (no target that answered has that `cluster`)"))
+        for each in space.differing:
+            numbers = ", ".join(
+                f"{cluster} {'-' if number is None else f'v{number}'}"
+                for cluster, number in each.numbers.items()
+            )
+            said.append((1, f"{each.topic}: Git's v{each.version} is {numbers}"))
+    return said

@@ -1,0 +1,180 @@
+"""Two clusters that replicate a namespace to each other: where schemas go, which numbers they get, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import admin_rest
+import brokers
+import pytest
+from estate import Estate
+from pulsar_cluster import Registered, pulsar
+from waiting import assert_soon
+
+PROJECT = """\
+version: 1
+roots: [namespaces]
+targets:
+  us: {{registry: "{us}", cluster: us, tenants: {{shop: {tenant}}}}}
+  eu: {{registry: "{eu}", cluster: eu, tenants: {{shop: {tenant}}}}}
+"""
+ALL = ("--all-targets", "--auto-approve")
+LOSS = "{tenant}/sales:replication_clusters"
+
+pytestmark = pytest.mark.live
+
+
+class Clusters:
+    """Two brokers, each a cluster of its own, that know each other."""
+
+    def __init__(self, found: dict[str, brokers.Broker]) -> None:
+        self.brokers = found
+        for cluster in found:
+            for other, broker in found.items():
+                told = {"serviceUrl": broker.url, "brokerServiceUrl": broker.service_url}
+                if other != cluster:
+                    self.call(cluster, "PUT", f"/clusters/{other}", told)
+
+    def call(self, cluster: str, method: str, path: str, body: Any = None) -> Any:
+        """The admin API's answer."""
+        with closing(admin_rest.Client(self.brokers[cluster].url)) as rest:
+            told = rest.call(method, path, body)
+        assert told.status < 300, (method, path, told.text)
+        return told.json() if told.content else None
+
+    def schemas(self, cluster: str, tenant: str) -> list[int]:
+        """How many fields the stored versions of orders have, by number."""
+        told = self.call(cluster, "GET", f"/schemas/{tenant}/sales/orders/schemas")["getSchemaResponses"]
+        return [len(json.loads(each["data"])["fields"]) for each in told]
+
+    def send(self, cluster: str, topic: str, version: int) -> None:
+        """A message of the cluster's version with that number."""
+        broker = self.brokers[cluster]
+        with closing(pulsar.Client(broker.service_url)) as client:
+            schema = Registered(client._client.get_schema_info(topic, version))
+            with closing(client.create_producer(topic, schema=schema)) as producer:
+                producer.send(b"\x02\x02")
+
+    def waiting(self, cluster: str, topic: str, other: str) -> int:
+        """How many messages are still to be replicated."""
+        path = topic.replace("://", "/")
+        told = self.call(cluster, "GET", f"/{path}/stats")["replication"]
+        return int(told[other]["replicationBacklog"]) if other in told else -1
+
+
+@pytest.fixture(scope="module", params=[*brokers.RELEASES.values()])
+def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    brokers.markers = frozenset({"broker", "live"})
+    folder, found = tmp_path_factory.mktemp("clusters"), {}
+    with ExitStack() as stack:
+        for cluster in ("us", "eu"):
+            found[cluster] = brokers.start(folder / cluster, request.param, cluster=cluster)
+            stack.callback(brokers.recipe, "stop", found[cluster].environment)
+        yield Clusters(found)
+
+
+class Replicated(Estate):
+    """A repository for both clusters, in a tenant of its own, with two versions of orders."""
+
+    def __init__(self, path: Path, clusters: Clusters, *, auto_update: bool) -> None:
+        self.tenant = brokers.new_tenant()
+        urls = {cluster: broker.url for cluster, broker in clusters.brokers.items()}
+        super().__init__(path, project=PROJECT.format(tenant=self.tenant, **urls))
+        self.auto_update = auto_update
+        self.declare(["us", "eu"])
+        self.orders("id", note=0)
+        self.there = f"persistent://{self.tenant}/sales/orders"
+
+    def declare(self, clusters: list[str]) -> None:
+        """A commit in which the namespace is on these clusters."""
+        text = (
+            "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"
+            f"is_allow_auto_update_schema: {json.dumps(self.auto_update)}\n"
+            f"replication_clusters: {json.dumps(clusters)}\n"
+        )
+        self.scratch.commit({"namespaces/sales.yaml": text})
+
+    def status(self) -> Any:
+        return json.loads(self.run("status", "--format", "json").out)["replicated"]
+
+
+def test_what_is_applied_to_every_cluster_has_the_same_numbers_before_messages_bring_it(
+    clusters: Clusters, tmp_path: Path
+) -> None:
+    made = Replicated(tmp_path / "r", clusters, auto_update=False)
+    made.run("apply", *ALL)
+    for cluster in ("us", "eu"):
+        told = clusters.call(cluster, "GET", f"/namespaces/{made.tenant}/sales/replication")
+        assert sorted(told) == ["eu", "us"]
+    clusters.send("us", made.there, 1)
+    assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
+    assert [clusters.schemas(cluster, made.tenant) for cluster in ("us", "eu")] == [[1, 2], [1, 2]]
+    assert "No changes" in made.run("plan", "--all-targets").out
+    assert made.status() == [
+        {"namespace": "shop/sales", "clusters": ["eu", "us"], "not_compared": [], "differing": []}
+    ]
+
+
+def test_without_automatic_updates_messages_wait_for_their_version_and_then_for_an_unload(
+    clusters: Clusters, tmp_path: Path
+) -> None:
+    made = Replicated(tmp_path / "r", clusters, auto_update=False)
+    made.run("apply", *ALL)
+    clusters.send("us", made.there, 1)
+    assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
+    made.orders("id", note=0, more=0)
+    made.run("apply", "--target", "us", "--auto-approve")
+    clusters.send("us", made.there, 2)
+    made.run("apply", "--target", "eu", "--auto-approve")
+    assert clusters.waiting("us", made.there, "eu") == 1
+    clusters.call("eu", "PUT", f"/persistent/{made.tenant}/sales/orders/unload")
+    assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
+    assert clusters.schemas("eu", made.tenant) == [1, 2, 3]
+
+
+def test_messages_bring_versions_in_their_own_order_and_status_and_drift_say_so(
+    clusters: Clusters, tmp_path: Path
+) -> None:
+    made = Replicated(tmp_path / "r", clusters, auto_update=True)
+    clusters.call("eu", "PUT", f"/tenants/{made.tenant}", {"allowedClusters": ["us", "eu"]})
+    clusters.call("eu", "PUT", f"/namespaces/{made.tenant}/sales")
+    clusters.call("eu", "POST", f"/namespaces/{made.tenant}/sales/replication", ["us", "eu"])
+    made.run("apply", "--target", "us", "--auto-approve")
+    clusters.send("us", made.there, 1)
+    assert_soon(lambda: clusters.schemas("eu", made.tenant), [2])
+    made.run("apply", "--target", "eu", "--auto-approve", code=(0, 3))
+    assert clusters.schemas("eu", made.tenant) == [2, 1]
+    (found,) = made.status()
+    orders = "persistent://shop/sales/orders"
+    assert found["differing"] == [
+        {"topic": orders, "version": 0, "numbers": {"eu": 1, "us": 0}},
+        {"topic": orders, "version": 1, "numbers": {"eu": 0, "us": 1}},
+    ]
+    for arguments in (["status"], ["drift", "--all-targets"]):
+        said = made.run(*arguments, code=(0, 100)).out
+        assert "shop/sales is replicated: eu, us" in said
+        assert f"{orders}: Git's v1 is eu v0, us v1" in said
+    assert "not compared: us" in made.run("status", "--target", "eu").out
+
+
+def test_a_cluster_that_is_taken_away_loses_its_topics_which_needs_the_users_word(
+    clusters: Clusters, tmp_path: Path
+) -> None:
+    made = Replicated(tmp_path / "r", clusters, auto_update=False)
+    made.run("apply", *ALL)
+    made.declare(["us"])
+    assert "DATA_LOSS" in made.run("check", "--base", "HEAD~1").out
+    assert "brokers of eu delete the topics there" in made.run("plan", "--target", "us", code=100).out
+    address = LOSS.format(tenant=made.tenant)
+    made.run("apply", *ALL, "--allow-data-loss", address)
+    assert_soon(lambda: clusters.call("eu", "GET", f"/persistent/{made.tenant}/sales"), [])
+    # It answers 412 for their schemas until it is a cluster of the namespace again.
+    said = made.run("plan", "--target", "eu", code=100).out
+    assert f"the namespace {made.tenant}/sales is on us only, and brokers of eu keep no topic of it" in said
+    assert "No changes" in made.run("plan", "--target", "us").out
+    clusters.call("eu", "POST", f"/namespaces/{made.tenant}/sales/replication", ["us", "eu"])
+    assert_soon(lambda: clusters.schemas("eu", made.tenant), [])
