@@ -186,6 +186,10 @@ def test_a_layout_that_would_change_what_is_declared_is_a_bug_and_not_written(
 
 def test_a_new_project_is_tidy(tmp_path: Path) -> None:
     schemactl(tmp_path, "init")
+    schemactl(tmp_path, "new", "namespace", "shop/sales", "--strategy", "BACKWARD")
+    for kind in ("AVRO", "STRING", "KEY_VALUE"):
+        more = ("--key", "STRING", "--value", "JSON") if kind == "KEY_VALUE" else ()
+        schemactl(tmp_path, "new", "topic", f"shop/sales/{kind.lower()}", "--type", kind, *more)
     schemactl(tmp_path, "fmt", "--check")
     schemactl(tmp_path, "lint", "--strict")
 
