@@ -150,6 +150,7 @@ LAYERS: dict[str, set[str]] = {
         "declare",
         "messages",
         "source",
+        "layout",
     },
     "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry", "workers"},
     "report": {

@@ -18,6 +18,7 @@ from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
 from schemactl.importing.shared import SharedTypes, imports
 from schemactl.json_values import json_text
+from schemactl.layout.json_layout import laid_out
 from schemactl.model import (
     WITHOUT_SCHEMA,
     CompatibilityStrategy,
@@ -102,12 +103,12 @@ def _schema(
 def _laid_out(info: SchemaInfo, shared: SharedTypes | None) -> tuple[bytes, Files]:
     """Return an Avro definition as the tool prints it, and the files of shared types that it needs.
 
-    That is JSON, indented by two, keys in their order.
+    That is JSON as `fmt` lays it out, keys in their order.
     """
     try:
         value = read(decode(info.schema))
         value, needed = shared.outside(value) if shared else (value, {})
-        return (json_text(value) + "\n").encode(), needed
+        return laid_out(json_text(value)).encode(), needed
     except (ValueError, RecursionError) as error:
         raise InvalidSchema("the definition cannot be printed as JSON") from error
 

@@ -15,6 +15,7 @@ from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.protobuf_native import load
 from schemactl.json_values import json_text
+from schemactl.layout.json_layout import laid_out
 from schemactl.model import WITHOUT_SCHEMA, SchemaInfo, TopicName
 from schemactl.source import JsonText
 
@@ -70,7 +71,7 @@ class SharedTypes:
             for half in _halves(info):
                 for name, value, uses in _inner_types(half):
                     each = found.setdefault(name, _Found())
-                    each.texts.setdefault(json.dumps(value, sort_keys=True), json_text(value))
+                    each.texts.setdefault(json.dumps(value, sort_keys=True), laid_out(json_text(value)))
                     each.topics.add(topic)
                     each.uses |= uses
                 for name, text in imports(half).items():
@@ -87,7 +88,7 @@ class SharedTypes:
                 uses = found[name].uses
                 self._needs[name] = uses.union(*(self._needs[each] for each in uses))
         self._paths = {name: f"{free_path(name.replace('.', '/'))}.avsc" for name in sorted(self._needs)}
-        self.files = {path: f"{found[name].text}\n".encode() for name, path in self._paths.items()}
+        self.files = {path: found[name].text.encode() for name, path in self._paths.items()}
         self._imports: dict[str, str] = {}
         for name, each in sorted(imported.items()):
             # An import finds the file whose path ends in its name, so that any other path is of no use.
