@@ -58,6 +58,9 @@ CREATE_TENANTS_OPTION: Final = (
 )
 
 
+ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: set a setting although messages can be lost; the plan without it gives the ADDRESS, a namespace or topic with the setting"
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `plan`."""
     parser.description = (
@@ -108,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number; a glob means all such topics",
         "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
-        "--allow-data-loss ADDRESS...: set a setting although messages can be lost; the plan without it gives the ADDRESS, a namespace or topic with the setting",
+        ALLOW_DATA_LOSS,
         "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
         CREATE_TENANTS_OPTION,
     )
@@ -266,7 +269,7 @@ class PlanRequest:
             frozenset(map(names.there, forced)),
             relax=args.relax_while_replaying,
             create_tenants=args.create_tenants,
-            lose=frozenset(_addresses(args.allow_data_loss, names)),
+            lose=frozenset(addresses(args.allow_data_loss, names)),
         )
         numbers = recorded_numbers(target.place, approved, target.context)
         return cls(
@@ -303,7 +306,7 @@ class PlanRequest:
         return ReadyPlan(replace(plan, whole=self.whole), target.registry, place, approved, target.context)
 
 
-def _addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
+def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
     """Yield the addresses of settings that `texts` name, by a target's names or by Git's."""
     from schemactl.model import SETTINGS, NamespaceName
     from schemactl.model.names import parse_name

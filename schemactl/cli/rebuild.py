@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, only_restores, print_restored
 from schemactl.cli.parser import add_options
-from schemactl.cli.plan import CREATE_TENANTS_OPTION, ReadyPlan
+from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, ReadyPlan, addresses
 from schemactl.cli.selection import (
     add_selection,
     approved_waivers,
@@ -60,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
         "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
+        ALLOW_DATA_LOSS,
         CREATE_TENANTS_OPTION,
         "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
         "--auto-approve, --yes: do not ask before the plan is applied",
@@ -87,7 +88,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
                 print(f"Digest: {plan_digest(plan)}")
                 context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
             return NEGATIVE if plan.misread or plan.refusals else 0
-        if plan.refusals and (args.fail_fast or only_restores(plan)):
+        if plan.refusals and (args.fail_fast or only_restores(plan) or plan.may_lose):
             print_restored(plan, registry)
             return NEGATIVE
         if plan.steps and not args.auto_approve and not confirmed():
@@ -135,6 +136,7 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Ready
         force_delete=frozenset(named),
         relax=args.relax_while_replaying,
         create_tenants=args.create_tenants,
+        lose=frozenset(addresses(args.allow_data_loss, target.names)),
     )
     with closing(found.open(context)) as registry:
         state = observe(registry, scope_of(without_versions(applicable(git), lists)))

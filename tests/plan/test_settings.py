@@ -153,6 +153,19 @@ def test_a_setting_of_a_topic_loses_what_its_namespace_keeps(tmp_path: Path) -> 
     assert held(made)[1] == {"retention_policies": DAY}
 
 
+def test_a_rebuild_asks_for_the_same_word(tmp_path: Path) -> None:
+    made = Estate(tmp_path / "r")
+    made.run("apply", "--auto-approve")
+    declare(made, {"message_ttl_in_seconds": 60})
+    with made.registry() as registry:
+        registry.delete_schema(ORDERS, force=True)
+    assert "shop/sales:message_ttl_in_seconds" in made.run("rebuild", "--auto-approve", code=100).out
+    made.run("rebuild", "--auto-approve", "--allow-data-loss", "shop/sales:message_ttl_in_seconds")
+    assert held(made)[0] == {"message_ttl_in_seconds": 60}
+    with made.registry() as registry:
+        assert len(registry.versions(ORDERS)) == 1
+
+
 def test_a_new_namespace_has_nothing_to_lose(tmp_path: Path) -> None:
     made = Estate(tmp_path / "r")
     declare(made, {"message_ttl_in_seconds": 60}, {"inactive_topic_policies": DELETES})
