@@ -25,12 +25,14 @@ class _Item:
         before: comments on lines of their own before it; "" is a blank line.
         text: key and value where both are on one line; the key alone, with its colon, where the value is not; "": the end.
         value: the container that is the value; None: it has no parts.
+        width: of all of it on one line, in characters.
         behind: comments that stand behind it on its line.
     """
 
     before: list[str] = field(default_factory=list)
     text: str = ""
     value: _Container | None = None
+    width: int = 0
     behind: list[str] = field(default_factory=list)
 
 
@@ -74,6 +76,7 @@ def _fill(item: _Item, found: Scan, number: int, key: str) -> None:
     opening = text[start]
     if opening not in "{[":
         item.text += text[start:stop]
+        item.width = len(item.text)
         return
     container = _Container("{}" if opening == "{" else "[]")
     item.value = container
@@ -97,6 +100,8 @@ def _fill(item: _Item, found: Scan, number: int, key: str) -> None:
     while end_of_all.before and not end_of_all.before[-1]:
         end_of_all.before.pop()
     container.items.append(end_of_all)
+    members = container.items[:-1]
+    item.width = len(item.text) + 2 + sum(each.width for each in members) + 2 * max(0, len(members) - 1)
     is_fields = key == '"fields"' and opening == "[" and len(container.items) > 1
     container.is_long = bool(is_fields or container.behind) or any(
         each.behind or any(each.before) or (each.value is not None and each.value.is_long)
@@ -146,11 +151,10 @@ def _lines(item: _Item, indent: str, comma: str) -> Iterator[str]:
     if container is None:
         yield f"{indent}{item.text}{comma}{behind}"
         return
-    if not container.is_long:
-        flat = _flat(item)
-        if len(indent) + len(flat) + len(comma) <= WIDTH or len(container.items) == 1:
-            yield f"{indent}{flat}{comma}{behind}"
-            return
+    fits = len(indent) + item.width + len(comma) <= WIDTH or len(container.items) == 1
+    if fits and not container.is_long:
+        yield f"{indent}{_flat(item)}{comma}{behind}"
+        return
     opening, closing = tuple(container.brackets)
     yield f"{indent}{item.text}{opening}" + "".join(f" {comment}" for comment in container.behind)
     inner = indent + _STEP

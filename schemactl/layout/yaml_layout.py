@@ -233,14 +233,13 @@ class _Layout:
             self._drop_implied()
             self.levels.pop()
         elif isinstance(token, yaml.KeyToken) and not self.depth:
-            self.is_odd |= self.source[token.start_mark.index : token.end_mark.index] == "?"
             self._drop_implied()
         elif isinstance(token, yaml.BlockEntryToken) and not self.levels[-1].is_sequence:
             self._open(token, is_sequence=True, is_implied=True)
         if isinstance(token, _VISIBLE):
             self._add(token)
-        elif isinstance(token, yaml.KeyToken) and self.source[token.start_mark.index :].startswith("? "):
-            self.is_odd = True
+        elif isinstance(token, yaml.KeyToken):
+            self.is_odd |= self.source[token.start_mark.index : token.end_mark.index] == "?"
 
     def _open(self, token: Any, *, is_sequence: bool, is_implied: bool = False) -> None:
         new = self.levels[-1].new + _STEP if self.levels else 0
