@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +127,13 @@ def test_the_image_has_a_fixed_base_and_no_root() -> None:
     ],
 )
 def test_the_linters_have_nothing_to_say(program: str, arguments: list[str | Path]) -> None:
-    if not shutil.which(program):
+    # Those that are packages are beside this Python.
+    found = shutil.which(
+        program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    if not found:
         pytest.skip(f"needs {program}")
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
