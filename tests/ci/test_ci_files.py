@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ ACTION = ROOT / "action.yml"
 COMPONENT = ROOT / "templates/schemactl.yml"
 WORKFLOWS = sorted((ROOT / "examples/ci/github").glob("*.yml"))
 SCRIPTS = sorted((ROOT / "ci").glob("*.sh"))
-SCHEMAS = Path(__file__).parent / "schemas"
 
 
 def documents(path: Path) -> list[Any]:
@@ -41,8 +41,8 @@ def texts(value: Any) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("schema", "path"),
     [
-        ("github-action", ACTION),
-        *(("github-workflow", path) for path in WORKFLOWS),
+        ("github-actions", ACTION),
+        *(("github-workflows", path) for path in WORKFLOWS),
         ("gitlab-ci", COMPONENT),
         ("gitlab-ci", ROOT / "examples/ci/gitlab/.gitlab-ci.yml"),
     ],
@@ -50,7 +50,9 @@ def texts(value: Any) -> list[tuple[str, str]]:
 )
 def test_the_host_accepts_the_file(schema: str, path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema")
-    known = json.loads((SCHEMAS / f"{schema}.json").read_text())
+    pytest.importorskip("check_jsonschema", reason="needs check-jsonschema")
+    published = files("check_jsonschema") / f"builtin_schemas/vendor/{schema}.json"
+    known = json.loads(published.read_text(encoding="utf-8"))
     for document in yaml.safe_load_all(path.read_text()):
         # YAML 1.1 reads the key `on` as true.
         read = {"on" if key is True else key: value for key, value in document.items()}
