@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from schemactl.lint.definition import Definition, Kind, Part, Remark
 from schemactl.lint.edits import RenameKey
+from schemactl.lint.misspelling import meant
 
 _TYPE: Final = ("type", "name", "namespace", "doc", "aliases")
 _LOGICAL: Final = ("logicalType", "precision", "scale")
@@ -27,18 +27,15 @@ KNOWN: Final[Mapping[Kind, tuple[str, ...]]] = {
 _HARMLESS: Final = frozenset({"default", "aliases", "doc", "order"})
 """What may be spelt right without changing the name, the bytes or the column of anything."""
 
-_NEAR: Final = 0.8
-"""How alike two keys are (difflib's ratio) of which one is probably the other."""
-
 
 def misspelt(part: Part) -> Iterator[tuple[str, str]]:
     """Yield each key of `part` that Avro does not know, with the one that was probably meant."""
     known = KNOWN.get(part.kind, ())
     for key in part.keys:
         if key not in known:
-            small = {each.lower(): each for each in known if each not in part.keys}
-            for near in get_close_matches(key.lower(), small, 1, _NEAR):
-                yield key, small[near]
+            near = meant(key, (each for each in known if each not in part.keys))
+            if near:
+                yield key, near
 
 
 def ignored(definition: Definition) -> Iterator[Remark]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from schemactl.lint.definition import Definition, Part, Remark
+from schemactl.lint.misspelling import meant
 
 _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "decimal": ("bytes", "fixed"),
@@ -29,20 +29,18 @@ _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
 _SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 """Of a fixed, in bytes."""
 
-_NEAR: Final = 0.8
-
 
 def unknown(definition: Definition) -> Iterator[Remark]:
     """Yield the logical types that are nearly one of Avro's; others are somebody's own."""
     for part, name in _named(definition):
-        if name not in _KNOWN:
-            for near in get_close_matches(name.lower().replace("_", "-"), _KNOWN, 1, _NEAR):
-                yield Remark(
-                    (*part.parts, "logicalType"),
-                    f"Avro does not know the logical type `{name}`: {part.field} is a plain {_kind(part)}.",
-                    f"Write `{near}`. Columns made of the field get another type.",
-                    part.field,
-                )
+        near = None if name in _KNOWN else meant(name.replace("_", "-"), _KNOWN)
+        if near:
+            yield Remark(
+                (*part.parts, "logicalType"),
+                f"Avro does not know the logical type `{name}`: {part.field} is a plain {_kind(part)}.",
+                f"Write `{near}`. Columns made of the field get another type.",
+                part.field,
+            )
 
 
 def ignored(definition: Definition) -> Iterator[Remark]:
