@@ -15,6 +15,9 @@ from schemactl.model import Commit, Project
 
 _NOBODY: Final = "schemactl"
 
+_WITHOUT_FILTERS: Final = ("-c", "merge.renormalize=false")
+"""Options with which a merge runs no program that the settings name as a filter; no code host does."""
+
 
 class Proposed(NamedTuple):
     """A commit that no ref leads to, and what was merged into what."""
@@ -49,7 +52,9 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
         variables |= {**fetch_variables(), "GIT_NO_LAZY_FETCH": "0"}
     try:
         merged = repository.run(
-            "merge-tree", "--write-tree", tip.id, head.id, options=options, variables=variables
+            *("merge-tree", "--write-tree", tip.id, head.id),
+            options=(*options, *_WITHOUT_FILTERS),
+            variables=variables,
         )
     except GitFailed as failure:
         if "usage:" in failure.words:

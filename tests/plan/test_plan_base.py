@@ -140,7 +140,9 @@ def test_conflicting_work_is_to_be_merged_first(shop: Estate) -> None:
     shop.scratch.git("switch", "-q", "note")
     marker = shop.scratch.path / "ran"
     shop.scratch.git("config", "merge.mine.driver", f"touch {marker}")
-    (shop.scratch.path / ".git/info/attributes").write_text("*.avsc merge=mine\n")
+    for name, value in {"filter.mine.clean": f"touch {marker}", "merge.renormalize": "true"}.items():
+        shop.scratch.git("config", name, value)
+    (shop.scratch.path / ".git/info/attributes").write_text("*.avsc merge=mine filter=mine\n")
     for _ in range(2):
         assert "conflict\n  Fix: `git merge main`" in shop.run("plan", "--base", "main", code=1).err
         (shop.scratch.path / ".git/info/attributes").unlink(missing_ok=True)
