@@ -142,13 +142,13 @@ def _halves(info: SchemaInfo) -> Iterator[SchemaInfo]:
 def _inner_types(info: SchemaInfo) -> Iterator[tuple[str, Any, set[str]]]:
     """Yield the name of each named type inside a definition, its definition in a file of its own, and what it needs.
 
-    Nothing for a definition that is no JSON, or has numbers that JSON does not have.
+    Nothing for a definition that is no JSON, is nested too deeply, or has numbers that JSON does not have.
     """
     if spec(info).language == "avro":
         try:
             value = read(decode(info.schema))
             json_text(value)
-        except ValueError:
+        except (ValueError, InvalidSchema):
             return
         for named in named_types(_FILE, value):
             if named.value is not value:
