@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -75,6 +76,8 @@ class Definitions:
         """So many files that are named are not there."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
         self._compiled: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
+        # The topics of a folder mostly have the same globs.
+        self.matching = cache(partial(files_of, files))
         self.types = DefinedTypes(files, lambda path: self.avro_file(path)[0])
 
     def prepare(self, declarations: Iterable[SchemaDeclaration]) -> None:
@@ -153,6 +156,7 @@ class _DefinitionReader:
     def __init__(self, definitions: Definitions, declaration: SchemaDeclaration) -> None:
         self.definitions = definitions
         self.declaration = declaration
+        self.folder = posixpath.dirname(declaration.text.path)
         self.problems: list[Problem] = []
         self.paths: set[str] = set()
         self.written: list[AvroFile] = []
@@ -256,12 +260,11 @@ class _DefinitionReader:
         self, inlined: Inlined, file: AvroFile, references: Iterable[tuple[int, AvroFile]]
     ) -> Iterator[Problem]:
         """Yield the types that only a file defines which is not listed, or the cycle that listing it would make."""
-        folder = posixpath.dirname(self.declaration.text.path) or "."
         known = [each for _, each in references]
         for name, source in inlined.unknown:
             path = self.definitions.types.definer(name)
             if path is not None and path not in (file.path, *(each.path for each in known)):
-                written = posixpath.relpath(path, folder)
+                written = posixpath.relpath(path, self.folder or ".")
                 yield from inline(file, [*known, self.definitions.avro_file(path)[0]]).problems or [
                     Problem(
                         source,
@@ -390,16 +393,15 @@ class _DefinitionReader:
 
     def _matching(self, index: int, written: str, *, proto: bool = False) -> list[str]:
         """Return the files that a glob or folder means; it is a problem where there is none at all."""
-        files, here = self.definitions.files, posixpath.dirname(self.declaration.text.path)
         self.listed.add(index)
         try:
-            self.paths.add(folder_of(here, written))
-            found = files_of(files, here, written, proto=proto)
-            is_empty = not found and not files_of(files, here, written, proto=not proto)
+            self.paths.add(folder_of(self.folder, written))
+            matching = partial(self.definitions.matching, self.folder, written)
+            found, others = matching(proto=proto), matching(proto=not proto)
         except (ValueError, re.error) as error:
             self._problem(str(error), "references", str(index))
             return []
-        if is_empty:
+        if not found and not others:
             what = f"`{written}` means no {'.proto' if self.declaration.is_proto else '.avsc'} file"
             self._problem(what, "references", str(index), fix="correct the path, or add the file")
         return found
@@ -418,10 +420,10 @@ class _DefinitionReader:
     def _path(self, written: str, suffixes: tuple[str, ...], *at: str) -> str | None:
         """Return the path that is `written` at `at` of the schema; None, and a problem, where it cannot be read."""
         try:
-            path = resolve(posixpath.dirname(self.declaration.text.path), written)
+            path = resolve(self.folder, written)
         except ValueError as error:
-            folder, name = posixpath.dirname(self.declaration.text.path), posixpath.basename(written)
-            is_beside = self.definitions.files.kind(posixpath.join(folder, name)) == "file"
+            name = posixpath.basename(written)
+            is_beside = self.definitions.files.kind(posixpath.join(self.folder, name)) == "file"
             self._problem(str(error), *at, fix=f"write {name}" if is_beside else "")
             return None
         if path in self.paths:
@@ -435,7 +437,7 @@ class _DefinitionReader:
             return path
         self.definitions.missed += 1
         # Each time all files are looked through, of which there may be as many.
-        if instead := said_instead(files, posixpath.dirname(self.declaration.text.path), written):
+        if instead := said_instead(files, self.folder, written):
             self._problem(f"`{written}` is a folder", *at, fix=instead)
             return None
         near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
@@ -444,10 +446,10 @@ class _DefinitionReader:
             is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
             self._problem(why, *at, fix=f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}")
             return None
-        folder = posixpath.dirname(self.declaration.text.path)
-        fix = f"write {posixpath.relpath(near, folder or '.')}" if near else ""
+        fix = f"write {posixpath.relpath(near, self.folder or '.')}" if near else ""
         if not near and files.kind(path) == "missing" and path:
-            fix = f"add the file, or correct its path, which starts in {f'`{folder}`' if folder else 'the top folder'}"
+            start = f"`{self.folder}`" if self.folder else "the top folder"
+            fix = f"add the file, or correct its path, which starts in {start}"
         self._problem(why, *at, fix=fix)
         return None
 

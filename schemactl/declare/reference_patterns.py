@@ -7,6 +7,7 @@ So a definition is made of the files it takes types of, and of the folder itself
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Collection, Iterable
 from itertools import takewhile
 
@@ -43,8 +44,9 @@ def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> l
     """
     folder = folder_of(here, written)
     glob = f"{folder}**" if written.endswith("/") else resolve(here, written)
-    # `**/` stands for no folder, too.
-    expressions = [glob_expression(each) for each in {glob, glob.replace("**/", "")}]
+    # Each `**/` stands for no folder, too.
+    once = re.sub(r"(\*\*/)+", "**/", glob)
+    expression = re.compile(glob_expression(once).pattern.replace(".*/", "(?:.*/)?"), re.DOTALL)
     suffixes = (PROTO_SUFFIX,) if proto else AVRO_SUFFIXES if written.endswith(".json") else AVRO_SUFFIXES[:1]
     return sorted(
         path
@@ -52,7 +54,7 @@ def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> l
         if path.endswith(suffixes)
         and path.isprintable()
         and not any(part.startswith(".") for part in path.removeprefix(folder).split("/"))
-        and any(each.fullmatch(path) for each in expressions)
+        and expression.fullmatch(path)
         and files.kind(path) == "file"
     )
 

@@ -13,6 +13,7 @@ from property_runs import EXAMPLES
 
 from schemactl.declare import Declared, read
 from schemactl.declare.files import Kind
+from schemactl.declare.reference_patterns import files_of
 from schemactl.errors import Source
 from schemactl.formats import SPECS
 from schemactl.formats.key_value import split
@@ -256,6 +257,12 @@ def test_json_schema_of_old_clients_is_named_as_what_it_is() -> None:
         "topics/a.avsc:1:10: this is JSON Schema, in which clients before Pulsar 2.1"
     )
     assert "write a record with the same fields" in problem.fix
+
+
+def test_two_stars_stand_for_any_number_of_folders_each_by_itself() -> None:
+    paths = ["a/b/m.avsc", "a/b/x/m.avsc", "a/x/b/m.avsc", "a/x/y/b/z/m.avsc"]
+    files = MemoryFiles(dict.fromkeys([*paths, "a/m.avsc", "a/xb/m.avsc", "a/b/.x/m.avsc"], "{}"))
+    assert files_of(files, "topics", "../a/**/b/**/m.avsc") == paths
 
 
 def test_dependencies_name_every_file_read_or_missed() -> None:
