@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from schemactl import declare, output
-from schemactl.declare import Declared, Files
-from schemactl.declare.files import Kind
+from schemactl.declare import ChangedFiles, Declared, Files
 from schemactl.model import Project, Topic
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedFiles:
-    """The files of `files`, some of which have other contents."""
-
-    files: Files
-    contents: Mapping[str, bytes]
-
-    def paths(self) -> Iterable[str]:
-        """Every file."""
-        return self.files.paths()
-
-    def below(self, folder: str) -> Iterable[str]:
-        """Every file below a folder."""
-        return self.files.below(folder)
-
-    def read(self, path: str) -> bytes:
-        """Return the content of a file, the new one where it has one."""
-        changed = self.contents.get(path)
-        return self.files.read(path) if changed is None else changed
-
-    def kind(self, path: str) -> Kind:
-        """Return what is at `path`."""
-        return self.files.kind(path)
 
 
 def proved(
@@ -55,7 +28,7 @@ def proved(
     """
     kept = dict(contents)
     while kept:
-        after = declare.read(ChangedFiles(files, kept), project)
+        after = declare.read(ChangedFiles(kept, files), project)
         wrong = {problem.source.path for problem in after.problems} & kept.keys()
         if after.problems and not wrong:
             return {}

@@ -43,11 +43,10 @@ def _deprecated(
             source=holder.locate("/deprecated/remove_after"),
         )
     if said.use and said.use not in run.target.topics:
-        known = {str(each): str(each) for each in run.target.topics}
         yield from run.find(
             "REPLACEMENT_UNDECLARED",
             topic,
             f"{said.use}, which is to be used instead of {holder.name}, is declared by no file"
-            f"{did_you_mean(str(said.use), known, shown=known)}",
+            f"{did_you_mean(str(said.use), map(str, run.target.topics))}",
             source=holder.locate("/deprecated/use"),
         )

@@ -227,12 +227,10 @@ def _expect_sound(
     A given definition may be wrong, or need files that the declaration has to refer to.
     """
     from schemactl import declare
-    from schemactl.importing.declarations import MemoryFiles
 
     path, data = next(iter(contents.items()))
-    problems = declare.build(
-        [declare.read_documents(path, data)], MemoryFiles(contents, files), project
-    ).problems
+    documents = [declare.read_documents(path, data)]
+    problems = declare.build(documents, declare.ChangedFiles(contents, files), project).problems
     if problems:
         context.say("nothing was written, for `check` would reject it:")
         raise DeclarationError(problems)

@@ -9,7 +9,7 @@ from schemactl.declare.document import (
     TopicDocument,
     read_documents,
 )
-from schemactl.declare.files import Files, WorktreeFiles
+from schemactl.declare.files import ChangedFiles, Files, WorktreeFiles
 from schemactl.declare.overlays import NO_OVERLAYS, read_overlays
 from schemactl.declare.project import (
     PROJECT_FILE,
@@ -24,6 +24,7 @@ from schemactl.declare.waivers import read_waivers
 __all__ = [
     "NO_OVERLAYS",
     "PROJECT_FILE",
+    "ChangedFiles",
     "Declared",
     "Definitions",
     "Documents",

@@ -10,7 +10,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -65,6 +65,33 @@ class Files(Protocol):
     def kind(self, path: str) -> Kind:
         """Return what is at `path`."""
         ...
+
+
+class ChangedFiles:
+    """Files with these contents, by path, in place of those of another state of a repository, or by themselves."""
+
+    def __init__(self, contents: Mapping[str, bytes], over: Files | None = None) -> None:
+        self._contents = contents
+        self._over = over
+
+    def paths(self) -> Iterable[str]:
+        """See `Files`."""
+        return {*self._contents, *(self._over.paths() if self._over else ())}
+
+    def below(self, folder: str) -> Iterable[str]:
+        """See `Files`."""
+        here = {path for path in self._contents if path.startswith(f"{folder}/" if folder else "")}
+        return {*here, *(self._over.below(folder) if self._over else ())}
+
+    def read(self, path: str) -> bytes:
+        """See `Files`."""
+        if self._over and path not in self._contents:
+            return self._over.read(path)
+        return self._contents[path]
+
+    def kind(self, path: str) -> Kind:
+        """See `Files`."""
+        return "file" if path in self._contents else self._over.kind(path) if self._over else "missing"
 
 
 class WorktreeFiles:

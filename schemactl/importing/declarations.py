@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from schemactl import declare
 from schemactl.changes import content_identity, unstamped
-from schemactl.declare.files import Kind
 from schemactl.declare.yaml_text import Value, yaml_text
 from schemactl.errors import InvalidSchema
 from schemactl.formats import pair_of, spec
@@ -208,33 +207,6 @@ def file_name(part: str) -> str:
     return re.sub(r"\.(key|value)$", r"_\1", plain, flags=re.IGNORECASE)[:150]
 
 
-class MemoryFiles:
-    """A repository that has only these files, or these over those of another state of it."""
-
-    def __init__(self, contents: Mapping[str, bytes], over: declare.Files | None = None) -> None:
-        self._contents = contents
-        self._over = over
-
-    def paths(self) -> Iterable[str]:
-        """See `declare.Files`."""
-        return {*self._contents, *(self._over.paths() if self._over else ())}
-
-    def below(self, folder: str) -> Iterable[str]:
-        """See `declare.Files`."""
-        here = {path for path in self._contents if path.startswith(f"{folder}/")}
-        return {*here, *(self._over.below(folder) if self._over else ())}
-
-    def read(self, path: str) -> bytes:
-        """See `declare.Files`."""
-        if self._over and path not in self._contents:
-            return self._over.read(path)
-        return self._contents[path]
-
-    def kind(self, path: str) -> Kind:
-        """See `declare.Files`."""
-        return "file" if path in self._contents else self._over.kind(path) if self._over else "missing"
-
-
 def misread(
     made: Mapping[TopicName, tuple[Files, SchemaInfo | None]], *, root: str, release: Release, strictly: bool
 ) -> dict[TopicName, str]:
@@ -244,7 +216,7 @@ def misread(
     """
     owners = {path: name for name, (files, _) in made.items() for path in files}
     contents = {path: text for files, _ in made.values() for path, text in files.items()}
-    declared = declare.read(MemoryFiles(contents), Project(roots=(root,), release=release))
+    declared = declare.read(declare.ChangedFiles(contents), Project(roots=(root,), release=release))
     found: dict[TopicName, str] = {}
     for name, (_, info) in made.items():
         read = declared.catalog.topics.get(name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from schemactl.declare.references import AvroFile
+from schemactl.declare.references import AvroFile, own_names
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.lint.edits import Edit
@@ -114,8 +114,8 @@ def _parts(
     kind: Any = value.get("type") if isinstance(value, dict) else value
     kind = "record" if kind == "error" else kind
     if isinstance(value, dict) and kind in _NAMED:
-        space, name = value.get("namespace"), str(value.get("name"))
-        full_name, _, within = qualify(name, space if isinstance(space, str) else namespace)
+        name = str(value.get("name"))
+        full_name, within = own_names(value, namespace)
         yield Part(kind, value, parts, field or name, full_name, inside)
         fields = value.get("fields") if kind == "record" else None
         for index, each in enumerate(fields if isinstance(fields, list) else ()):

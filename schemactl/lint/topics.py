@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from schemactl.declare import Declared
+from schemactl.declare.references import own_names
 from schemactl.errors import InvalidSchema, Source
 from schemactl.formats import pair_of, spec
-from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.parse import problems as avro_problems
 from schemactl.lint.definition import Remark
 from schemactl.messages import counted
@@ -88,5 +88,4 @@ def _namespace(value: Any) -> str | None:
     """Return the namespace of a named type, "" where it is in none; None: it is no named type."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
-    space = value.get("namespace")
-    return qualify(value["name"], space if isinstance(space, str) else None)[2] or ""
+    return own_names(value, None)[1] or ""
