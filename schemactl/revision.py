@@ -257,8 +257,12 @@ def _breaks(
         if new is None or old is None:
             continue
         against = [info for each in group if (info := infos.get(each.against))]
-        print_ = fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)
-        waiver = next((each for each in known if each.key == (rule, name.schema_id, print_)), None)
+        key = (
+            rule,
+            name.schema_id,
+            fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction),
+        )
+        waiver = next((each for each in known if each.key == key), None)
         yield Break(
             rule,
             direction,

@@ -15,7 +15,7 @@ from schemactl.cli.show import incompatibilities, reason_value
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.errors import UsageError
 from schemactl.messages import day
-from schemactl.report.style import paint
+from schemactl.report.style import paint, paint_diff
 from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
@@ -161,12 +161,11 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
     topics = (
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     )
-    styles = {"+": "green", "-": "red", "@": "cyan"}
     text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
     parts = [each for each in part_changes(old=old.info, new=new.info) if each.kind != "documented"]
     fields = [f"  {each.sign} {each.text}" for each in parts]
     lines = [paint(topics, "bold", color=color), ""]
-    lines += [paint(line, styles[line[0]], color=color) if line[:1] in styles else line for line in text]
+    lines += [paint_diff(line, color=color) for line in text]
     if not text:
         lines += [f"- {old.label}", f"+ {new.label}", "The text is the same."]
     lines.append("")

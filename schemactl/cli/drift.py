@@ -101,7 +101,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
-    with told_in_files("drift", outputs, context), opened(AskedTargets.of(args), context) as targets:
+    named = AskedTargets.of(args)
+    with told_in_files("drift", named, outputs, context), opened(named, context) as targets:
         codes: list[int] = []
         sheets: list[SheetReport] = []
         found = drifts(targets, asked)

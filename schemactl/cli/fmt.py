@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import posixpath
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from schemactl.cli.lint import files_to_read
 from schemactl.cli.parser import add_options
 from schemactl.errors import UsageError
 from schemactl.messages import counted
-from schemactl.report.style import paint
+from schemactl.report.style import paint_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,11 +54,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.rewriting import write
 
     is_check = args.check or args.diff or args.staged
-    with ExitStack() as stack:
-        files, project, top = files_to_read(args, context, stack)
-        wanted = _wanted(args.path, Path(context.directory), top, files) if args.path else ("",)
-        found = layout(files, project, wanted)
-        changes = {path: files.read(path) for path in found.contents} if args.diff else {}
+    files, project, top = files_to_read(args, context)
+    wanted = _wanted(args.path, Path(context.directory), top, files) if args.path else ("",)
+    found = layout(files, project, wanted)
+    changes = {path: files.read(path) for path in found.contents} if args.diff else {}
     if not is_check:
         write(top, found.contents)
     for path, content in found.contents.items():
@@ -95,7 +93,5 @@ def _wanted(written: Sequence[str], directory: Path, top: str, files: Files) -> 
 def _diff(path: str, before: bytes, after: bytes, *, color: bool) -> Iterator[str]:
     """Yield what changes in a file, line by line, as `git diff` shows it."""
     old, new = (each.decode().splitlines() for each in (before, after))
-    shades = {"+": "green", "-": "red", "@": "cyan"}
     for line in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm=""):
-        shade = "bold" if line.startswith(("+++", "---")) else shades.get(line[:1], "")
-        yield paint(line, shade, color=color) if shade else line
+        yield paint_diff(line, color=color)

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the graph is printed."""
-    from schemactl.report import usage as report
+    from schemactl.report import usage_graph as report
     from schemactl.usage import read_usage
 
     states = States(context)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
@@ -46,21 +45,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: fine; 100: errors, or with --strict warnings."""
     outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
-    with ExitStack() as stack:
-        files, project, top = files_to_read(args, context, stack)
-        report = _report(args, context, files, project, top)
+    files, project, top = files_to_read(args, context)
+    report = _report(args, context, files, project, top)
     write_check_report(report, outputs, context)
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
 
 
-def files_to_read(args: argparse.Namespace, context: Context, stack: ExitStack) -> tuple[Files, Project, str]:
+def files_to_read(args: argparse.Namespace, context: Context) -> tuple[Files, Project, str]:
     """Return the index with --staged, else the working tree; its project, and the top of the repository."""
     from schemactl import declare, history
 
     if not args.staged:
         project, top = declare.load_project(context.directory, context.config)
         return declare.WorktreeFiles(top, folders=project.roots), project, top
-    files = history.IndexFiles(stack.enter_context(history.Repository.open(context.directory)))
+    files = history.IndexFiles(context.repository)
     project, top = declare.load_project(context.directory, context.config, files=files)
     files.folders = project.roots
     return files, project, top

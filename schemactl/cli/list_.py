@@ -100,8 +100,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl import history
 
     project, _ = history.load_project(context.directory, context.config)
-    with history.Repository.open(context.directory) as repository:
-        declared, approved, entries = _read(repository, project, context)
+    declared, approved, entries = _read(context.repository, project, context)
     patterns = [*args.topics, *args.topic]
     names = [each.topic.name for each in entries]
     require_matches(names, patterns, args.namespace, where="the files or the approved history", option="")

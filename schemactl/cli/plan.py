@@ -122,7 +122,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary is for people: it has no JSON")
-    with told_in_files("plan", outputs, context):
+    with told_in_files("plan", AskedTargets.of(args), outputs, context):
         if args.action:
             return _show(args, context, outputs)
         return limited(args.timeout, lambda _: _run(args, context, outputs))

@@ -20,6 +20,7 @@ from schemactl.report.style import fit, terminal_width
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
+    from schemactl.cli.several_targets import AskedTargets
     from schemactl.json_values import Json
     from schemactl.report.sheet import Sheet
 
@@ -88,8 +89,10 @@ def unknown_sheet(command: Literal["plan", "drift"], target: str, error: Schemac
 
 
 @contextmanager
-def told_in_files(command: Literal["plan", "drift"], outputs: Outputs, context: Context) -> Iterator[None]:
-    """Write an error that ends the command to the files, too: they would go on saying what an earlier run found."""
+def told_in_files(
+    command: Literal["plan", "drift"], asked: AskedTargets, outputs: Outputs, context: Context
+) -> Iterator[None]:
+    """Write an error that ends the command to the files, too, of each target `asked`: they would go on saying what an earlier run found."""
     try:
         yield
     except UsageError:
@@ -98,8 +101,23 @@ def told_in_files(command: Literal["plan", "drift"], outputs: Outputs, context: 
         # On a terminal the error itself says it.
         rest: Outputs = [(name, path) for name, path in outputs if path]
         if rest:
-            write_sheets([unknown_sheet(command, context.subject or "schemactl", error)], rest, context)
+            names = _names(asked, context)
+            write_sheets([unknown_sheet(command, name, error) for name in names], rest, context)
         raise
+
+
+def _names(asked: AskedTargets, context: Context) -> list[str]:
+    """Return the names of the targets `asked`; those that are not named, as the project file here has them, if it can be read."""
+    named = [] if asked.are_all else [name for name in asked.names if name is not None]
+    if named:
+        return named
+    from schemactl.declare import load_project
+
+    try:
+        targets = load_project(context.directory, context.config)[0].targets
+    except SchemactlError:
+        targets = {}
+    return [*targets] if (asked.are_all and targets) or len(targets) == 1 else ["schemactl"]
 
 
 def write_report(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from schemactl.checking import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.messages import counted, format_version, versions
-from schemactl.model import CompatibilityStrategy, SchemaVersion, Severity, TopicName, Waiver
+from schemactl.model import CompatibilityStrategy, Severity, TopicName, Waiver
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Finding
 from schemactl.waivers import short
@@ -30,6 +30,10 @@ _MAX_OWNERS = 10
 FEW: Final = 5
 """So many errors of a report can be read without a click."""
 
+BEFORE: Final = "as it was approved"
+AFTER: Final = "this change"
+"""What the sides of a diff are called, where the older one is no version in particular."""
+
 Weight = Literal["waived"] | Severity
 
 WEIGHTS: Final[tuple[Weight, ...]] = ("waived", "error", "warning", "note")
@@ -37,10 +41,22 @@ WEIGHTS: Final[tuple[Weight, ...]] = ("waived", "error", "warning", "note")
 
 
 class Part(NamedTuple):
-    """A line about a cause, and what it says: why, a counterexample, what to write, the broker's answer, which topics, how to approve it."""
+    """A line about a cause.
+
+    Attributes:
+        kind: what it says: why, a counterexample, what to write, the broker's answer, which topics, how to approve it.
+        words: the line, without its label.
+        label: what stands in front of them, before a colon; "": nothing.
+    """
 
     kind: Literal["waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "approve"]
-    text: str
+    words: str
+    label: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        return f"{self.label}: {self.words}" if self.label else self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +112,10 @@ class ShownCause:
         yield from (Part("topics", line) for line in self._topics())
         if owners := self.owners:
             more = f" and {len(owners) - _MAX_OWNERS} more" if len(owners) > _MAX_OWNERS else ""
-            yield Part("owner", f"Owner: {', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}")
+            yield Part("owner", f"{', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}", "Owner")
         if self.weight == "error" and cause.lead.key:
             name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
-            yield Part("approve", f"To approve it all the same: {waive_command(name, report.target)}")
+            yield Part("approve", waive_command(name, report.target), "To approve it all the same")
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -116,17 +132,16 @@ class ShownCause:
         if check is None or check.schema is None or finding.commit or finding.verdict == "declaration":
             return None
         older = next((each for each in reversed(check.versions) if each.number in finding.against), None)
-        if older is None and check.before:
-            older = SchemaVersion(check.version or 0, check.before)
-        if not older or not older.info:
+        old = older.info if older else check.before
+        if not old:
             return None
         try:
-            labels = format_version(older), "this change"
-            found = schema_diff(old=older.info, new=check.schema, labels=labels)
+            labels = format_version(older) if older else BEFORE, AFTER
+            found = schema_diff(old=old, new=check.schema, labels=labels)
         except ValueError:
             return None
         of_new = finding.direction != "old_reads_new"
-        return found and found.around(finding.pointer, check.schema if of_new else older.info, of_new=of_new)
+        return found and found.around(finding.pointer, check.schema if of_new else old, of_new=of_new)
 
     def _check(self, finding: Finding) -> TopicCheck | None:
         """Return the row of the report about the topic of `finding`, as the first target has it that this holds for."""
@@ -212,11 +227,11 @@ def _finding(finding: Finding, report: CheckReport) -> Iterator[Part]:
     for line in (*finding.message.split("\n"), *holds_for(finding, report)):
         yield Part("reason", line)
     if finding.older:
-        yield Part("older", f"In the older version: {finding.older}")
+        yield Part("older", str(finding.older), "In the older version")
     if finding.counterexample:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
         shown = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + " ..."
         result = on_one_line(finding.counterexample.result)
-        yield Part("proof", f"Counterexample: {shown} ({counted(size, 'byte')}): {result}")
+        yield Part("proof", f"{shown} ({counted(size, 'byte')}): {result}", "Counterexample")
     if finding.fix and not finding.waiver:
-        yield Part("fix", f"Fix: {on_one_line(finding.fix)}")
+        yield Part("fix", on_one_line(finding.fix), "Fix")

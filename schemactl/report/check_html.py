@@ -10,10 +10,10 @@ from schemactl.errors import SchemactlError
 from schemactl.formats import resolve
 from schemactl.formats.outline import outline
 from schemactl.model import SchemaInfo, live
-from schemactl.report.cause import FEW, WEIGHTS, Part, ShownCause, shown_causes
+from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, Part, ShownCause, shown_causes
 from schemactl.report.check_rows import policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.links import line_link
-from schemactl.report.page import folded, page, section, side_by_side, table, text
+from schemactl.report.page import folded, page, prose, scrolling, section, side_by_side, table, text
 from schemactl.report.schema_diff import schema_diff
 from schemactl.rules import Rule, every_rule
 
@@ -50,7 +50,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
         if report.policies
         else "",
         section("Definitions", *_definitions(report)),
-        section("Notes", *(f"<p>{text(note)}</p>" for note in report.notes)),
+        section("Notes", *(f"<p>{prose(note)}</p>" for note in report.notes)),
     ]
     return page(
         f"schemactl {report.command}",
@@ -69,7 +69,7 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     parts = [*cause.parts()]
     return folded(
         head + (f" {count} topics" if count > 1 else ""),
-        *(f"<p>{text(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
+        *(f"<p>{prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
         side_by_side(diff, _MAX_LINES) if diff else "",
         *_labelled(parts),
         f"<p>{' · '.join(_links(cause, rule))}</p>",
@@ -80,19 +80,14 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
 
 def _labelled(parts: Sequence[Part]) -> Iterator[str]:
     for kind, label in _LABELS.items():
-        if lines := [part.text for part in parts if part.kind == kind]:
-            said = (
-                line.removeprefix(f"{label}: ").removeprefix("To approve it all the same: ") for line in lines
-            )
-            words = "code" if kind == "approve" else "span"
-            yield f"<h4>{label}</h4>" + "".join(
-                f'<p class="{kind}"><{words}>{text(line)}</{words}></p>' for line in said
-            )
+        if lines := [part.words for part in parts if part.kind == kind]:
+            shown = (f"<code>{text(line)}</code>" if kind == "approve" else prose(line) for line in lines)
+            yield f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{line}</p>' for line in shown)
     yield from (f"<p>{text(part.text)}</p>" for part in parts if part.kind == "owner")
 
 
 def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
-    yield f'<a href="{text(rule.link)}">What {text(rule.id)} follows</a>'
+    yield f'<a href="{text(rule.link)}">Reference</a>'
     yield f"<code>schemactl explain {text(rule.id)}</code>"
     place = cause.lead.place
     if place and (address := line_link(place)):
@@ -112,9 +107,7 @@ def _definition(check: TopicCheck) -> str:
     assert check.schema  # noqa: S101  chosen above
     old = next((each.info for each in reversed(live(check.versions)) if each.info), None)
     old = check.before if check.change == "not stored" else old
-    diff = (
-        schema_diff(old=old, new=check.schema, labels=("as it was approved", "this change")) if old else None
-    )
+    diff = schema_diff(old=old, new=check.schema, labels=(BEFORE, AFTER)) if old else None
     targets = f" for {text(', '.join(check.targets))}" if check.targets else ""
     return folded(
         f"<h3>{text(check.topic)}</h3>{targets}",
@@ -173,7 +166,7 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     """Return who can read whose messages: a row for each reader, a column for each writer."""
     sides = [(f"v{each.number}", each.info) for each in live(check.versions)[-_MAX_VERSIONS:] if each.info]
     if check.is_pending or check.change == "not stored":
-        sides.append(("this change", schema))
+        sides.append((AFTER, schema))
     if len(sides) < 2:
         return ""
     heads = "".join(f'<th scope="col">{name}</th>' for name, _ in sides)
@@ -181,11 +174,11 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
         f'<tr><th scope="row">{name}</th>{"".join(_reads(reader, writer) for _, writer in sides)}</tr>'
         for name, reader in sides
     )
-    return (
-        f'<h4>Who reads whom</h4><div class="wide" role="region" tabindex="0" aria-label="Who reads whom on {text(check.topic)}"><table class="matrix">'
-        "<caption>Can the reader of a row decode messages of the writer of a column?</caption>"
-        f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+    shown = (
+        '<table class="matrix"><caption>Can the reader of a row decode messages of the writer of a column?</caption>'
+        f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     )
+    return f"<h4>Who reads whom</h4>{scrolling(shown, f'Who reads whom on {check.topic}')}"
 
 
 def _reads(reader: SchemaInfo, writer: SchemaInfo) -> str:

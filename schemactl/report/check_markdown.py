@@ -89,12 +89,11 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
 
 
 def _line(part: Part) -> str:
-    label, colon, text = part.text.partition(": ")
     match part.kind:
-        case "proof" | "fix" | "owner" if colon:
-            return f"**{label}:** {plain(text)}"
+        case "proof" | "fix" | "owner":
+            return f"**{part.label}:** {plain(part.words)}"
         case "approve":
-            return f"{plain(label)}: {code(text)}"
+            return f"{part.label}: {code(part.words)}"
         case _:
             return plain(part.text.strip())
 

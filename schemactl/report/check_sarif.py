@@ -51,7 +51,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "help": {
             "text": f"{rule.fix}\n\n{rule.example}",
             "markdown": f"{plain(rule.summary)}\n\n{plain(rule.why)}\n\n**Fix:** {plain(rule.fix)}\n\n{example}\n\n"
-            f"{link('What it follows', rule.link)}, {code(f'schemactl explain {rule.id}')}",
+            f"{link('Reference', rule.link)}, {code(f'schemactl explain {rule.id}')}",
         },
         "helpUri": rule.link,
         "defaultConfiguration": {"level": "none" if rule.severity == "off" else rule.severity},

@@ -7,11 +7,10 @@ from typing import Final
 
 from schemactl.checking import CheckReport
 from schemactl.report.cause import ShownCause, shown_causes
-from schemactl.report.check_rows import Cell, Shade, policy_rows, summary, topic_rows, verdict_of
-from schemactl.report.style import paint, table
+from schemactl.report.check_rows import Cell, policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.style import SHADES, paint, table
 
-_SHADES: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
-_CELLS: Final[dict[Shade, str]] = {"good": "green", "bad": "red", "doubtful": "yellow"}
+_SEVERITIES: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render(report: CheckReport, *, color: bool = False, width: int | None = None) -> str:
@@ -20,14 +19,14 @@ def render(report: CheckReport, *, color: bool = False, width: int | None = None
     blocks += [_table(topic_rows(report), color=color, width=width)] if report.topics else []
     blocks += [_table(policy_rows(report), color=color, width=width)] if report.policies else []
     blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(paint(summary(report), _CELLS[verdict_of(report)], color=color))
+    blocks.append(paint(summary(report), SHADES[verdict_of(report)], color=color))
     return "\n\n".join(blocks)
 
 
 def _cause(cause: ShownCause, *, color: bool) -> str:
     lead = cause.lead
     where = f"{cause.place}: " if lead.source else ""
-    rule = paint(lead.rule, _SHADES[lead.severity], color=color)
+    rule = paint(lead.rule, _SEVERITIES[lead.severity], color=color)
     aside = "" if cause.weight == "error" else f" ({cause.weight})"
     more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)
     lines = (f"  {part.text}" for part in cause.parts())
@@ -35,7 +34,7 @@ def _cause(cause: ShownCause, *, color: bool) -> str:
 
 
 def _table(rows: Sequence[Sequence[Cell]], *, color: bool, width: int | None) -> str:
-    styles = [[_CELLS.get(cell.shade, "") for cell in row] for row in rows]
+    styles = [[SHADES[cell.shade] for cell in row] for row in rows]
     texts = [[cell.text for cell in row] for row in rows]
     if width is not None:
         # Room for what tells one topic from another.

@@ -21,7 +21,8 @@ _MAX_LINE: Final = 8_000
 _NOTHING = "\u200b"
 """A space of no width."""
 
-_REFERENCES = {ord(mark): f"&#{ord(mark)};" for mark in f"\\`*_{{}}[]<>#|~&@${_NOTHING}"}
+_MARKUP = re.compile(rf"[\\`*{{}}\[\]<>#|~&@${_NOTHING}]|(?<![^\W_])_+|_+(?![^\W_])")
+"""Characters that begin or end something; `_` does not between letters and digits."""
 
 _BLOCK = re.compile(r"^(?=[-+=])|(?<=^\d)(?=\d{0,8}[.)])")
 """Where a line would begin a list, a heading or a rule."""
@@ -46,17 +47,23 @@ def plain(text: str) -> str:
     A character reference (CommonMark 0.31, section 2.5) stands for the character and never for what it would begin. GitHub
     looks for mentions, references and emoji in the rendered page, so what begins one is cut off from what follows.
     """
-    return _BLOCK.sub(_NOTHING, _cut(text)).translate(_REFERENCES)
+    return _escaped(_BLOCK.sub(_NOTHING, _cut(text)))
 
 
 def code(text: str) -> str:
     """`text` as code."""
-    return f"<code>{_cut(text).translate(_REFERENCES)}</code>"
+    return f"<code>{_escaped(_cut(text))}</code>"
 
 
 def _cut(text: str) -> str:
     shown = text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]} ..."
-    return _LINKED.sub(lambda found: f"{_NOTHING}{found[0]}{_NOTHING}", on_one_line(shown))
+    return _LINKED.sub(
+        lambda found: f"{'' if found[0] == ':' else _NOTHING}{found[0]}{_NOTHING}", on_one_line(shown)
+    )
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(lambda found: "".join(f"&#{ord(mark)};" for mark in found[0]), text)
 
 
 def bold(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from schemactl.report.schema_diff import DiffRow, SchemaDiff
 
 
+_CODE: Final = re.compile("`([^`]+)`")
 _NO_CHARACTERS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 """What HTML cannot have."""
 
@@ -25,6 +27,11 @@ _NO_CHARACTERS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 def text(words: object) -> str:
     """Return what is no HTML, whatever it is."""
     return escape(on_one_line(str(words)).translate(_NO_CHARACTERS))
+
+
+def prose(words: object) -> str:
+    """Return the same of a sentence of ours, in which backticks enclose code."""
+    return _CODE.sub(r"<code>\1</code>", text(words))
 
 
 def page(
@@ -95,7 +102,7 @@ def table(rows: Sequence[Sequence[Cell]], caption: str) -> str:
         for name, row in zip(names, others, strict=True)
     )
     shown = f'<table class="rows"><caption>{text(caption)}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>'
-    return _scrolling(shown, caption)
+    return scrolling(shown, caption)
 
 
 def _cell(cell: Cell, head: Cell) -> str:
@@ -105,7 +112,8 @@ def _cell(cell: Cell, head: Cell) -> str:
     return f'<td class="{cell.shade}" data-head="{text(head.text)}">{text(cell.text)}</td>'
 
 
-def _scrolling(shown: str, label: str) -> str:
+def scrolling(shown: str, label: str) -> str:
+    """Return a table that scrolls by itself in a narrow window, with what it is called."""
     return f'<div class="wide" role="region" tabindex="0" aria-label="{text(label)}">{shown}</div>'
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from schemactl.changes import (
     Change,
@@ -22,9 +21,7 @@ from schemactl.messages import counted, day, partitions, policy_words
 from schemactl.model import Commit, NamespaceName, SchemaVersion, TopicName
 from schemactl.printing import on_one_line
 from schemactl.promotion import Promotion
-from schemactl.report.style import paint
-
-SHADES: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
+from schemactl.report.style import SIGNS, paint
 
 
 def render(promotion: Promotion, *, color: bool = False) -> str:
@@ -36,7 +33,7 @@ def render(promotion: Promotion, *, color: bool = False) -> str:
     for name, changes in by_name.items():
         kind = "namespace" if isinstance(name, NamespaceName) else "topic"
         lines = [
-            f"  {paint(sign, SHADES[sign], color=color)} {line}"
+            f"  {paint(sign, SIGNS[sign], color=color)} {line}"
             for each in changes
             for sign, line in change_lines(each)
         ]

@@ -10,8 +10,8 @@ from schemactl.formats.outline import PartChange
 from schemactl.messages import counted, versions
 from schemactl.model import Commit, NamespaceName, Waiver
 from schemactl.printing import on_one_line
-from schemactl.report.promotion_text import SHADES, change_lines, commit_words, version_words
-from schemactl.report.style import paint
+from schemactl.report.promotion_text import change_lines, commit_words, version_words
+from schemactl.report.style import SIGNS, paint
 from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 
 _LONGEST_DOC: Final = 200
@@ -28,7 +28,7 @@ def render(revision: Revision, *, color: bool = False) -> str:
         kind = "namespace" if isinstance(subject.name, NamespaceName) else "topic"
         former = f", was {subject.former}" if subject.former else ""
         lines = [
-            f"{'  ' * depth}{paint(sign, SHADES[sign], color=color)} {line}"
+            f"{'  ' * depth}{paint(sign, SIGNS[sign], color=color)} {line}"
             for depth, sign, line in _lines(subject)
         ]
         blocks.append("\n".join([f"{kind} {paint(str(subject.name), 'bold', color=color)}{former}", *lines]))

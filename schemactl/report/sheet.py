@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from schemactl.report.check_rows import Shade
-from schemactl.report.style import paint
+from schemactl.report.style import SHADES, SIGNS, paint
 
 Sign = Literal["+", "-", "~", "!", "=", ""]
-
-_SHADES: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
-_SUMS: Final = {"bad": "red", "doubtful": "yellow", "good": "green", "": ""}
 
 
 class SheetLine(NamedTuple):
@@ -69,13 +66,13 @@ class Sheet:
     def sum_text(self, *, color: bool = False) -> str:
         """Return the sum for a terminal."""
         summary, shade = self.summary
-        return paint(summary, _SUMS[shade], color=color)
+        return paint(summary, SHADES[shade], color=color and bool(summary))
 
 
 def text_lines(lines: Sequence[SheetLine], *, color: bool) -> Iterator[str]:
     """Yield the lines for a terminal."""
     for line in lines:
-        sign = f"{paint(line.sign, _SHADES[line.sign], color=color)} " if line.sign else ""
+        sign = f"{paint(line.sign, SIGNS[line.sign], color=color)} " if line.sign else ""
         text = (
             line.text.replace(line.strong, paint(line.strong, "bold", color=color), 1)
             if line.strong

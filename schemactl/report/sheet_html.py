@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemactl.report.check_rows import Shade
-from schemactl.report.page import folded, page, section, text
+from schemactl.report.page import folded, page, prose, section, text
 from schemactl.report.sheet import Sheet, SheetBlock, SheetLine, Sign
 
 _KINDS: Final[dict[Sign, str]] = {"+": "come", "-": "gone", "~": "other", "!": "gone", "=": "", "": ""}
@@ -54,7 +54,7 @@ def _folded(block: SheetBlock, *, weight: str = "", is_open: bool) -> str:
 
 
 def _item(line: SheetLine) -> str:
-    return f'<li class="{_KINDS[line.sign]} deep{min(line.depth, 4)}">{_sign(line)}{text(line.text)}</li>'
+    return f'<li class="{_KINDS[line.sign]} deep{min(line.depth, 4)}">{_sign(line)}{prose(line.text)}</li>'
 
 
 def _sign(line: SheetLine) -> str:

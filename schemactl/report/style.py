@@ -7,16 +7,29 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _STYLE = re.compile(r"\x1b\[[0-9]+m")
+SIGNS: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
+"""The style of the sign in front of a line: what comes, becomes another, goes, is rejected or breaks, stays."""
+
+SHADES: Final = {"good": "green", "doubtful": "yellow", "bad": "red", "": ""}
+"""The style of what a cell or a sum says."""
+
+_DIFF: Final = {"+": "green", "-": "red", "@": "cyan"}
 _NARROWEST = 8
 """A column of a table is never narrower."""
 
 
 def paint(text: str, style: str, *, color: bool) -> str:
-    """Return `text` in `style` (a name of `_CODES`), or as it is without colour."""
-    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color else text
+    """Return `text` in `style` (a name of `_CODES`; "": none), or as it is without colour."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color and style else text
+
+
+def paint_diff(line: str, *, color: bool) -> str:
+    """Return a line of a unified diff in the style that `git diff` shows it in."""
+    return paint(line, "bold" if line.startswith(("+++", "---")) else _DIFF.get(line[:1], ""), color=color)
 
 
 def table(

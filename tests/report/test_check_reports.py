@@ -82,6 +82,12 @@ def test_gitlab_entries_have_a_path_and_a_stable_fingerprint(reports: dict[str, 
     assert all(entry["location"]["path"] and len(entry["fingerprint"]) == 32 for entry in entries)
 
 
+def test_a_page_shows_code_as_code_and_markdown_names_as_they_are_written(reports: dict[str, str]) -> None:
+    assert "<code>apply --allow-delete " in reports["html"]
+    assert "`" not in reports["html"].partition("<main")[2].partition("</main>")[0]
+    assert "<code>schemactl explain MISSING_ENUM_SYMBOLS</code>" in reports["markdown"]
+
+
 def test_markdown_starts_with_its_marker_and_neutralises_markup(reports: dict[str, str]) -> None:
     assert reports["markdown"].startswith("<!-- schemactl:report:check -->\n")
     assert reports["markdown"].count("<details") == reports["markdown"].count("</details>") == 2
@@ -103,6 +109,7 @@ def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
         assert "delivery.by string: added column" in text
     assert re.search(r"^topic .* tables\n.*orders .* rewrite, added column$", done.out, re.MULTILINE)
     assert "| rewrite, added column |" in said["markdown"]
+    assert "--- as it was approved\n+++ this change\n" in said["markdown"]
     (topic,) = json.loads(said["json"])["topics"]
     assert [(each["effect"], each["column"], each["after"]) for each in topic["tables"]] == [
         ("rewrite", "delivery.street", "struct<member0:string,member1:bigint>"),

@@ -102,6 +102,8 @@ def test_a_file_says_that_nothing_is_known_where_the_command_ends_with_an_error(
     (problem,) = re.findall(r"^schemactl: (.*)", done.err, re.MULTILINE)
     assert problem in text
     assert "❌" in text
+    # So it replaces the comment on that target.
+    assert text.startswith("<!-- schemactl:report:plan local -->\n")
 
 
 def _hostile(chance: random.Random) -> tuple[Sheet, dict[str, Any]]:

@@ -14,7 +14,7 @@ import pytest
 from command import schemactl
 from scratch import Scratch, declared, record
 
-from schemactl.report import usage as report
+from schemactl.report import usage_graph as report
 from schemactl.usage import Node, Usage
 
 MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "of", "type": {"type": "enum", "name": "Currency", "symbols": ["EUR"]}}]}'
