@@ -44,7 +44,7 @@ def proved(
 
 
 def write(top: str, contents: Mapping[str, bytes]) -> None:
-    """Write each file whole, with the permissions it has, below the repository's `top`."""
+    """Write each file whole, with the permissions it has as far as the umask leaves them, below the repository's `top`."""
     below = output.top_of(top)
     for path, content in contents.items():
         place = Path(top, path)

@@ -71,9 +71,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     stale = len(found.contents)
     rest = counted(found.seen - stale - len(found.refused), "file")
-    context.say(
-        f"{counted(stale, 'file')} {'to lay out' if is_check else 'laid out'}, {rest} as they should be"
-    )
+    done, left = ("to lay out", "laid out already") if is_check else ("laid out", "unchanged")
+    context.say(f"{counted(stale, 'file')} {done}, {rest} {left}")
     return _BUG if found.refused else NEGATIVE if stale and is_check else 0
 
 
@@ -84,8 +83,9 @@ def _wanted(written: Sequence[str], directory: Path, top: str, files: Files) -> 
         path = posixpath.relpath(posixpath.normpath((directory / argument).as_posix()), Path(top).as_posix())
         if path.startswith(".."):
             raise UsageError(f"{argument} lies outside of the repository")
-        if files.kind(path) != "file" and not (directory / argument).is_dir():
-            raise UsageError(f"{argument}: there is no such file or folder")
+        # An empty argument would mean this folder.
+        if not argument or (files.kind(path) != "file" and not (directory / argument).is_dir()):
+            raise UsageError(f"{argument!r}: there is no such file or folder")
         wanted.append("" if path == "." else f"{path}/")
     return tuple(wanted)
 

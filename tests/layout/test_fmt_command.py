@@ -111,7 +111,7 @@ def text(repository: Scratch, path: str) -> str:
 def test_files_are_laid_out_with_their_comments_and_versions(repository: Scratch) -> None:
     done = schemactl(repository.path, "fmt")
     assert done.out == "laid out namespaces/orders.avsc\nlaid out namespaces/orders.yaml\n"
-    assert done.err == "2 files laid out, 2 files as they should be\n"
+    assert done.err == "2 files laid out, 2 files unchanged\n"
     assert text(repository, "namespaces/orders.yaml") == TIDY
     assert text(repository, "namespaces/orders.avsc") == TIDY_DEFINITION.replace("1e3", "1")
     assert schemactl(repository.path, "fmt", "--check").out == ""
@@ -133,7 +133,8 @@ def test_paths_are_files_or_folders_from_where_one_works(repository: Scratch) ->
         schemactl(repository.path / "namespaces", "fmt", "orders.avsc").out.split()[-1]
         == "namespaces/orders.avsc"
     )
-    assert "there is no such file or folder" in schemactl(repository.path, "fmt", "x.yaml", code=64).err
+    for none in ("x.yaml", ""):
+        assert "there is no such file or folder" in schemactl(repository.path, "fmt", none, code=64).err
     assert "outside of the repository" in schemactl(repository.path, "fmt", "..", code=64).err
 
 
