@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -398,7 +397,7 @@ class _DefinitionReader:
             self.paths.add(folder_of(self.folder, written))
             matching = partial(self.definitions.matching, self.folder, written)
             found, others = matching(proto=proto), matching(proto=not proto)
-        except (ValueError, re.error) as error:
+        except ValueError as error:
             self._problem(str(error), "references", str(index))
             return []
         if not found and not others:

@@ -40,13 +40,18 @@ def folder_of(here: str, written: str) -> str:
 def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> list[str]:
     """Return the files that a pattern means, sorted: `.avsc`, or `.json` where it says so; or `.proto`.
 
-    Hidden files are left out, and so are links and other repositories, which are not followed. Raise ValueError as `folder_of`.
+    Hidden files are left out, and so are links and other repositories, which are not followed. Raise ValueError as
+    `folder_of`, and for a range that runs backwards.
     """
     folder = folder_of(here, written)
-    glob = f"{folder}**" if written.endswith("/") else resolve(here, written)
+    # What is written before the first `*` or `?` is a folder's name, brackets included.
+    glob = "**" if written.endswith("/") else resolve(here, written).removeprefix(folder)
     # Each `**/` stands for no folder, too.
     once = re.sub(r"(\*\*/)+", "**/", glob)
-    expression = re.compile(glob_expression(once).pattern.replace(".*/", "(?:.*/)?"), re.DOTALL)
+    try:
+        expression = re.compile(glob_expression(once).pattern.replace(".*/", "(?:.*/)?"), re.DOTALL)
+    except re.error as error:
+        raise ValueError(f"`{written}` has a range that runs backwards") from error
     suffixes = (PROTO_SUFFIX,) if proto else AVRO_SUFFIXES if written.endswith(".json") else AVRO_SUFFIXES[:1]
     return sorted(
         path
@@ -54,7 +59,7 @@ def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> l
         if path.endswith(suffixes)
         and path.isprintable()
         and not any(part.startswith(".") for part in path.removeprefix(folder).split("/"))
-        and expression.fullmatch(path)
+        and expression.fullmatch(path.removeprefix(folder))
         and files.kind(path) == "file"
     )
 

@@ -8,7 +8,6 @@ own file and each file that it takes types of are parsed by themselves, once for
 from __future__ import annotations
 
 import posixpath
-import re
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -148,7 +147,7 @@ class Fingerprints:
             patterns = [each for each in declaration.references if is_pattern(each)]
             folders = [folder_of(folder, each) for each in patterns]
             offered = {path for each in patterns for path in files_of(self._files, folder, each)}
-        except (ValueError, re.error):
+        except ValueError:
             return None
         if len(set(paths)) < len(paths) or not all(map(self._is_usual, paths)) or (patterns and not offered):
             return None

@@ -265,6 +265,12 @@ def test_two_stars_stand_for_any_number_of_folders_each_by_itself() -> None:
     assert files_of(files, "topics", "../a/**/b/**/m.avsc") == paths
 
 
+@pytest.mark.parametrize("written", ["../a[b]/", "../a[b]/*.avsc", "../a[b]/**/m.avsc"])
+def test_brackets_in_the_name_of_a_folder_are_no_range(written: str) -> None:
+    files = MemoryFiles(dict.fromkeys(["a[b]/m.avsc", "ab/m.avsc"], "{}"))
+    assert files_of(files, "topics", written) == ["a[b]/m.avsc"]
+
+
 def test_dependencies_name_every_file_read_or_missed() -> None:
     declared = declare("{type: AVRO, definition: a.avsc, references: [b.avsc]}", b_avsc=record("B"))
     assert declared.dependencies == {TOPIC: {"topics/a.avsc", "topics/b.avsc"}}
