@@ -77,10 +77,7 @@ class States:
         from schemactl import declare
 
         if self.context.repository.top is None:
-            raise UsageError(
-                "this repository is bare: there is no working tree to look at",
-                fix="name versions, branches, tags or commits; or work in a clone",
-            )
+            raise _no_working_tree()
         return declare.WorktreeFiles(self._loaded[1], folders=self.project.roots)
 
     @cached_property
@@ -94,14 +91,16 @@ class States:
         """Return the history up to the commit `name`, approved or not; `work`: with what the files here bring once they are merged.
 
         Raises:
-            UsageError: there is no such commit.
+            UsageError: there is no such commit, or, in a bare repository, no working tree.
         """
         from schemactl import history
 
         if name not in self._at:
             if name == WORK:
                 merged = merge_of(self.context, *self._loaded)
-                self._at[name] = merged.history if merged else self.approved
+                if merged is None:
+                    raise _no_working_tree()
+                self._at[name] = merged.history
             else:
                 try:
                     self._at[name] = history.read_at(
@@ -169,6 +168,13 @@ class States:
         return NamedDefinition(
             known or replace(topic, versions=()), state, None, info, found.number if found else None
         )
+
+
+def _no_working_tree() -> UsageError:
+    return UsageError(
+        "this repository is bare: there is no working tree to look at",
+        fix="name versions, branches, tags or commits; or work in a clone",
+    )
 
 
 def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:

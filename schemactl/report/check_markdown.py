@@ -17,6 +17,7 @@ from schemactl.report.markdown import (
     link,
     marker,
     plain,
+    prose,
     table,
     within,
 )
@@ -49,7 +50,7 @@ def render(report: CheckReport, *, color: bool = False, limit: int | None = None
         head.append(_table([names, *(rows[at] for at in order)], limit // 2, rest))
     if report.policies:
         head.append(_table(policy_rows(report), limit // 8, rest))
-    head += [f"> {plain(note)}" for note in report.notes[:20]]
+    head += [f"> {prose(note)}" for note in report.notes[:20]]
     known = every_rule()
     opened = sum(cause.weight == "error" for cause in causes) <= FEW
     # A block is made only while it may still fit.
@@ -91,11 +92,11 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
 def _line(part: Part) -> str:
     match part.kind:
         case "proof" | "fix" | "owner":
-            return f"**{part.label}:** {plain(part.words)}"
+            return f"**{part.label}:** {prose(part.words)}"
         case "approve":
             return f"{part.label}: {code(part.words)}"
         case _:
-            return plain(part.text.strip())
+            return prose(part.text.strip())
 
 
 def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:

@@ -15,6 +15,8 @@ COMMENT_LIMIT: Final = 65_000
 SUMMARY_LIMIT: Final = 900_000
 """GitHub takes summaries of a step of up to a mebibyte."""
 
+_CODE: Final = re.compile("`([^`]+)`")
+
 _MAX_LINE: Final = 8_000
 """Longer words are cut."""
 
@@ -50,16 +52,26 @@ def plain(text: str) -> str:
     return _escaped(_BLOCK.sub(_NOTHING, _cut(text)))
 
 
+def prose(text: str) -> str:
+    """Return a sentence of ours as text, in which backticks enclose code."""
+    parts = _CODE.split(_shortened(text))
+    return "".join(code(part) if at % 2 else plain(part) for at, part in enumerate(parts))
+
+
 def code(text: str) -> str:
     """`text` as code."""
     return f"<code>{_escaped(_cut(text))}</code>"
 
 
 def _cut(text: str) -> str:
-    shown = text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]} ..."
     return _LINKED.sub(
-        lambda found: f"{'' if found[0] == ':' else _NOTHING}{found[0]}{_NOTHING}", on_one_line(shown)
+        lambda found: f"{'' if found[0] == ':' else _NOTHING}{found[0]}{_NOTHING}",
+        on_one_line(_shortened(text)),
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]} ..."
 
 
 def _escaped(text: str) -> str:

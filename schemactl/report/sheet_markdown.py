@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemactl.printing import on_one_line
-from schemactl.report.markdown import COMMENT_LIMIT, bold, code, fenced, folded, marker, plain, within
+from schemactl.report.markdown import COMMENT_LIMIT, bold, code, fenced, folded, marker, plain, prose, within
 from schemactl.report.sheet import Sheet, SheetBlock
 
 _SIGNS: Final = {"+": "+", "-": "-", "~": "!", "!": "!", "=": " ", "": " "}
@@ -43,7 +43,7 @@ def _problem(block: SheetBlock, sheet: Sheet, *, several: bool) -> str:
     first, *rest = block
     aside = f" ({plain(sheet.target)})" if several else ""
     return folded(
-        f"❌ <b>{plain(first.text)}</b>{aside}", "  \n".join(plain(line.text) for line in rest), is_open=True
+        f"❌ <b>{plain(first.text)}</b>{aside}", "  \n".join(prose(line.text) for line in rest), is_open=True
     )
 
 

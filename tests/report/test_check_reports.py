@@ -86,6 +86,7 @@ def test_a_page_shows_code_as_code_and_markdown_names_as_they_are_written(report
     assert "<code>apply --allow-delete " in reports["html"]
     assert "`" not in reports["html"].partition("<main")[2].partition("</main>")[0]
     assert "<code>schemactl explain MISSING_ENUM_SYMBOLS</code>" in reports["markdown"]
+    assert "<code>apply --allow-delete " in reports["markdown"]
 
 
 def test_markdown_starts_with_its_marker_and_neutralises_markup(reports: dict[str, str]) -> None:

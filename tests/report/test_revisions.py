@@ -244,6 +244,7 @@ def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
 
 def test_a_bare_repository_has_no_working_tree_to_compare_with(shop: Scratch, tmp_path: Path) -> None:
     shop.git("clone", "-q", "--bare", str(shop.path), str(tmp_path / "b"))
-    printed: Printed = schemactl(tmp_path / "b", "diff", "orders", code=64)
-    assert "this repository is bare: there is no working tree" in printed.err
+    for what in (["orders"], [], ["v1..work"]):
+        printed: Printed = schemactl(tmp_path / "b", "diff", *what, code=64)
+        assert "this repository is bare: there is no working tree" in printed.err
     assert "Order.count" in schemactl(tmp_path / "b", "diff", "orders@v1", "orders@feature").out
