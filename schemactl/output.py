@@ -53,8 +53,8 @@ def write(
     Args:
         path: a relative one starts in the folder of the process.
         data: what the file holds.
-        below: a real path; below it no link is followed, and Git's own folder is rejected. None: links are followed on the way to
-            the file's folder, which may be Git's.
+        below: a real path; below it no link is followed, and Git's own folder is rejected; outside of it a device or a pipe is
+            written to as it is. None: links are followed on the way to the file's folder, which may be Git's.
         mode: the file's permissions, before the umask.
         is_new: a file that is there already is left alone.
         make_folders: the folders on the way are made where they are missing.
@@ -67,8 +67,9 @@ def write(
     place = _open(path, below, make=make_folders)
     try:
         place.is_file()
-        if place.is_device():
-            # To replace it would take it away from everybody.
+        # What somebody names outside of `below` may be one, and to replace it would take it away from everybody. In Git's folder
+        # it was put there, to be waited for.
+        if below is not None and place.is_device():
             descriptor = os.open(place.name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=place.folder)
             with os.fdopen(descriptor, "wb") as file:
                 file.writelines((data,) if isinstance(data, bytes) else data)
