@@ -67,8 +67,8 @@ _VISIBLE: Final = (
 def laid_out(path: str, text: str) -> str:
     """Return the YAML file `path` with content `text`, which is YAML, as it is laid out.
 
-    Declarations of topics and namespaces get their keys in order. A text with explicit keys (`? `), directives or line ends of other
-    systems comes back as it is.
+    Declarations of topics and namespaces get their keys in order. A text with explicit keys (`? `), directives, a block
+    (`|`, `>`) without words or line ends of other systems comes back as it is.
     """
     text = text.replace("\r\n", "\n")
     if any(mark in text for mark in _OTHER_LINE_ENDS):
@@ -78,7 +78,10 @@ def laid_out(path: str, text: str) -> str:
         if _last_is_block(path, text):
             return text
         text += "\n"
-    placed = _Layout(text).text()
+    layout = _Layout(text)
+    placed = layout.text()
+    if layout.is_odd:
+        return text
     # After that, a blank line that goes with an entry becomes no part of a text that it comes to stand behind.
     ordered = _ordered(path, placed)
     return placed if ordered == placed else _Layout(ordered).text()
@@ -225,7 +228,8 @@ class _Layout:
         return "".join(f"{line}\n" for line in lines)
 
     def _token(self, token: Any) -> None:
-        if isinstance(token, yaml.DirectiveToken):
+        is_block = isinstance(token, yaml.ScalarToken) and token.style in ("|", ">")
+        if isinstance(token, yaml.DirectiveToken) or (is_block and not token.value.strip()):
             self.is_odd = True
         elif isinstance(token, yaml.BlockMappingStartToken | yaml.BlockSequenceStartToken):
             self._open(token, is_sequence=isinstance(token, yaml.BlockSequenceStartToken))

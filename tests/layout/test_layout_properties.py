@@ -200,6 +200,16 @@ def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
         assert "".join(without_comments(new).split()) == "".join(without_comments(text).split())
 
 
-@pytest.mark.parametrize("text", ["? a\n: b\n", "%YAML 1.2\n---\na:   1\n", "a:  1\u2028\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "? a\n: b\n",
+        "%YAML 1.2\n---\na:   1\n",
+        "%YAML 1.2\n---\npartitions: 4\ntopic:  a\n",
+        "partitions: 4\ntopic:  |\n \n",
+        "- >+\n",
+        "a:  1\u2028\n",
+    ],
+)
 def test_a_text_with_what_is_never_used_stays_as_it_is(text: str) -> None:
     assert yaml_layout.laid_out("x.yaml", text) == text
