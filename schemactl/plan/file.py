@@ -112,6 +112,13 @@ _PLAN: Final = {
 
 _OF_ITS_MAKING: Final = frozenset({"schemactl", "registry_version", "approved", "proposed"})
 
+_NOT_IN_DIGEST: Final = {
+    "steps": {"commit"},
+    "notes": {"message"},
+    # Both name the commit of a version that is rejected.
+    "left_out": {"reason", "fix"},
+}
+
 _INHERITED: Final = ({"namespace": POLICIES_SHAPE, "default": POLICIES_SHAPE}, NoneType)
 _SIDES: Final = {
     "before": POLICIES_SHAPE,
@@ -282,10 +289,13 @@ def _mismatch(plan: Json) -> str:
 
 
 def _digest(values: Json) -> str:
-    """Return the digest of a plan's values without what says who made it, and at which commit."""
+    """Return the digest of a plan's values without what says who made it, and at which commit, and without words for people."""
     rest = {key: value for key, value in values.items() if key not in _OF_ITS_MAKING}
-    steps = [{key: value for key, value in step.items() if key != "commit"} for step in values["steps"]]
-    return _checksum({**rest, "steps": steps})
+    for entries, left_out in _NOT_IN_DIGEST.items():
+        rest[entries] = [
+            {key: value for key, value in entry.items() if key not in left_out} for entry in values[entries]
+        ]
+    return _checksum(rest)
 
 
 def _checksum(values: Json) -> str:

@@ -56,6 +56,15 @@ def test_a_squash_leaves_the_digest_that_was_reviewed(shop: Estate) -> None:
     assert len(shop.held()) == 2
 
 
+def test_what_is_rejected_beside_it_leaves_the_digest_alone(shop: Estate) -> None:
+    """Its reason names a commit, which a squash makes anew."""
+    change(shop, {"namespaces/orders.avsc": record("id", "total")})
+    printed = shop.run("plan", "--base", "main", code=100).out
+    assert "would be rejected" in printed
+    squash(shop)
+    assert shop.run("plan", code=100).out.rpartition(DIGEST)[2] == printed.rpartition(DIGEST)[2]
+
+
 def test_what_others_had_merged_since_counts(shop: Estate) -> None:
     reviewed = digest(shop, "--base", "main")
     shop.scratch.git("switch", "-q", "main")
