@@ -11,7 +11,7 @@ from schemactl.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from schemactl.model import TopicName
 
-_GLOB_PARTS = re.compile(r"\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
+_GLOB_PARTS = re.compile(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
 _MOST_LISTED = 5
 
 
@@ -34,9 +34,35 @@ def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) ->
     return [name for name in known if any(expression.fullmatch(spelled) for spelled in _spellings(name))]
 
 
-def glob_expression(glob: str) -> re.Pattern[str]:
-    """Return what matches a glob: `*`, `?` and `[...]` stop at `/`, `**` does not. Raise re.error for a range that runs backwards."""
-    return re.compile("".join(map(_expression, _GLOB_PARTS.findall(glob))), re.DOTALL)
+def glob_expression(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
+    """Return what matches a glob: `*`, `?` and `[...]` stop at `/`, `**` does not; `of_files`, `**/` is any folder, or none.
+
+    What stands between two `**`, and in that between two `*`, is taken where it fits first, for good: whatever fits behind a
+    later place fits behind that one, too. So what a stranger's change names is decided soon, however many wildcards it has.
+
+    Raises:
+        re.error: for a range that runs backwards.
+    """
+    # By `**`, what stands before its part; the parts of each by `*`.
+    stretches: list[tuple[str, list[str]]] = [("", [""])]
+    for part in _GLOB_PARTS.findall(glob):
+        if part == "**/" and of_files:
+            stretches.append(("(?:.*?/)??", [""]))
+        elif part.startswith("**"):
+            stretches.append((".*?", [_expression(each) for each in part[2:]] or [""]))
+        elif part == "*":
+            stretches[-1][1].append("")
+        else:
+            stretches[-1][1][-1] += _expression(part)
+    expression = ""
+    for number, (wildcard, (first, *others)) in enumerate(stretches, start=1):
+        is_last = number == len(stretches)
+        inner = [f"(?>[^/]*?{each})" for each in others]
+        if is_last and others:
+            inner[-1] = f"[^/]*?{others[-1]}"
+        whole = f"{wildcard}{first}{''.join(inner)}"
+        expression += whole if is_last else f"(?>{whole})"
+    return re.compile(expression, re.DOTALL)
 
 
 def is_glob(pattern: str, names: Iterable[TopicName]) -> bool:
@@ -111,9 +137,8 @@ def _spellings(name: TopicName) -> tuple[str, ...]:
 
 def _expression(part: str) -> str:
     """Return the regular expression of one part of a glob."""
-    simple = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
-    if part in simple:
-        return simple[part]
+    if part == "?":
+        return "[^/]"
     if len(part) > 1:
         inside = part[1:-1].replace("\\", r"\\").replace("^", r"\^").replace("[", r"\[")
         return f"[^/{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"

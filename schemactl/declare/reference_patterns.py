@@ -46,10 +46,8 @@ def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> l
     folder = folder_of(here, written)
     # What is written before the first `*` or `?` is a folder's name, brackets included.
     glob = "**" if written.endswith("/") else resolve(here, written).removeprefix(folder)
-    # Each `**/` stands for no folder, too.
-    once = re.sub(r"(\*\*/)+", "**/", glob)
     try:
-        expression = re.compile(glob_expression(once).pattern.replace(".*/", "(?:.*/)?"), re.DOTALL)
+        expression = glob_expression(glob, of_files=True)
     except re.error as error:
         raise ValueError(f"`{written}` has a range that runs backwards") from error
     suffixes = (PROTO_SUFFIX,) if proto else AVRO_SUFFIXES if written.endswith(".json") else AVRO_SUFFIXES[:1]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from schemactl.errors import UsageError
 from schemactl.model import TopicName
-from schemactl.topic_match import find_one, matching, require_matches, select
+from schemactl.topic_match import find_one, glob_expression, matching, require_matches, select
 
 NAMES = [
     TopicName.parse(text)
@@ -79,3 +83,27 @@ def test_one_topic_is_found_or_the_candidates_are_named() -> None:
         UsageError, match="'orders' names 2 topics: persistent://a/b/orders, persistent://a/c/orders"
     ):
         find_one("orders", NAMES)
+
+
+def by_every_place(glob: str, *, of_files: bool) -> re.Pattern[str]:
+    """What a glob means, tried at every place."""
+    simple = {"**/": "(?:.*/)?" if of_files else ".*/", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.findall(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|.", glob)
+    return re.compile("".join(simple.get(part, part) for part in parts))
+
+
+@given(glob=st.text("ab/*?", max_size=12), text=st.text("ab/", max_size=14), of_files=st.booleans())
+@example(glob="**a*b", text="a/ab", of_files=False)
+@example(glob="**/a**/b", text="a/ab", of_files=True)
+@example(glob="*/**/**/b", text="a/b", of_files=True)
+def test_a_glob_matches_as_if_every_place_were_tried(*, glob: str, text: str, of_files: bool) -> None:
+    expected = by_every_place(glob, of_files=of_files).fullmatch(text)
+    assert bool(glob_expression(glob, of_files=of_files).fullmatch(text)) == bool(expected)
+
+
+@pytest.mark.parametrize("glob", ["**a" * 40, "*a" * 40, "**/*a" * 40, "**a*a/" * 20])
+@pytest.mark.parametrize("of_files", [False, True])
+def test_a_glob_of_many_wildcards_is_decided(glob: str, *, of_files: bool) -> None:
+    """Tried at every place, each would take longer than anybody waits."""
+    for text in ("a" * 200 + "b", "a/" * 100 + "b"):
+        assert not glob_expression(glob, of_files=of_files).fullmatch(text)
