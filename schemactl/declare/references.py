@@ -23,7 +23,7 @@ NAMED: Final = ("record", "error", "enum", "fixed")
 _INSIDE: Final = {"array": "items", "map": "values"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class AvroFile:
     """A definition as it stands in a file: its path, its value, and the text that says where its parts are."""
 
@@ -34,6 +34,11 @@ class AvroFile:
     def locate(self, parts: Tokens) -> Source:
         """Return the nearest place to `parts` in the file."""
         return self.text.locate(parts)
+
+    @cached_property
+    def types(self) -> tuple[NamedType, ...]:
+        """Every type that it defines, itself first, in document order; found once, however many topics are offered the file."""
+        return tuple(named_types(self, self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequen
     problems = []
     ambiguous: dict[str, Problem] = {}
     for file in (definition, *references, *offered):
-        for named in named_types(file, file.value, None, ()):
+        for named in file.types:
             known = types.setdefault(named.full_name, named)
             # What one file defines twice is for Avro's parser to judge.
             if known.file is not file:
@@ -217,7 +222,7 @@ class _Inliner:
 
 def defined_names(file: AvroFile) -> Iterator[str]:
     """Yield the full name of every type that a file defines."""
-    return (named.full_name for named in named_types(file, file.value, None, ()))
+    return (named.full_name for named in file.types)
 
 
 class DefinedTypes:
