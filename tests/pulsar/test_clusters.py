@@ -171,7 +171,8 @@ def test_a_cluster_that_is_taken_away_loses_its_topics_which_needs_the_users_wor
     assert "brokers of eu delete the topics there" in made.run("plan", "--target", "us", code=100).out
     address = LOSS.format(tenant=made.tenant)
     made.run("apply", *ALL, "--allow-data-loss", address)
-    assert_soon(lambda: clusters.call("eu", "GET", f"/persistent/{made.tenant}/sales"), [])
+    # A broker whose first try fails waits a minute before the next.
+    assert_soon(lambda: clusters.call("eu", "GET", f"/persistent/{made.tenant}/sales"), [], within_s=100)
     # It answers 412 for their schemas until it is a cluster of the namespace again.
     said = made.run("plan", "--target", "eu", code=100).out
     assert f"the namespace {made.tenant}/sales is on us only, and brokers of eu keep no topic of it" in said
