@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from test_pinned import needed
@@ -49,8 +50,6 @@ def texts(value: Any) -> list[tuple[str, str]]:
     ids=lambda each: each.name if isinstance(each, Path) else each,
 )
 def test_the_host_accepts_the_file(schema: str, path: Path) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="needs jsonschema")
-    pytest.importorskip("check_jsonschema", reason="needs check-jsonschema")
     published = files("check_jsonschema") / f"builtin_schemas/vendor/{schema}.json"
     known = json.loads(published.read_text(encoding="utf-8"))
     for document in yaml.safe_load_all(path.read_text()):

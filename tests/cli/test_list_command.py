@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 from command import schemactl
 from scratch import Scratch, declared, record
@@ -137,7 +138,6 @@ def test_json_has_everything_that_is_said_of_a_topic(shop: Scratch) -> None:
 
 
 def test_json_is_as_its_published_schema_says(shop: Scratch) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((Path(__file__).parent.parent.parent / "schemas/list.schema.json").read_text())
     printed = json.loads(schemactl(shop.path, "list", "--format", "json").out)
     assert len(printed["topics"]) == 4

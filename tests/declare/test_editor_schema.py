@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from test_messages import CASES
 
@@ -65,7 +66,6 @@ def documents() -> Iterator[tuple[str, Any]]:
 
 
 def test_they_accept_what_check_accepts() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     of = {
         **dict.fromkeys(("topic", "namespace"), "declarations"),
         **dict.fromkeys(("topic overlay", "namespace overlay"), "overlays"),
@@ -84,7 +84,6 @@ def test_they_accept_what_check_accepts() -> None:
 
 @pytest.mark.parametrize("name", editor_schemas())
 def test_examples_are_accepted(name: str) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     schema = editor_schemas()[name]
     for part in schema["$defs"].values():
         for each in part["properties"].values():

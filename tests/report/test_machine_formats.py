@@ -8,12 +8,16 @@ import re
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
+import html5lib
+import jsonschema
+import junitparser
 import pytest
 from consumers import azure_issues, markdown_faults
+from pydantic_sarif import model as models
 
 from schemactl.checking import CheckReport, TopicCheck
 from schemactl.errors import Source
@@ -282,7 +286,6 @@ def test_json_has_all_of_a_finding() -> None:
 
 
 def test_json_is_of_its_schema() -> None:
-    jsonschema: Any = pytest.importorskip("jsonschema", reason="needs jsonschema")
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -295,7 +298,6 @@ def test_json_is_of_its_schema() -> None:
 
 def test_sarif_is_of_the_published_schema() -> None:
     """Its models are made of OASIS's schema, which first called the status of a suppression its state."""
-    models: Any = pytest.importorskip("pydantic_sarif.model", reason="needs pydantic-sarif")
     for report in REPORTS:
         log = json.loads(render_check(report, "sarif"))
         models.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
@@ -316,7 +318,6 @@ def test_sarif_has_what_code_scanning_and_editors_show() -> None:
 
 
 def test_junit_is_read_by_another_parser() -> None:
-    junitparser: Any = pytest.importorskip("junitparser", reason="needs junitparser")
     for report in REPORTS:
         suites = junitparser.JUnitXml.fromstring(render_check(report, "junit").encode())
         failures = [case for suite in suites for case in suite if case.result]
@@ -337,7 +338,6 @@ def test_gitlab_has_what_its_page_asks_for() -> None:
 
 
 def test_html_is_html_and_runs_nothing_but_its_own_script() -> None:
-    html5lib: Any = pytest.importorskip("html5lib", reason="needs html5lib")
     for report in REPORTS:
         text = render_check(report, "html")
         root = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
