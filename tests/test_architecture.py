@@ -224,6 +224,8 @@ IMPORTERS: dict[str, set[str]] = {
     "pyarrow": {"codec", "generated", "spark"},
     "numpy": {"codec", "spark"},
     "pandas": set(),
+    "deltalake": {"spark"},
+    "pyiceberg": {"spark"},
     "urllib3": {"registry", "spark"},
     "pulsar": {"spark"},
     "sqlite3": {"registry", "history"},

@@ -1,0 +1,119 @@
+"""What the files of a landing are committed to: one interface for folders of Parquet, Delta tables and Iceberg tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+from pyspark.sql.types import StructType
+
+from .landing_folder import Folder
+
+Evolution = Literal["none", "add", "widen", "rename"]
+"""Which changes of a table's columns a landing may make: each allows those before it, too."""
+
+
+class DataFile(NamedTuple):
+    """A Parquet file that a task wrote.
+
+    Attributes:
+        name: below the table's folder, unencoded: `day=2026-11-21/part-….parquet`.
+        bytes: its size.
+        rows: how many it has.
+        partition: the value of each partition column as the folder's name has it, before it is escaped; None: null.
+        statistics: what Delta's log says of the file, as JSON; "": nothing.
+    """
+
+    name: str
+    bytes: int
+    rows: int
+    partition: Mapping[str, str | None]
+    statistics: str = ""
+
+
+class Transaction(NamedTuple):
+    """Which commit this is of an application's: none at or below the last one of `app` is made again.
+
+    Spark's Delta calls them txnAppId and txnVersion; of a streaming query they are its id and the number of the batch.
+    """
+
+    app: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a table's columns that the rows need; `column` is its path, such as `items.element.price`.
+
+    Attributes:
+        kind: what it takes of `Evolution`.
+        column: as the rows have it.
+        type: as Spark spells it.
+        former: what the table calls a renamed column, or the type that a widened one has.
+    """
+
+    kind: Literal["add", "widen", "rename"]
+    column: str
+    type: str
+    former: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What one commit does to a table: it is made or its columns change, and files are added.
+
+    Attributes:
+        files: that are there, whole.
+        struct: the columns of their rows, those of the partitions with them.
+        partition_by: the table's partition columns.
+        changes: what has to be changed first; of a table that is there.
+        overwrite: whether what the table had before is gone.
+        transaction: see there; None: the commit is not to be recognised.
+        beside: the rows' files of the same landing, where this is the commit of its rejected messages. That one comes first,
+            so that whoever repeats the landing after a crash between the two commits the same rows.
+    """
+
+    files: Sequence[DataFile]
+    struct: StructType
+    partition_by: tuple[str, ...] = ()
+    changes: Sequence[Change] = ()
+    overwrite: bool = False
+    transaction: Transaction | None = None
+    beside: Sequence[DataFile] = field(default_factory=tuple)
+
+
+class LandingTable(Protocol):
+    """A table to land in. It is pickled, so it holds names and options, and opens the table anew for each call.
+
+    Whatever is not there, or is none of its format, is a WrongArgument that says what to do.
+    """
+
+    def folder(self) -> Folder:
+        """Return where tasks write the files; the table need not exist."""
+
+    def columns(self) -> StructType | None:
+        """Return the table's columns, those of partitions with them; None: there is no table."""
+
+    def partitioned_by(self) -> tuple[str, ...]:
+        """Return the table's partition columns."""
+
+    def check(self, changes: Sequence[Change]) -> None:
+        """Raise WrongArgument if the format's library cannot write to the table, or not make these changes.
+
+        The message has the statements of Spark SQL that make them.
+        """
+
+    def last(self, app: str) -> int | None:
+        """Return the version of the application's last commit; None: there is none."""
+
+    def beside(self, transaction: Transaction) -> Sequence[DataFile]:
+        """Return `Addition.beside` of the commit of that transaction; nothing, if there is none."""
+
+    def commit(self, addition: Addition) -> None:
+        """Make the addition, in one step for all readers; nothing, if its transaction was made before.
+
+        Raises:
+            OSError: a file is not there as it was written.
+            Conflict: another writer changed the table so that it can no longer be made; nothing was.
+        """
