@@ -383,7 +383,7 @@ clients:
         example="""
 topic: persistent://shop/sales/orders
 deprecated: {since: 2025-11-01, remove_after: 2026-05-01, use: persistent://shop/sales/orders-v2}""",
-        fix="Remove the topic's declaration once nobody reads or writes it, or write a later day.",
+        fix="Remove the declaration once nobody reads or writes its topics, or write a later day.",
         link="https://pulsar.apache.org/docs/next/admin-api-topics/#delete-topic",
     ),
     _rule(
