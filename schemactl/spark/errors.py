@@ -34,6 +34,10 @@ class WrongArgument(ValueError):
     """An argument does not fit the messages, the folder or the other arguments; says what to give instead."""
 
 
+class Conflict(RuntimeError):
+    """Another writer changed the table so that a commit can no longer be made, and was not; says what to do."""
+
+
 class SparkProblem(RuntimeError):
     """Spark could not do it; says why in one line."""
 

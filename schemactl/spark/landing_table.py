@@ -98,10 +98,11 @@ class LandingTable(Protocol):
     def partitioned_by(self) -> tuple[str, ...]:
         """Return the table's partition columns."""
 
-    def check(self, changes: Sequence[Change]) -> None:
-        """Raise WrongArgument if the format's library cannot write to the table, or not make these changes.
+    def check(self, struct: StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
+        """Raise WrongArgument if such rows cannot be committed; the table need not exist.
 
-        The message has the statements of Spark SQL that make them.
+        That is so if the format has no type for a column, if its library cannot write to the table (or not replace what it has),
+        or not make these changes: then the message has the statements of Spark SQL that make them.
         """
 
     def last(self, app: str) -> int | None:
@@ -115,5 +116,5 @@ class LandingTable(Protocol):
 
         Raises:
             OSError: a file is not there as it was written.
-            Conflict: another writer changed the table so that it can no longer be made; nothing was.
+            Conflict: see there. Nothing was added.
         """
