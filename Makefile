@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: demo test test-fast live soak install lint broker spark-avro graph-parsers spark-releases format docs constraints clean
+.PHONY: demo test test-fast live soak install lint broker spark-avro graph-parsers asyncapi-parser spark-releases format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -60,6 +60,9 @@ spark-avro: $(STAMP)
 
 graph-parsers:
 	npm install --prefix .graph-parsers --no-save --silent mermaid@11.17.2 jsdom@24.1.3 @viz-js/viz@3.31.0
+
+asyncapi-parser:
+	npm install --prefix .asyncapi-parser --no-save --silent @asyncapi/parser@3.6.3 @asyncapi/avro-schema-parser@3.0.24 @asyncapi/protobuf-schema-parser@3.9.0
 
 spark-releases: $(STAMP)
 	for release in $(SPARK_RELEASES); do sh tests/spark_recipe/release.sh $$release || exit; done

@@ -181,6 +181,7 @@ LAYERS: dict[str, set[str]] = {
     "spark": {"codec"},
     "generated": {"codec", "spark"},
     "columns": {"errors", "model", "formats"},
+    "exporting": {"errors", "model", "formats", "columns"},
     "codegen": {"errors", "installation", "json_values", "output", "model", "formats", "columns"},
     "tables": {"errors", "model", "formats", "columns"},
     "definition_json": {"broker", "formats", "model"},

@@ -1,0 +1,176 @@
+"""`schemactl export`: the approved schemas for other tools."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from schemactl.cli import Context
+from schemactl.cli.parser import add_options
+from schemactl.cli.selection import add_filters, output_file
+from schemactl.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.json_values import json_text
+from schemactl.messages import counted
+from schemactl.output import write
+from schemactl.topic_match import require_matches, select
+
+if TYPE_CHECKING:
+    from schemactl.history import History
+    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic, TopicName
+
+_FORMATS: Final = {
+    "asyncapi": "one AsyncAPI 3 document of all topics, with Pulsar's bindings",
+    "jsonschema": "a JSON Schema (draft 7) for each topic: its messages as JSON",
+    "ddl": "CREATE TABLE for Spark SQL, for each topic",
+    "avro": "the Avro definition of each topic that has one",
+}
+_SUFFIXES: Final = {"jsonschema": ".schema.json", "ddl": ".sql", "avro": ".avsc"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `export`."""
+    parser.description = (
+        "Print the approved schemas in force as other tools read them:\n\n"
+        + "\n".join(f"  {name:<12}{text}" for name, text in _FORMATS.items())
+        + "\n\nWhat a format has no words for is left out, and standard error says so."
+    )
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl export asyncapi > asyncapi.json\n"
+        "  schemactl export asyncapi 'shop/**' --server prod=pulsar+ssl://pulsar.example.com:6651 --out asyncapi.json\n"
+        "  schemactl export jsonschema orders\n"
+        "  schemactl export ddl --out tables/               a file for each topic: tables/shop/sales/orders.sql\n"
+        "  schemactl export avro 'shop/sales/*' --out avro/\n"
+    )
+    parser.add_argument("kind", choices=tuple(_FORMATS), metavar="FORMAT", help=", ".join(_FORMATS))
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="the same as --topic")
+    add_filters(parser)
+    add_options(
+        parser,
+        "--out PATH: write there: asyncapi a file, the others a folder with a file for each topic (default: standard output)",
+        "--server NAME=URL...: with asyncapi: a broker, as clients reach it: pulsar://HOST:6650; may be repeated",
+        "--title TEXT: with asyncapi: the document's title (default: the name of the repository's folder)",
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0 after the schemas are printed or written."""
+    from schemactl import history
+
+    if args.kind != "asyncapi" and (args.server or args.title):
+        raise UsageError("--server and --title belong to `export asyncapi`")
+    project, _ = history.load_project(context.directory, context.config)
+    approved = context.approved(project)
+    topics = [*_chosen(args, approved)]
+    if args.kind == "asyncapi":
+        text = _asyncapi(args, context, project, approved, topics)
+        if args.out is None:
+            print(text, end="")
+            return 0
+        path = output_file(args.out, context, name="asyncapi.json")
+        write(path, text.encode(), below=context.top)
+        context.report(f"wrote {counted(len(topics), 'topic')} to {path}")
+        return 0
+    found = ((topic.name, _text(args.kind, topic, one, project, approved, context)) for topic, one in topics)
+    texts = {name: text for name, text in found if text is not None}
+    if args.out is not None:
+        _write_files(args, context, texts)
+    elif len(texts) > 1 and args.kind != "ddl":
+        raise UsageError(
+            f"{counted(len(texts), 'topic')}: each is a document of its own",
+            fix="name a folder with --out DIR/",
+        )
+    else:
+        print("\n".join(texts.values()), end="")
+    return 0
+
+
+def _chosen(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
+    """Yield the topics that have a schema in force, with its version, whose definition is the text in force."""
+    from dataclasses import replace
+
+    catalog = approved.catalog
+    patterns = [*args.topics, *args.topic]
+    names = {name for name, topic in catalog.topics.items() if not topic.deleted}
+    require_matches(names, patterns, args.namespace, option="")
+    for name in sorted(select(names, patterns, args.namespace)):
+        topic, number = catalog.topics[name], approved.current(name)
+        if topic.schema is not None and number is not None:
+            one = next(each for each in topic.versions if each.number == number)
+            yield topic, replace(one.load(), info=topic.schema.load())
+
+
+def _asyncapi(
+    args: argparse.Namespace,
+    context: Context,
+    project: Project,
+    approved: History,
+    topics: Sequence[tuple[Topic, SchemaVersion]],
+) -> str:
+    from schemactl.exporting import asyncapi
+
+    servers = dict(map(asyncapi.server_of, args.server))
+    title = args.title or Path(context.repository.top or context.directory).resolve().name
+    version = approved.tip.short if approved.tip else "0"
+    made = asyncapi.document(
+        title, version, approved.catalog, topics, servers=servers, release=project.release
+    )
+    return json_text(made) + "\n"
+
+
+def _text(
+    kind: str, topic: Topic, one: SchemaVersion, project: Project, approved: History, context: Context
+) -> str | None:
+    """Return the topic's document; None, after a note, if the format has no words for it."""
+    from schemactl.formats import spec
+
+    info = one.info
+    assert info is not None  # noqa: S101  as it was chosen
+    said = approved.catalog.metadata(topic.name)
+    try:
+        if kind == "jsonschema":
+            from schemactl.exporting.json_schema import json_schema
+
+            title = f"{topic.name}, version {one.number}"
+            return (
+                json_text(json_schema(info, project.release, title=title, description=said.description))
+                + "\n"
+            )
+        if kind == "ddl":
+            return _ddl(topic, info, project, said.description)
+    except InvalidSchema:
+        raise
+    except SchemactlError as error:
+        context.note([f"{topic.name}: left out: {error.what}"])
+        return None
+    if spec(info).language == "avro":
+        return info.schema.decode().rstrip("\n") + "\n"
+    context.note([f"{topic.name}: left out: {info.type.name} has no Avro definition"])
+    return None
+
+
+def _ddl(topic: Topic, info: SchemaInfo, project: Project, description: str) -> str:
+    from schemactl.codegen.names import module_paths
+    from schemactl.columns.struct import StructOptions
+    from schemactl.exporting.ddl import create_table
+
+    release = project.generate.spark if project.generate else StructOptions().spark
+    # Spark takes letters, digits and _ in a table's name.
+    name = module_paths([topic.name])[topic.name][2]
+    return create_table(name, info, project.release, StructOptions(release, as_decoded=True), description)
+
+
+def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[TopicName, str]) -> None:
+    from schemactl.codegen.names import module_paths
+
+    folder = Path(context.directory, args.out)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out {args.out} is a file: name a folder for {counted(len(texts), 'file')}")
+    paths = module_paths(texts)
+    for topic, text in texts.items():
+        tenant, namespace, name = paths[topic]
+        write(folder / tenant / namespace / f"{name}{_SUFFIXES[args.kind]}", text.encode(), below=context.top)
+    context.report(f"wrote {counted(len(texts), 'file')} to {args.out}")

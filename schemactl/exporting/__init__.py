@@ -1,0 +1,1 @@
+"""What other tools read of topics: Avro definitions, JSON Schemas, tables in SQL, an AsyncAPI document."""

@@ -1,0 +1,177 @@
+"""An AsyncAPI 3 document of topics: a channel each, with Pulsar's bindings and the message in force."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.exporting.json_schema import Json, SchemaWriter
+from schemactl.formats import protobuf_native, spec
+from schemactl.model import Catalog, Release, SchemaInfo, SchemaVersion, Topic
+
+_BINDING: Final = {"bindingVersion": "0.1.0"}
+_MEGABYTE: Final = 2**20
+
+CONTENT_TYPES: Final = {
+    "avro": "application/vnd.apache.avro",
+    "json": "application/json",
+    "protobuf": "application/x-protobuf",
+}
+"""Of payloads; all others are `application/octet-stream`."""
+
+
+def server_of(text: str) -> tuple[str, Json]:
+    """Return the name and the Server Object that `NAME=pulsar://HOST:PORT` describes.
+
+    Raises:
+        UsageError: it is none.
+    """
+    name, is_given, url = text.partition("=")
+    parts = urlsplit(url)
+    if not is_given or not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+        raise UsageError(f"--server {text}: expected NAME=pulsar://HOST:PORT")
+    if parts.scheme not in ("pulsar", "pulsar+ssl") or not parts.hostname or "@" in parts.netloc:
+        raise UsageError(
+            f"--server {text}: expected pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, without secrets"
+        )
+    return name, {"host": parts.netloc, "protocol": parts.scheme}
+
+
+def document(
+    title: str,
+    version: str,
+    catalog: Catalog,
+    topics: Sequence[tuple[Topic, SchemaVersion]],
+    *,
+    servers: Mapping[str, Json],
+    release: Release,
+) -> Json:
+    """Return the document of the topics, each with the version in force.
+
+    Args:
+        title: of the document.
+        version: of the document: what names the commit that it was made of.
+        catalog: that has the topics.
+        topics: with the version in force, and its definition as it reads now.
+        servers: by name.
+        release: whose Avro reads the definitions.
+
+    Raises:
+        InvalidSchema: a definition does not parse.
+    """
+    writer = SchemaWriter("#/components/schemas/", release)
+    tenants = {topic.name.namespace_name.tenant for topic, _ in topics}
+    binding = (
+        {"bindings": {"pulsar": {"tenant": next(iter(tenants)), **_BINDING}}} if len(tenants) == 1 else {}
+    )
+    channels = {key: _channel(topic, one, catalog, writer) for key, topic, one in _keyed(topics)}
+    return {
+        "asyncapi": "3.0.0",
+        "info": {"title": title, "version": version},
+        "defaultContentType": "application/octet-stream",
+        **({"servers": {name: {**server, **binding} for name, server in servers.items()}} if servers else {}),
+        "channels": channels,
+        **({"components": {"schemas": dict(sorted(writer.types.items()))}} if writer.types else {}),
+    }
+
+
+def _keyed(topics: Sequence[tuple[Topic, SchemaVersion]]) -> list[tuple[str, Topic, SchemaVersion]]:
+    """Return the topics with keys that the specification allows, each once."""
+    found: dict[str, tuple[str, Topic, SchemaVersion]] = {}
+    for topic, one in topics:
+        key = name = re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII)
+        number = 2
+        while key in found:
+            key, number = f"{name}_{number}", number + 1
+        found[key] = key, topic, one
+    return [*found.values()]
+
+
+def _channel(topic: Topic, one: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
+    said = catalog.metadata(topic.name)
+    url = next(iter(said.links.values()), "")
+    return {
+        "address": str(topic.name),
+        **({"description": said.description} if said.description else {}),
+        "messages": {"message": _message(topic, one, writer)},
+        **(
+            {"tags": [{"name": f"{name}={text}"} for name, text in said.labels.items()]}
+            if said.labels
+            else {}
+        ),
+        **({"externalDocs": {"url": url}} if url else {}),
+        "bindings": {"pulsar": _binding(topic, catalog)},
+        **({"x-owner": said.owner} if said.owner else {}),
+        **({"x-deprecated": said.deprecated.values() or True} if said.deprecated else {}),
+        "x-schema-version": one.number,
+        **({"x-commit": one.commit.id} if one.commit else {}),
+    }
+
+
+def _message(topic: Topic, one: SchemaVersion, writer: SchemaWriter) -> Json:
+    info = one.info
+    assert info is not None  # noqa: S101  a version in force has one
+    kind = spec(info)
+    payload = _payload(info, writer)
+    return {
+        "name": topic.name.topic,
+        "title": f"{topic.name.topic}, version {one.number}",
+        "contentType": CONTENT_TYPES.get(kind.payload, "application/octet-stream"),
+        **({"payload": payload} if payload is not None else {}),
+        "x-schema-type": info.type.name,
+    }
+
+
+def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
+    """Return the schema of the payloads in the language that tools know for it; None: nothing says what they are."""
+    kind = spec(info)
+    if kind.payload == "avro":
+        return {
+            "schemaFormat": "application/vnd.apache.avro;version=1.9.0",
+            "schema": json.loads(info.schema),
+        }
+    native = info if kind.language == "protobuf" else info.proto
+    if native is not None:
+        wrapper, printing = (protobuf_native.load(each) for each in ("wrapper", "printing"))
+        root = wrapper.parse(native.schema).root
+        text = printing.proto_text(root.file.proto)
+        return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": text}
+    try:
+        return writer.message(info)
+    except SchemactlError:
+        return None
+
+
+def _binding(topic: Topic, catalog: Catalog) -> Json:
+    space = catalog.namespaces.get(topic.name.namespace_name)
+
+    def setting(name: str) -> Any:
+        for holder in (topic, space):
+            value = holder.policies.get(name) if holder else None
+            if value not in (None, "UNDEFINED"):
+                return value
+        return None
+
+    retention, compaction = setting("retention_policies"), setting("compaction_threshold")
+    limits = retention and {
+        "time": retention["retentionTimeInMinutes"],
+        "size": retention["retentionSizeInMB"],
+    }
+    settings = {
+        "compaction": -(-compaction // _MEGABYTE) if compaction else None,
+        "geo-replication": setting("replication_clusters"),
+        # The binding has no word for what is kept without end.
+        "retention": retention and {key: value for key, value in limits.items() if value >= 0},
+        "ttl": setting("message_ttl_in_seconds"),
+        "deduplication": setting("deduplicationEnabled"),
+    }
+    return {
+        "namespace": topic.name.namespace,
+        "persistence": topic.name.domain,
+        **{key: value for key, value in settings.items() if value is not None},
+        **_BINDING,
+    }

@@ -1,0 +1,147 @@
+"""`schemactl export`: which topics, in which files, and the AsyncAPI document."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch, declared, record
+
+PARSER = Path(os.environ.get("SCHEMACTL_ASYNCAPI_PARSER") or Path(__file__).parents[2] / ".asyncapi-parser")
+SERVER = "prod=pulsar+ssl://pulsar.example.com:6651"
+MONEY = '{"type": "record", "name": "Money", "fields": [{"name": "amount", "type": "long"}]}'
+CLICK = 'syntax = "proto3";\npackage web;\nmessage Click { string url = 1; }\n'
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Orders back at their first version, JSON, protobuf, text, a pair, and a topic without schema; the files differ from what is approved."""
+    shop = Scratch(tmp_path_factory.mktemp("export") / "shop")
+    json_topic = "schema: {type: JSON, definition: money.avsc}\n"
+    shop.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
+            "message_ttl_in_seconds: 60\nowner: team-sales\n",
+            "topics/orders.yaml": declared(
+                more="description: It's every order\nlabels: {tier: gold}\nlinks: {wiki: 'https://example.com'}\n"
+                "retention_policies: {retentionTimeInMinutes: 60, retentionSizeInMB: -1}\ncompaction_threshold: 1048577\n"
+                "deprecated: {use: shop/sales/money}\n"
+            ),
+            "topics/orders.avsc": record("id"),
+            "topics/money.yaml": f"topic: shop/sales/money\n{json_topic}",
+            "topics/coins.yaml": f"topic: shop/sales/Money\n{json_topic}",
+            "topics/money.avsc": MONEY,
+            "topics/clicks.yaml": "topic: non-persistent://shop/web/clicks\n"
+            "schema: {type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}\n",
+            "topics/click.proto": CLICK,
+            "topics/pairs.yaml": "topic: shop/web/pairs\nschema: {type: KEY_VALUE, encoding: SEPARATED, key: {type: STRING}, "
+            "value: {type: JSON, definition: money.avsc}}\n",
+            "topics/pings.yaml": "topic: shop/web/pings\n",
+        }
+    )
+    shop.commit({"topics/orders.avsc": record("id", count=1)})
+    shop.commit({"topics/orders.avsc": record("id")})
+    shop.flush()
+    shop.write({"topics/orders.avsc": record("id", later=1)})
+    return shop.path
+
+
+def test_a_channel_says_what_is_approved_of_its_topic(shop: Path) -> None:
+    made = json.loads(schemactl(shop, "export", "asyncapi", "--server", SERVER, "--title", "Shop").out)
+    assert made["info"]["title"] == "Shop"
+    binding = {"pulsar": {"tenant": "shop", "bindingVersion": "0.1.0"}}
+    host = "pulsar.example.com:6651"
+    assert made["servers"] == {"prod": {"host": host, "protocol": "pulsar+ssl", "bindings": binding}}
+    assert [*made["channels"]] == [
+        "shop.sales.Money",
+        "shop.sales.money",
+        "shop.sales.orders",
+        "shop.web.clicks",
+        "shop.web.pairs",
+    ]
+    orders = made["channels"]["shop.sales.orders"]
+    assert orders["address"] == "persistent://shop/sales/orders"
+    assert orders["description"] == "It's every order"
+    assert (orders["x-owner"], orders["x-schema-version"]) == ("team-sales", 0)
+    assert orders["x-deprecated"] == {"use": "persistent://shop/sales/money"}
+    assert orders["tags"] == [{"name": "tier=gold"}]
+    assert orders["bindings"]["pulsar"] == {
+        "namespace": "sales",
+        "persistence": "persistent",
+        "compaction": 2,
+        "retention": {"time": 60},
+        "ttl": 60,
+        "bindingVersion": "0.1.0",
+    }
+    payload = orders["messages"]["message"]["payload"]
+    assert payload["schemaFormat"].startswith("application/vnd.apache.avro")
+    assert [field["name"] for field in payload["schema"]["fields"]] == ["id"]
+    assert made["channels"]["shop.web.clicks"]["bindings"]["pulsar"]["persistence"] == "non-persistent"
+    click = made["channels"]["shop.web.clicks"]["messages"]["message"]["payload"]
+    assert "message Click" in click["schema"]
+    # One definition in many topics is one schema of the document, which they all refer to.
+    assert [*made["components"]["schemas"]] == ["Money"]
+
+
+@pytest.mark.live
+def test_the_official_parser_accepts_the_document(shop: Path) -> None:
+    node = shutil.which("node")
+    if node is None or not (PARSER / "node_modules").is_dir():
+        pytest.skip("AsyncAPI's parser is missing: `make asyncapi-parser` fetches it, with node and npm")
+    schemactl(shop, "export", "asyncapi", "--server", SERVER, "--out", "asyncapi.json")
+    done = subprocess.run(
+        [node, str(Path(__file__).parent / "asyncapi_parser.mjs"), str(PARSER.resolve()), str(shop / "asyncapi.json")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    # 0 is an error, 1 a warning; that there are newer versions of the specification is a note.
+    assert [each for each in found["diagnostics"] if each["severity"] < 2] == []
+    assert found["channels"] == 5
+    assert found["schemas"] == 1
+
+
+def test_each_topic_has_a_file_of_its_own(shop: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = schemactl(shop, "export", "jsonschema", "--out", str(out))
+    assert "wrote 5 files" in done.out
+    files = sorted(str(path.relative_to(out)) for path in out.rglob("*.json"))
+    assert files[-3:] == [
+        "shop/sales/orders.schema.json",
+        "shop/web/clicks.schema.json",
+        "shop/web/pairs.schema.json",
+    ]
+    assert len({name.lower() for name in files}) == 5
+    assert json.loads((out / "shop/sales/orders.schema.json").read_text())["title"].endswith(
+        "orders, version 0"
+    )
+
+
+def test_what_has_no_avro_definition_is_left_out_and_named(shop: Path, tmp_path: Path) -> None:
+    done = schemactl(shop, "export", "avro", "--out", str(tmp_path))
+    assert "persistent://shop/web/pairs: left out: KEY_VALUE has no Avro definition" in done.err
+    assert not (tmp_path / "shop/web").exists()
+    assert schemactl(shop, "export", "avro", "orders").out == record("id") + "\n"
+
+
+def test_several_documents_need_a_folder(shop: Path, tmp_path: Path) -> None:
+    assert "name a folder with --out DIR/" in schemactl(shop, "export", "avro", code=64).err
+    (tmp_path / "file").touch()
+    assert "is a file" in schemactl(shop, "export", "ddl", "--out", str(tmp_path / "file"), code=64).err
+    assert "no topic" in schemactl(shop, "export", "ddl", "nothing", code=64).err
+
+
+@pytest.mark.parametrize(
+    "server", ["prod", "prod=https://a", "prod=pulsar://u:secret@a:1", "a b=pulsar://a", "a=pulsar://"]
+)
+def test_a_server_is_a_broker_s_address_without_secrets(shop: Path, server: str) -> None:
+    assert "expected" in schemactl(shop, "export", "asyncapi", "--server", server, code=64).err
+
+
+def test_the_options_of_asyncapi_belong_to_no_other_format(shop: Path) -> None:
+    assert "belong to `export asyncapi`" in schemactl(shop, "export", "ddl", "--title", "x", code=64).err

@@ -1,0 +1,140 @@
+"""JSON Schemas of messages accept what Pulsar's clients write, and little else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from google.protobuf import json_format, message_factory
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+from property_runs import EXAMPLES
+from random_avro import Maker
+
+from schemactl.codec import Codec, Definition, Version
+from schemactl.errors import SchemactlError
+from schemactl.exporting.json_schema import json_schema
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf_native.wrapper import build_pool, parse
+from schemactl.model import Release, SchemaInfo, SchemaType
+
+PROTO = """\
+syntax = "proto3";
+package web;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+message Click {
+  enum Kind { NONE = 0; MOUSE = 1; }
+  int64 at_ms = 1; uint32 count = 2; double ratio = 3; bytes raw = 4; Kind kind = 5;
+  repeated Click path = 6; map<string, Kind> kinds = 7; google.protobuf.Timestamp seen = 8;
+  google.protobuf.Int64Value maybe = 9; oneof which { string name = 10; bool is_new = 11; }
+}
+"""
+
+
+def checked(schema: dict[str, Any]) -> Draft7Validator:
+    Draft7Validator.check_schema(schema)
+    return Draft7Validator(schema)
+
+
+def of(definition: Any, kind: SchemaType = SchemaType.JSON) -> dict[str, Any]:
+    return json_schema(SchemaInfo(kind, json.dumps(definition).encode()), Release.R4_0)
+
+
+@given(st.integers(min_value=0, max_value=2**32))
+@EXAMPLES
+def test_every_message_of_a_json_topic_is_valid(seed: int) -> None:
+    maker = Maker(seed)
+    # In bare JSON a union's branches must differ in kind.
+    maker._union = lambda depth: ["null", "boolean", maker.record(depth - 1)]  # type: ignore[method-assign]
+    definition = maker.record()
+    codec = Codec([Version(0, Definition("JSON", json.dumps(definition)))])
+    payload = codec.encode_one(maker.value(definition))
+    assert payload is not None
+    checked(of(definition)).validate(json.loads(payload))
+
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "doc": "One order.",
+    "fields": [
+        {"name": "id", "type": "long", "doc": "Never used twice."},
+        {"name": "status", "type": {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID"]}},
+        {"name": "former", "type": ["null", "Status"], "doc": "The last one."},
+        {"name": "parent", "type": ["null", "Order"]},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "errors"),
+    [
+        ({}, 0),
+        ({"parent": {"id": 2, "status": "PAID", "price": 0.5}}, 0),
+        ({"parent": {"id": 2}}, 1),
+        ({"former": None}, 0),
+        ({"former": "GONE"}, 1),
+        ({"id": 2**63}, 1),
+        ({"id": "1"}, 1),
+        ({"price": "AA=="}, 1),
+    ],
+)
+def test_what_the_definition_does_not_allow_is_invalid(change: dict[str, Any], errors: int) -> None:
+    found = checked(of(ORDER)).iter_errors({"id": 1, "status": "NEW", "price": 1.25, **change})
+    assert len([*found]) == errors
+
+
+def test_documentation_stands_beside_what_it_documents() -> None:
+    schema = of(ORDER)
+    order = schema["definitions"]["Order"]
+    assert schema["description"] == "One order."
+    assert order["properties"]["id"]["description"] == "Never used twice."
+    assert order["properties"]["former"]["description"] == "The last one."
+    assert order["required"] == ["id", "status", "price"]
+
+
+def test_types_that_share_a_name_stay_apart() -> None:
+    key, value = (
+        SchemaInfo(SchemaType.JSON, json.dumps({"type": "enum", "name": "E", "symbols": [each]}).encode())
+        for each in "AB"
+    )
+    from schemactl.formats.key_value import join
+
+    pair = json_schema(join(key=key, value=value, encoding="INLINE"), Release.R4_0)
+    assert checked(pair).is_valid({"key": "A", "value": "B"})
+    assert not checked(pair).is_valid({"key": "B", "value": "B"})
+    assert not checked(pair).is_valid({"key": "A", "value": "A"})
+
+
+def test_protobuf_s_own_json_is_valid() -> None:
+    info = compile_proto(Proto.of_text(PROTO, "web.Click"))
+    validator = checked(json_schema(info, Release.R4_0))
+    definition = parse(info.schema)
+    pool = build_pool(definition.image, definition.reachable)
+    click: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("web.Click"))
+    inner = click(at_ms=-1, ratio=float("nan"), raw=b"\xff", kind=7)
+    full = click(at_ms=2**62, count=2**32 - 1, ratio=1.5, path=[inner], kinds={"a": 1}, is_new=True)
+    full.seen.FromJsonString("2026-11-24T00:00:00Z")
+    full.maybe.value = 5
+    for message in (click(), inner, full):
+        validator.validate(json.loads(json_format.MessageToJson(message)))
+        validator.validate(
+            json.loads(json_format.MessageToJson(message, always_print_fields_with_no_presence=True))
+        )
+    for wrong in (
+        {"atMs": "x"},
+        {"count": -1},
+        {"kind": "WHEEL"},
+        {"path": [{"raw": 1}]},
+        {"kinds": {"a": "B"}},
+    ):
+        assert not validator.is_valid(wrong)
+
+
+def test_what_has_no_meaning_is_refused() -> None:
+    with pytest.raises(SchemactlError, match="EXTERNAL mean, nothing says"):
+        json_schema(SchemaInfo(SchemaType.EXTERNAL, b"{}"), Release.R4_2)

@@ -1,0 +1,44 @@
+"""The statements of `export ddl` make the tables that decoded messages go to."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from schemactl.columns.spark_type import to_json
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import struct_of
+from schemactl.exporting.ddl import create_table
+from schemactl.model import Release, SchemaInfo, SchemaType
+
+OPTIONS = StructOptions(as_decoded=True)
+FIELDS = [
+    {"name": "id", "type": "long"},
+    {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": ["null", "int"]}}},
+    {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
+    {
+        "name": "select",
+        "type": {"type": "record", "name": "S", "fields": [{"name": "from", "type": "string"}]},
+    },
+]
+
+
+def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
+    record = json.dumps({"type": "record", "name": "R", "fields": FIELDS}).encode()
+    info = SchemaInfo(SchemaType.AVRO, record)
+    columns = struct_of(info, OPTIONS, Release.R4_0)
+    assert columns is not None
+    name, comment = "a_b", "It's \\ every\norder"
+    statement = create_table(name, info, Release.R4_0, OPTIONS, comment)
+    # Here no catalog says what its tables are made of.
+    spark.sql(statement.replace("COMMENT", "USING parquet COMMENT").rstrip(";\n"))
+    made = spark.table("a_b").schema
+    told = spark.sql("DESCRIBE TABLE EXTENDED a_b").where("col_name = 'Comment'").first()
+    spark.sql("DROP TABLE a_b")
+    # A table's columns may be null all the same.
+    assert made.simpleString() == StructType.fromJson(to_json(columns)).simpleString()
+    assert told is not None
+    assert told["data_type"] == comment
