@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -63,6 +63,7 @@ class Shape:
     """How rows become files.
 
     `metadata` is the files' own; `group_bytes` is measured in memory, `file_bytes` on disk; a file has `file_rows` at most.
+    `partitions_inside`: files have the partition columns, too, as Iceberg's must, which tells the empty text from null.
     """
 
     metadata: dict[str, str]
@@ -71,6 +72,7 @@ class Shape:
     group_bytes: int = 64 * 2**20
     file_bytes: int = 256 * 2**20
     file_rows: int | None = None
+    partitions_inside: bool = False
 
 
 class ParquetFiles:
@@ -90,7 +92,7 @@ class ParquetFiles:
         """Rows, each time with the same columns, that hold so much memory as long as they wait."""
         if rows.num_rows == 0:
             return
-        for folder, part in _parts(rows, self._shape.partition_by):
+        for folder, part in _parts(rows, self._shape):
             waiting = self._waiting.setdefault(folder, _Waiting())
             waiting.rows.append(part)
             waiting.bytes += held_bytes if part is rows else part.nbytes
@@ -200,7 +202,8 @@ class _File:
 
 def stored(rows: pa.Table, shape: Shape) -> pa.Table:
     """Return the rows as they stand in files: without the columns that folders say, and as the types that Spark stores."""
-    rows = rows.drop_columns(list(shape.partition_by))
+    if not shape.partitions_inside:
+        rows = rows.drop_columns(list(shape.partition_by))
     return rows.cast(pa.schema([(column.name, _stored_type(column.type)) for column in rows.schema]))
 
 
@@ -276,13 +279,15 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _parts(rows: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _parts(rows: pa.RecordBatch, shape: Shape) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Return the rows of each partition, in order, with its folder."""
-    if not by:
+    if not shape.partition_by:
         yield "", rows
         return
-    # Null and the empty text share a folder.
-    folders = pc.binary_join_element_wise(*(_folders(column, rows.column(column)) for column in by), "/")
+    each = [
+        _folders(column, rows.column(column), inside=shape.partitions_inside) for column in shape.partition_by
+    ]
+    folders = pc.binary_join_element_wise(*each, "/")
     encoded = folders.dictionary_encode()
     names, groups = encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
     if len(names) == 1:
@@ -293,16 +298,25 @@ def _parts(rows: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str, pa.Re
         yield name, rows.take(pa.array(numbers))
 
 
-def _folders(column: str, values: pa.Array) -> pa.Array:
+def _folders(column: str, values: pa.Array, *, inside: bool) -> pa.Array:
     """Return the name of each value's folder."""
     encoded = values.dictionary_encode(null_encoding="encode")
-    names = [partition_folder(column, value) for value in encoded.dictionary.cast(pa.string()).to_pylist()]
+    texts = encoded.dictionary.cast(pa.string()).to_pylist()
+    names = [partition_folder(column, value, inside=inside) for value in texts]
     return pa.array(names, pa.string()).take(encoded.indices)
 
 
-def partition_folder(column: str, value: str | None) -> str:
-    """Return the folder of the rows with that value, as ExternalCatalogUtils.getPartitionPathString names it."""
-    return f"{column.translate(_ESCAPES)}={value.translate(_ESCAPES) if value else NULL_PARTITION}"
+def partition_folder(column: str, value: str | None, *, inside: bool = False) -> str:
+    """Return the folder of the rows with that value, as ExternalCatalogUtils.getPartitionPathString names it.
+
+    To Spark, null and the empty text share one. With `inside` (see Shape) no two values do, whatever they are.
+    """
+    text = (value or "").translate(_ESCAPES)
+    if inside and text == NULL_PARTITION:
+        text = f"%5F{text[1:]}"
+    return (
+        f"{column.translate(_ESCAPES)}={text if value or (inside and value is not None) else NULL_PARTITION}"
+    )
 
 
 def partitioned_by(file: str) -> tuple[str, ...]:

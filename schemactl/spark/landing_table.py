@@ -89,8 +89,15 @@ class LandingTable(Protocol):
     Whatever is not there, or is none of its format, is a WrongArgument that says what to do.
     """
 
+    @property
+    def partitions_inside(self) -> bool:
+        """Whether files have the partition columns, too: see Shape."""
+
     def folder(self) -> Folder:
         """Return where tasks write the files; the table need not exist."""
+
+    def stored(self, struct: StructType) -> StructType:
+        """Return the columns that a table of the format has for such rows: these, or of other types."""
 
     def columns(self) -> StructType | None:
         """Return the table's columns, those of partitions with them; None: there is no table."""
@@ -110,6 +117,9 @@ class LandingTable(Protocol):
 
     def beside(self, transaction: Transaction) -> Sequence[DataFile]:
         """Return `Addition.beside` of the commit of that transaction; nothing, if there is none."""
+
+    def forget(self, transaction: Transaction) -> None:
+        """Drop what `beside` says of the transaction: its rows are committed, too."""
 
     def commit(self, addition: Addition) -> None:
         """Make the addition, in one step for all readers; nothing, if its transaction was made before.

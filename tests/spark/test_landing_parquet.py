@@ -83,6 +83,24 @@ def test_null_and_the_empty_text_share_a_folder_and_odd_letters_are_escaped() ->
     assert partition_folder("a/b", "x=1 %\x7fü") == "a%2Fb=x%3D1 %25%7Fü"
 
 
+def test_partition_columns_inside_files_tell_null_the_empty_text_and_every_other_value_apart(
+    tmp_path: Path,
+) -> None:
+    days = [None, "", NULL_PARTITION, "a=b/c", "null"]
+    batch = pa.record_batch({"day": days * 2, "n": range(10)})
+    files = written(tmp_path, [batch], partition_by=("day",), partitions_inside=True)
+    assert sorted(map(str, days)) == sorted(
+        str(day) for file in files.values() for day in set(file.read()["day"].to_pylist())
+    )
+    assert {name.partition("/")[0] for name in files} == {
+        f"day={NULL_PARTITION}",
+        "day=",
+        f"day=%5F{NULL_PARTITION[1:]}",
+        "day=a%3Db%2Fc",
+        "day=null",
+    }
+
+
 def test_files_say_what_they_were_told_and_hold_intervals_as_numbers(tmp_path: Path) -> None:
     kind = pa.duration("us")
     deep = pa.struct([("d", kind), ("l", pa.list_(kind)), ("m", pa.map_(pa.string(), kind))])
