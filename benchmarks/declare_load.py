@@ -44,7 +44,7 @@ topic: persistent://shop/sales/orders
 partitions: 4
 schema_compatibility_strategy: BACKWARD_TRANSITIVE
 clients:
-  - {name: billing, role: consumer, version: 3}
+  - {name: billing, role: consumer, schema: 3}
 schema:
   type: AVRO
   properties: {owner: orders-team}

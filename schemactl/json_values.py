@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.errors import SchemactlError
-from schemactl.model import Commit, Metadata, SchemaInfo, SchemaType, TopicName, Waiver, parse_day
+from schemactl.model import Client, Commit, Metadata, SchemaInfo, SchemaType, TopicName, Waiver, parse_day
 
 if TYPE_CHECKING:
     from schemactl.verdicts import Breakage
@@ -200,3 +200,16 @@ def _is_kind(value: Any, shape: Any) -> bool:
         # A truth value is an int in Python, but not in JSON.
         return type(value) is int and abs(value) <= _LARGEST_LONG
     return isinstance(value, shape if isinstance(shape, type) else type(shape))
+
+
+def client_value(client: Client) -> dict[str, Any]:
+    """Return a declared client, as JSON has it in every report."""
+    return {
+        "name": client.name,
+        "role": client.role,
+        "team": client.team or None,
+        "language": client.language or None,
+        "contact": client.contact or None,
+        "built": client.built,
+        "runs_on": list(client.targets),
+    }

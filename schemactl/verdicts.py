@@ -153,6 +153,7 @@ class Finding:
         fingerprint: what a waiver of it names (see `schemactl.waivers`); "": none can waive it.
         waiver: by which it is approved all the same; None: it is not.
         targets: those for which it holds; (): it is about no target in particular.
+        owner: who answers for what it is about, where that is a client; "": whoever answers for the topic.
     """
 
     rule: str
@@ -174,6 +175,7 @@ class Finding:
     fingerprint: str = ""
     waiver: Waiver | None = None
     targets: tuple[str, ...] = ()
+    owner: str = ""
 
     @property
     def place(self) -> Source | None:

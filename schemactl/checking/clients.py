@@ -1,16 +1,58 @@
-"""Findings about declared clients: those that are built with a version which a changed schema breaks with."""
+"""Findings about declared clients, and what a changed schema means to each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from schemactl.broker import TopicState, admit, policies_in_force
 from schemactl.checking.run import Proposal, Run
 from schemactl.checking.schemas import places
 from schemactl.compat import breakages
-from schemactl.formats import explain
-from schemactl.model import Client, CompatibilityStrategy
+from schemactl.formats import counterexample, explain
+from schemactl.messages import versions as versions_said
+from schemactl.model import Client, CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic, live
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, Finding, Verdict
+from schemactl.waivers import fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class ClientImpact:
+    """What a changed schema means to a client as it is built now.
+
+    Attributes:
+        built: what it is built with: the numbers of versions; (): a definition of its own.
+        breaks: the first reason why the two do not understand each other; None: they do.
+    """
+
+    client: Client
+    built: tuple[int, ...]
+    breaks: str = ""
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it can stay as it is."""
+        return not self.breaks
+
+
+class _Build(NamedTuple):
+    """A definition that a client is built with; without `number` it is its own."""
+
+    number: int | None
+    info: SchemaInfo
+
+
+def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
+    """Return what the proposal means to each client that the topic declares, by team; one that goes along has the latest version."""
+    found = []
+    for client in sorted(proposal.topic.clients, key=lambda each: (each.team, each.name)):
+        builds = _builds(client, proposal, latest=True)
+        broken = next(iter(_broken(client, builds, proposal.schema)), None)
+        numbers = tuple(build.number for build in builds if build.number is not None)
+        found.append(ClientImpact(client, numbers, _reason(proposal, *broken) if broken else ""))
+    return tuple(found)
 
 
 def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
@@ -21,39 +63,151 @@ def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding
     """
     former = run.former(proposal.topic.name)
     declared = proposal.topic.clients
-    for client in dict.fromkeys((*(former.clients if former else ()), *declared)):
-        number = client.version
-        existing = [each for each in proposal.versions if each.number == number and each.info]
-        # A consumer has to read what is written from now on; what a producer writes, everybody has to read.
-        meets = CompatibilityStrategy.BACKWARD if client.role == "producer" else CompatibilityStrategy.FORWARD
-        found = breakages(existing, proposal.schema, meets, by_any_release=True)
-        bad = [each for each in found if each not in verdict.data and not each.incompatibility.strict_only]
+    gone = [
+        client
+        for client in (former.clients if former else ())
+        if not any(client.is_same_build(each) for each in declared)
+    ]
+    for client in (*gone, *declared):
+        found = _broken(client, _builds(client, proposal), proposal.schema)
+        bad = [each for each in found if each[0].number is None or each[1] not in verdict.data]
         if bad:
-            gone = "" if client in declared else ", which this change removes or moves to another version,"
-            yield from _found(run, proposal, client, bad[0], gone)
+            aside = ", which this change removes or moves to another version," if client in gone else ""
+            yield from _found(run, proposal, client, *bad[0], aside)
 
 
-def _found(run: Run, proposal: Proposal, client: Client, bad: Breakage, gone: str) -> Iterator[Finding]:
-    name, pointer = proposal.topic.name, bad.incompatibility.pointer
-    old = proposal.version(bad.against)
-    explanation = explain(bad, new=proposal.schema, old=old)
-    source, older = places(proposal, bad, explanation, old)
-    does = (
-        f"writes what the new schema of {name} cannot read"
-        if client.role == "producer"
-        else f"cannot read messages of the new schema of {name}"
-    )
+def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
+    """Yield clients with a version that there is not, those that cannot read what is written already, and those that no broker lets in.
+
+    Of what was so before nothing is said, and of a schema that `is_changed`, `breaking` says what it breaks.
+    """
+    known = before.clients if before else ()
+    numbers = [each.number for each in proposal.versions if each.info]
+    numbers += [] if proposal.known else [proposal.number]
+    for index, client in enumerate(proposal.topic.clients):
+        source = proposal.topic.locate(f"/clients/{index}/schema")
+        missing = [each for each in (client.versions or ()) if each not in numbers]
+        if missing:
+            yield from run.find(
+                "CLIENT_VERSION_UNKNOWN",
+                proposal.topic,
+                f"The {client.role} {client.who} is declared with version {client.built} of {proposal.topic.name}, which has "
+                f"{versions_said(numbers)}.",
+                source=source,
+                owner=client.contact or client.team,
+            )
+            continue
+        is_new = not any(client.is_same_build(each) for each in known)
+        if broken := _broken(client, _builds(client, proposal), proposal.schema):
+            if is_new and not is_changed:
+                yield from _found(run, proposal, client, *broken[0], severity="warning")
+            continue
+        refused = _refused(run, proposal, client)
+        if refused and (is_new or not _refused(run, proposal, client, before=True)):
+            yield from run.find(
+                "CLIENT_REFUSED",
+                proposal.topic,
+                f"The {client.role} {client.who} is built with {_named(client.built)}, and a broker would not let it connect to "
+                f"{proposal.topic.name} after this change.\nIt says: {on_one_line(refused.partition(chr(10))[0])}",
+                source=source,
+                owner=client.contact or client.team,
+            )
+
+
+def _builds(client: Client, proposal: Proposal, *, latest: bool = False) -> list[_Build]:
+    """Return the definitions that the client is built with, the newest first; with `latest` also of one that goes along."""
+    if client.schema:
+        return [_Build(None, client.schema)]
+    if client.versions is None:
+        newest = live(proposal.versions)[-1:] if latest and client.is_latest else ()
+        return [_Build(each.number, each.info) for each in newest if each.info]
+    known = [_Build(each.number, each.info) for each in proposal.versions if each.info]
+    first, last = client.versions
+    return [build for build in reversed(known) if first <= (build.number or 0) <= last]
+
+
+def _broken(client: Client, builds: list[_Build], schema: SchemaInfo) -> list[tuple[_Build, Breakage]]:
+    """Return why the client and real clients that are built with `schema` do not understand each other."""
+    # A consumer has to read what is written from now on; what a producer writes, everybody has to read.
+    meets = CompatibilityStrategy.FORWARD if client.reads else CompatibilityStrategy.BACKWARD
+    return [
+        (build, found)
+        for build in builds
+        for found in breakages(
+            [SchemaVersion(build.number or 0, build.info)], schema, meets, by_any_release=True
+        )
+        if not found.incompatibility.strict_only
+    ]
+
+
+def _reason(proposal: Proposal, build: _Build, bad: Breakage) -> str:
+    return on_one_line(explain(bad, new=proposal.schema, old=build.info).reason)
+
+
+def _found(
+    run: Run,
+    proposal: Proposal,
+    client: Client,
+    build: _Build,
+    bad: Breakage,
+    aside: str = "",
+    **details: Any,
+) -> Iterator[Finding]:
+    pointer = bad.incompatibility.pointer
+    explanation = explain(bad, new=proposal.schema, old=build.info)
+    source, older = places(proposal, bad, explanation, build.info)
+    new = f"version {proposal.number} of {proposal.topic.name}"
+    does = f"cannot read messages of {new}" if client.reads else f"writes what {new} cannot read"
+    against = () if build.number is None else (build.number,)
+    name = client.file if build.number is None else str(build.number)
     yield from run.find(
         "CLIENT_BREAKS",
         proposal.topic,
-        f"The {client.role} {client.name}{gone} is built with version {bad.against} and {does}.\n"
-        f"{on_one_line(explanation.reason)}",
+        f"The {client.role} {client.who}{aside} is built with {_named(name)} and {does}.\n{on_one_line(explanation.reason)}",
         source=source,
         fix=f"{explanation.fix.removesuffix('.')}; or bring the client to a newer version first, and have that approved in a change of its own.",
         field=explanation.field,
         pointer=pointer,
         direction=bad.direction,
-        against=(bad.against,),
+        against=against,
         older=older,
-        fingerprint=proposal.fingerprint("CLIENT_BREAKS", pointer, bad.direction, against=(bad.against,)),
+        counterexample=counterexample(bad, new=proposal.schema, old=build.info),
+        owner=client.contact or client.team,
+        fingerprint=fingerprint(
+            "CLIENT_BREAKS",
+            proposal.topic.name,
+            new=proposal.schema,
+            against=[build.info],
+            pointer=pointer,
+            direction=bad.direction,
+        ),
+        **details,
     )
+
+
+def _named(built: str) -> str:
+    """Return what a client is built with in a sentence."""
+    if built == "latest":
+        return "the latest version"
+    return f"version {built}" if built[:1].isdecimal() and built[-1:].isdecimal() else built
+
+
+def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> str:
+    """Return the words with which a broker that has the proposal (`before`: has it not) rejects the client; "": it lets it in."""
+    name, catalog = proposal.topic.name, run.approved if before else run.target
+    topic, space = catalog.topics.get(name), catalog.namespaces.get(name.namespace_name)
+    strategy, _ = run.strategies(name)[0 if before else 1]
+    policies = policies_in_force(
+        topic.policies if topic else None,
+        space.policies if space else None,
+        run.project.defaults,
+        strategy=strategy,
+    )
+    added = [] if proposal.known or before else [SchemaVersion(proposal.number, proposal.schema)]
+    # Somebody else is connected: what an idle topic would register is registered already.
+    state = TopicState((*proposal.versions, *added), producers=1)
+    decisions = (
+        admit(client.role, build.info, state, policies, run.project.release)
+        for build in _builds(client, proposal)
+    )
+    return next((each.message or each.error for each in decisions if not each.allowed), "")

@@ -23,10 +23,11 @@ from schemactl.printing import on_one_line
 from schemactl.verdicts import DataState, Finding, Verdict
 
 if TYPE_CHECKING:
+    from schemactl.checking.clients import ClientImpact
     from schemactl.tables.impact import Impact
 
 Change = Literal[
-    "added", "new version", "not stored", "older version", "schema removed", "removed", "policies"
+    "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"
 ]
 
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
@@ -50,6 +51,7 @@ class TopicCheck:
         schema: what it declares now, where that has changed.
         before: what it declared, likewise; None: nothing, or another generation.
         versions: those that `schema` is compared with, of the former topic where it was renamed.
+        clients: what `schema` means to each declared client, by team.
     """
 
     topic: TopicName
@@ -69,6 +71,7 @@ class TopicCheck:
     schema: SchemaInfo | None = field(default=None, compare=False, repr=False)
     before: SchemaInfo | None = field(default=None, compare=False, repr=False)
     versions: tuple[SchemaVersion, ...] = field(default=(), compare=False, repr=False)
+    clients: tuple[ClientImpact, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_pending(self) -> bool:

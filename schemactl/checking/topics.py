@@ -31,18 +31,16 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
     if declared is None:
         return _removed(run, before) if before else (None, [])
     (old, _), (strategy, level) = run.strategies(name)
-    if (
-        before
-        and is_same_schema(before.schema, declared.schema)
-        and (old, before.partitions) == (strategy, declared.partitions)
-        and before.reader == declared.reader == "latest"
-        and before.policies == declared.policies
-        and before.generation == declared.generation
-        and not (before.lifecycle == "draft" and declared.lifecycle == "stable")
-    ):
+    change = _besides_schema(declared, before, is_same_strategy=old is strategy)
+    if before and not change and _is_same(before, declared):
         return None, []
     seen = TopicCheck(
-        name, "policies", strategy, level, source=declared.source, owner=run.target.metadata(name).owner
+        name,
+        change or "policies",
+        strategy,
+        level,
+        source=declared.source,
+        owner=run.target.metadata(name).owner,
     )
     if before and old is not strategy:
         seen = replace(seen, strategy_before=old)
@@ -56,25 +54,53 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         findings += _generation(run, proposal, former) if former else ()
         seen, found = _schema(run, seen, proposal, before.schema if before and not begins else None)
         findings += found
+        findings += clients.standing(run, proposal, before, is_changed=seen.verdict is not None)
         if before:
-            seen = replace(seen, tables=tables.impact_of(run, proposal, before))
+            meant = clients.impacts(proposal) if seen.verdict else ()
+            seen = replace(seen, clients=meant, tables=tables.impact_of(run, proposal, before))
             findings += tables.findings(run, proposal, seen.tables)
-    elif before and before.schema:
-        seen = replace(seen, change="schema removed")
-        findings += run.find(
-            "SCHEMA_REMOVED",
-            declared,
-            f"{name} no longer declares a schema. The registry keeps the versions it has, and so does the approved history.",
-            fingerprint=_end("SCHEMA_REMOVED", before),
-        )
     elif before is None:
         seen = replace(seen, change="added")
+    elif before.schema:
+        seen = replace(seen, change="schema removed")
+        findings += _schema_removed(run, declared, before)
     if before and not any(finding.rule == "STRATEGY_RELAXED" for finding in findings):
         findings += policies.protection_lost(run, declared, before)
     is_as_before = before and (old, before.partitions) == (strategy, declared.partitions)
-    if seen.change == "policies" and not findings and is_as_before:
+    if seen.change in ("policies", "clients") and not findings and is_as_before:
         return None, []
     return seen, findings
+
+
+def _schema_removed(run: Run, declared: Topic, before: Topic) -> Iterator[Finding]:
+    yield from run.find(
+        "SCHEMA_REMOVED",
+        declared,
+        f"{declared.name} no longer declares a schema. The registry keeps the versions it has, and so does the approved history.",
+        fingerprint=_end("SCHEMA_REMOVED", before),
+    )
+
+
+def _besides_schema(declared: Topic, before: Topic | None, *, is_same_strategy: bool) -> Change | None:
+    """Return what has changed of strategy, policies, partitions and clients; None: nothing."""
+    if before is None:
+        return "policies"
+    if not is_same_strategy or (before.partitions, before.policies) != (
+        declared.partitions,
+        declared.policies,
+    ):
+        return "policies"
+    return None if before.clients == declared.clients else "clients"
+
+
+def _is_same(before: Topic, declared: Topic) -> bool:
+    """Return whether there is nothing to look at but policies and clients."""
+    return (
+        is_same_schema(before.schema, declared.schema)
+        and before.reader == declared.reader == "latest"
+        and before.generation == declared.generation
+        and not (before.lifecycle == "draft" and declared.lifecycle == "stable")
+    )
 
 
 def _schema(

@@ -1,6 +1,15 @@
 """The parser of declared files: YAML and definitions in; a catalog, or all their problems, out."""
 
-from schemactl.declare.catalog import Declared, build, in_roots, judged, load, load_all, read
+from schemactl.declare.catalog import (
+    Declared,
+    build,
+    in_roots,
+    judged,
+    load,
+    load_all,
+    read,
+    read_clients,
+)
 from schemactl.declare.definition import Definitions, ResolvedDefinition
 from schemactl.declare.document import (
     Documents,
@@ -44,6 +53,7 @@ __all__ = [
     "load_project",
     "place_in_project",
     "read",
+    "read_clients",
     "read_documents",
     "read_overlays",
     "read_project",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from schemactl.declare.definition import Definitions, ResolvedDefinition
 from schemactl.declare.document import (
@@ -27,6 +28,7 @@ from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import problems as format_problems
 from schemactl.model import (
     Catalog,
+    Client,
     Namespace,
     NamespaceName,
     Project,
@@ -158,6 +160,8 @@ class _Builder:
             whole = [each for each in made_of if each is not None]
             if self.cache and len(whole) == len(made_of) and not (file.problems or file.unread):
                 self.cache.add(file.path, zip(file.documents, whole, strict=True))
+        for topic in self.topics.values():
+            self.problems += _unknown_targets(topic, self.project)
         return Declared(
             Catalog(self.namespaces, self.topics),
             tuple(sorted(set(self.problems))),
@@ -198,12 +202,16 @@ class _Builder:
             self.topics[topic.name] = topic
             return ()
         info, is_sound = self._schema(topic.name, document.schema)
+        clients = read_clients(document, self.definitions)
+        self.problems += clients.problems
+        for client in clients.clients:
+            self.problems += judged(client.schema, self.project.release) if client.schema else ()
+        self.dependencies[topic.name] |= clients.paths
         if info is None:
             return None
-        self.topics[topic.name] = replace(topic, schema=info)
-        return (
-            tuple(self.dependencies[topic.name]) if is_sound and not _is_compiled(document.schema) else None
-        )
+        self.topics[topic.name] = replace(topic, schema=info, clients=clients.clients)
+        is_kept = is_sound and not document.clients and not _is_compiled(document.schema)
+        return tuple(self.dependencies[topic.name]) if is_kept else None
 
     def _schema(self, name: TopicName, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:
         """Return the schema of a topic, and whether there is nothing to say of it; None, and problems, where it cannot be read."""
@@ -217,6 +225,38 @@ class _Builder:
         self.problems += problems
         self.findings += findings if definition.info else []
         return definition.info, not problems and not findings
+
+
+class ReadClients(NamedTuple):
+    """The clients of a topic, each with the definition that it is built with, and what was read for that."""
+
+    clients: tuple[Client, ...]
+    problems: tuple[Problem, ...] = ()
+    paths: frozenset[str] = frozenset()
+
+
+def read_clients(document: TopicDocument, definitions: Definitions) -> ReadClients:
+    """Return the clients that the topic declares, with the definitions that some have of their own."""
+    if not document.clients:
+        return ReadClients(document.topic.clients)
+    read = {name: definitions.read(each) for name, each in document.clients.items()}
+    clients = tuple(
+        replace(client, schema=read[client.name].info) if client.name in read else client
+        for client in document.topic.clients
+    )
+    problems = tuple(problem for found in read.values() for problem in found.problems)
+    return ReadClients(clients, problems, frozenset().union(*(found.paths for found in read.values())))
+
+
+def _unknown_targets(topic: Topic, project: Project) -> Iterator[Problem]:
+    """Yield the targets of the topic's clients that the project does not have."""
+    for index, client in enumerate(topic.clients):
+        for at, target in enumerate(client.targets):
+            source = topic.locate(f"/clients/{index}/targets/{at}") if target not in project.targets else None
+            if source:
+                known = ", ".join(project.targets)
+                fix = f"the targets are {known}" if known else "declare it, or remove the key"
+                yield Problem(source, f"{project.path} has no target `{shown(target)}`", fix)
 
 
 def _is_compiled(declaration: SchemaDeclaration) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import yaml
 
 from schemactl.declare.describe import found, nearest
-from schemactl.declare.files import MAX_PROBLEMS, shown
+from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.validation_errors import Misfit, located, validation_errors
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, Source
@@ -30,6 +30,10 @@ from schemactl.source import Tokens, node_at, node_place, tokens
 
 RESERVED_PROPERTIES: Final = ("schemactl.",)
 """What the names of declared properties do not start with: `apply` stamps uploads with such."""
+
+PROTO_FILES: Final = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
+_ONE_FILE: Final = ("avro", "protobuf")
+"""How a topic's schema is declared of which a client may have a definition of its own, besides a `.proto`."""
 
 _KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
 
@@ -79,6 +83,8 @@ class TopicDocument:
     topic: Topic
     schema: SchemaDeclaration | None
     source: Source
+    clients: Mapping[str, SchemaDeclaration] = field(default_factory=dict)
+    """The definitions of their own that clients are built with, by the clients' names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +173,7 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
             yield Misfit.of(at, f"a second client is called `{client['name']}`", "give it another name")
         names.add(client["name"])
     schema = topic.get("schema", {})
+    yield from _in_builds(topic.get("clients", ()), schema)
     yield from _in_properties(schema, ("schema",))
     for half in ("key", "value"):
         yield from _in_properties(schema.get(half, {}), ("schema", half))
@@ -176,6 +183,21 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
         given, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
         fix = f"add `{missing}`, or remove `{given}`"
         yield Misfit.of(("schema", given), f"`{given}` needs `{missing}`", fix)
+
+
+def _in_builds(clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield the clients that cannot be built with a definition of their own, as the topic has none, or a pair."""
+    declared_as = SPECS[SchemaType[schema["type"]]].declared_as if schema else ""
+    for index, client in enumerate(clients):
+        file = Client.parse(client["name"], client["role"], client.get("schema", "latest")).file
+        if not file:
+            continue
+        fits = PROTO_FILES if declared_as == "proto" else AVRO_SUFFIXES if declared_as in _ONE_FILE else ()
+        if not file.endswith(fits):
+            kind = f"whose schema is {schema['type']}" if schema else "without schema"
+            fix = f"name a file that ends with {' or '.join(fits)}" if fits else "write a version's number"
+            what = f"a client of a topic {kind} cannot be built with `{file[:60]}`"
+            yield Misfit.of(("clients", str(index), "schema"), what, fix)
 
 
 def _in_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -244,15 +266,30 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
         reader=value.get("reader", "latest"),
         lifecycle=value.get("lifecycle", "stable"),
         metadata=Metadata.parse(value),
-        clients=tuple(
-            Client(client["name"], client["role"], client.get("version", "latest"))
-            for client in value.get("clients", ())
-        ),
+        clients=tuple(map(_client, value.get("clients", ()))),
         source=source,
         locator=locate,
     )
     schema = _schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
-    return TopicDocument(topic, schema, source)
+    own = {}
+    for index, client in enumerate(topic.clients):
+        if client.file and schema:
+            at = node_place(shown(text.path), node_at(document.node, ("clients", str(index), "schema")))
+            own[client.name] = replace(
+                schema,
+                parts=("clients", str(index)),
+                source=at,
+                definition_source=at,
+                definition=client.file,
+                proto=None,
+            )
+    return TopicDocument(topic, schema, source, own)
+
+
+def _client(value: Mapping[str, Any]) -> Client:
+    said = {key: value[key] for key in ("team", "language", "contact") if key in value}
+    known = Client.parse(value["name"], value["role"], value.get("schema", "latest"))
+    return replace(known, targets=tuple(value.get("targets", ())), **said)
 
 
 def _schema(

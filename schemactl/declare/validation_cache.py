@@ -10,7 +10,8 @@ from __future__ import annotations
 import marshal
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from schemactl.declare.deferred import DeferredInfo
 from schemactl.declare.definition import Definitions
@@ -31,6 +32,11 @@ from schemactl.model import (
 )
 
 Document = TopicDocument | NamespaceDocument
+
+_KEPT_PARTS: Final = ("name", "role", "versions", "team", "language", "contact", "targets")
+"""Of a client, whose definition is not its own: the file of a topic with such a client is read each time."""
+
+_KEPT: Final = attrgetter(*_KEPT_PARTS)
 
 
 class KnownFile(NamedTuple):
@@ -130,7 +136,7 @@ def _values(document: Document, made_of: tuple[str, ...]) -> tuple[Any, ...]:
         *(document.schema and document.schema.type.name, made_of),
         *(topic.partitions, topic.generation, topic.renamed_from and str(topic.renamed_from)),
         *(topic.reader, topic.lifecycle),
-        tuple((client.name, client.role, client.version) for client in topic.clients),
+        tuple(_KEPT(client) for client in topic.clients),
     )
 
 
@@ -166,7 +172,7 @@ def _restored(
         reader=reader,
         lifecycle=lifecycle,
         metadata=metadata,
-        clients=tuple(Client(*each) for each in clients),
+        clients=tuple(Client(**dict(zip(_KEPT_PARTS, each, strict=True))) for each in clients),
         source=source,
         locator=locator,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import RLock
 from typing import Final
 
@@ -13,6 +14,7 @@ from schemactl.declare import (
     Documents,
     NamespaceDocument,
     TopicDocument,
+    read_clients,
     read_documents,
 )
 from schemactl.declare.deferred import DeferredInfo
@@ -22,7 +24,7 @@ from schemactl.history.files import Entry, content
 from schemactl.history.git import FSCK
 from schemactl.history.repository import Repository
 from schemactl.history.versions import StepFiles, named
-from schemactl.model import Namespace, SchemaInfo, SchemaType
+from schemactl.model import Namespace, SchemaInfo, SchemaType, Topic
 
 _KEPT_DOCUMENTS: Final = 8_192
 
@@ -46,6 +48,13 @@ class DefinitionLoader:
             cache = self._at(step)
             held = next(each for each in cache.declarations(schema) if each.path == path)
             return named(self._read(cache, held), held)
+
+    def declared(self, step: int, path: str, schema: str) -> Topic:
+        """Return the topic that is declared there, its clients with the definitions of their own that are readable; its schema is not read."""
+        document = self.topic(step, path, schema)
+        with self._lock:
+            definitions = Definitions(StepFiles(self._repository, self._at(step)))
+            return replace(document.topic, clients=read_clients(document, definitions).clients)
 
     def namespace(self, held: DeclarationRow) -> Namespace:
         """Return the namespace that is declared there."""

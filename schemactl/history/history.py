@@ -152,7 +152,7 @@ class History:
             source = self._last_source(name, state.since)
             return Topic(name, versions=versions, generation=generation, deleted=True, source=source)
         step = self._cache.step if state.as_of is None else state.as_of
-        declared = self._definitions.topic(step, state.path, name.schema_id).topic
+        declared = self._definitions.declared(step, state.path, name.schema_id)
         if not self._is_today(name):
             return Topic(name, versions=versions, generation=generation, deleted=True, source=declared.source)
         schema = None

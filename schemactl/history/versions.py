@@ -27,6 +27,7 @@ from schemactl.declare import (
     NamespaceDocument,
     TopicDocument,
     in_roots,
+    read_clients,
     read_documents,
     read_project,
 )
@@ -329,7 +330,7 @@ class VersionDerivation:
         definition = None
         if len(documents) == 1 and (declaration := documents[0].schema):
             inspected = self._fingerprints.inspect(declaration, definitions)
-            self._writer.depend(schema, inspected.paths)
+            self._writer.depend(schema, inspected.paths | read_clients(documents[0], definitions).paths)
             problems += [(documents[0], problem) for problem in inspected.problems]
             if inspected.fingerprint:
                 self._inspected[schema] = inspected

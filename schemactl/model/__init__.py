@@ -9,6 +9,7 @@ from enum import Enum, StrEnum
 from typing import Any, Final, Literal
 
 from schemactl.errors import Source
+from schemactl.model.clients import Client as Client
 from schemactl.model.metadata import EMPTY as EMPTY
 from schemactl.model.metadata import NO_METADATA as NO_METADATA
 from schemactl.model.metadata import Deprecated as Deprecated
@@ -255,15 +256,6 @@ class Namespace:
     def is_elsewhere(self, cluster: str) -> bool:
         """Whether only other clusters than this one have its topics; "": it is not known which one this is."""
         return bool(cluster and self.clusters) and cluster not in self.clusters
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """A declared producer or consumer of a topic: which schema version it carries."""
-
-    name: str
-    role: Literal["producer", "consumer", "reader"]
-    version: int | Literal["latest"] = "latest"
 
 
 @dataclass(frozen=True, slots=True)

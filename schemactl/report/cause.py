@@ -49,7 +49,9 @@ class Part(NamedTuple):
         label: what stands in front of them, before a colon; "": nothing.
     """
 
-    kind: Literal["waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "approve"]
+    kind: Literal[
+        "waiver", "reason", "older", "proof", "fix", "broker", "topics", "owner", "contact", "approve"
+    ]
     words: str
     label: str = ""
 
@@ -113,6 +115,8 @@ class ShownCause:
         if owners := self.owners:
             more = f" and {len(owners) - _MAX_OWNERS} more" if len(owners) > _MAX_OWNERS else ""
             yield Part("owner", f"{', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}", "Owner")
+        for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
+            yield Part("contact", on_one_line(contact), "Owner of the client")
         if self.weight == "error" and cause.lead.key:
             name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
             yield Part("approve", waive_command(name, report.target), "To approve it all the same")

@@ -11,7 +11,7 @@ from schemactl.formats import resolve
 from schemactl.formats.outline import outline
 from schemactl.model import SchemaInfo, live
 from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, Part, ShownCause, shown_causes
-from schemactl.report.check_rows import policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.check_rows import client_rows, policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.links import line_link
 from schemactl.report.page import folded, page, prose, scrolling, section, side_by_side, table, text
 from schemactl.report.schema_diff import schema_diff
@@ -45,6 +45,9 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
         section("Causes", *(_cause(cause, known[cause.lead.rule], is_open=opened) for cause in causes)),
         section("Changed topics", table(topic_rows(report), "Both verdicts on each topic"))
         if report.topics
+        else "",
+        section("Clients", table(clients, "What the change means to declared clients"))
+        if (clients := client_rows(report))
         else "",
         section("Changed policies", table(policy_rows(report), "Policies after the merge"))
         if report.policies

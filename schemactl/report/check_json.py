@@ -7,12 +7,13 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from schemactl.checking import Cause, CheckReport, TopicCheck
-from schemactl.json_values import breakage_value, waiver_value
+from schemactl.json_values import breakage_value, client_value, waiver_value
 from schemactl.model import Waiver
 from schemactl.report.cause import waive_command
 from schemactl.verdicts import Answer, Counterexample, DataState, Finding, Verdict
 
 if TYPE_CHECKING:
+    from schemactl.checking.clients import ClientImpact
     from schemactl.tables.changes import ColumnChange
 
 FORMAT_VERSION = 2
@@ -88,6 +89,16 @@ def _topic(topic: TopicCheck) -> dict[str, Any]:
         "tables": None if topic.tables is None else [_change(each) for each in topic.tables.changes],
         "targets": list(topic.targets),
         "owner": topic.owner or None,
+        "clients": [_client(each) for each in topic.clients],
+    }
+
+
+def _client(impact: ClientImpact) -> dict[str, Any]:
+    return {
+        **client_value(impact.client),
+        "versions": list(impact.built),
+        "fine": impact.is_fine,
+        "reason": impact.breaks or None,
     }
 
 
@@ -179,4 +190,5 @@ def _finding(finding: Finding, cause: str, target: str) -> dict[str, Any]:
         "only_at_tip": finding.only_at_tip,
         "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
         "targets": list(finding.targets),
+        "owner": finding.owner or None,
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from schemactl.checking import CheckReport
 from schemactl.report.cause import FEW, Part, ShownCause, shown_causes
-from schemactl.report.check_rows import Cell, policy_rows, summary, topic_rows
+from schemactl.report.check_rows import Cell, client_rows, policy_rows, summary, topic_rows
 from schemactl.report.links import line_link
 from schemactl.report.markdown import (
     COMMENT_LIMIT,
@@ -25,9 +26,12 @@ from schemactl.rules import Rule, every_rule
 
 _MAX_DIFF_LINES = 60
 
+_MENTION = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?")
+"""A user, or a team of an organization, and nothing else."""
+
 _MARKS = {"waived": "🔓", "error": "❌", "warning": "⚠️", "note": "💬"}
 
-_BELOW_DIFF = (("proof",), ("fix",), ("broker",), ("topics", "owner"), ("approve",))
+_BELOW_DIFF = (("proof",), ("fix",), ("broker",), ("topics", "owner", "contact"), ("approve",))
 """The kinds of lines that stand together."""
 
 
@@ -48,6 +52,8 @@ def render(report: CheckReport, *, color: bool = False, limit: int | None = None
         # Those that fail stand first where not all of them can be shown.
         order = sorted(range(len(rows)), key=lambda at: report.topics[at].topic not in failed)
         head.append(_table([names, *(rows[at] for at in order)], limit // 2, rest))
+    if clients := client_rows(report):
+        head.append(_table(clients, limit // 8, rest))
     if report.policies:
         head.append(_table(policy_rows(report), limit // 8, rest))
     head += [f"> {prose(note)}" for note in report.notes[:20]]
@@ -91,7 +97,10 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
 
 def _line(part: Part) -> str:
     match part.kind:
-        case "proof" | "fix" | "owner":
+        case "contact" if _MENTION.fullmatch(part.words):
+            # Whoever answers for a client is told that it breaks.
+            return f"**{part.label}:** {part.words}"
+        case "proof" | "fix" | "owner" | "contact":
             return f"**{part.label}:** {prose(part.words)}"
         case "approve":
             return f"{part.label}: {code(part.words)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from schemactl.checking import CheckReport, PolicyChange, TopicCheck
 from schemactl.messages import counted, policy_origin, policy_word
@@ -11,7 +11,11 @@ from schemactl.model import Severity
 from schemactl.printing import on_one_line
 from schemactl.verdicts import DataState, Outcome
 
+if TYPE_CHECKING:
+    from schemactl.checking.clients import ClientImpact
+
 POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
+CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
 
 Shade = Literal["good", "bad", "doubtful", ""]
 """What a cell says of its row."""
@@ -53,6 +57,38 @@ def policy_rows(report: CheckReport) -> list[list[Cell]]:
         for each in report.policies
     ]
     return [[*map(Cell, row)] for row in (POLICIES_HEAD, *rows)]
+
+
+def client_rows(report: CheckReport) -> list[list[Cell]]:
+    """Return the head of a table of the declared clients of changed schemas, and a row for each, by team; [] where there are none."""
+    rows = []
+    seen = set()
+    for check in report.topics:
+        for each in check.clients:
+            client = each.client
+            # Targets may have a topic in several ways; its clients are the same.
+            if (check.topic, client.name) in seen:
+                continue
+            seen.add((check.topic, client.name))
+            texts = (client.team or "-", f"{client.name}, {check.topic}", client.role, _built(each))
+            rows.append([*(Cell(on_one_line(text)) for text in texts), _meant(each)])
+    rows.sort(key=lambda row: row[0].text)
+    return [[*map(Cell, CLIENTS_HEAD)], *rows] if rows else []
+
+
+def _built(impact: ClientImpact) -> str:
+    going = impact.client.is_latest and impact.built
+    return f"latest ({impact.built[0]})" if going else impact.client.built
+
+
+def _meant(impact: ClientImpact) -> Cell:
+    reads = impact.client.reads
+    if impact.is_fine:
+        return Cell("reads it" if reads else "is read", "good")
+    # Who goes along with every version is upgraded in time, by the strategy's order.
+    return Cell(
+        "cannot read it" if reads else "is not read", "doubtful" if impact.client.is_latest else "bad"
+    )
 
 
 def verdict_of(report: CheckReport) -> Shade:

@@ -7,7 +7,7 @@ from typing import Final
 
 from schemactl.checking import CheckReport
 from schemactl.report.cause import ShownCause, shown_causes
-from schemactl.report.check_rows import Cell, policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.check_rows import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.style import SHADES, paint, table
 
 _SEVERITIES: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -17,6 +17,7 @@ def render(report: CheckReport, *, color: bool = False, width: int | None = None
     """Each cause with place, reason and fix, the most important first; then the changed topics with both verdicts; then the sum."""
     blocks = [_cause(cause, color=color) for cause in shown_causes(report)]
     blocks += [_table(topic_rows(report), color=color, width=width)] if report.topics else []
+    blocks += [_table(rows, color=color, width=width)] if (rows := client_rows(report)) else []
     blocks += [_table(policy_rows(report), color=color, width=width)] if report.policies else []
     blocks += [f"note: {note}" for note in report.notes]
     blocks.append(paint(summary(report), SHADES[verdict_of(report)], color=color))

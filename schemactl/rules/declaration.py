@@ -362,17 +362,46 @@ topic: persistent://shop/sales/all-orders""",
     _rule(
         "CLIENT_BREAKS",
         severity="error",
-        summary="A declared client is built with a version that the changed schema breaks with.",
+        summary="A declared client is built with a schema that breaks with the topic's.",
         why="A strategy that is not transitive protects only readers and writers of the latest version. A topic that declares its `clients` "
         "knows of others: a consumer that still has an older version cannot read what is written from now on, or a producer still "
         "writes what new readers cannot read. Clients that were approved count like those that the change declares, so to remove one beside "
-        "the break saves nobody. A change that removes the topic itself asks no client.",
+        "the break saves nobody. A client that is declared with what breaks already is a warning. A change that removes the topic itself asks no client.",
         example="""
 # version 1 made a field optional, and version 2 is to remove it; billing still has version 0
 clients:
-  - {name: billing, role: consumer, version: 0}""",
+  - {name: billing, team: payments, role: consumer, schema: 0}""",
         fix="Change the schema so that the client can go on; or bring the client to a newer version first.",
         link="https://avro.apache.org/docs/1.12.0/specification/#schema-resolution",
+    ),
+    _rule(
+        "CLIENT_REFUSED",
+        severity="error",
+        summary="A broker would not let a declared client connect after the change.",
+        why="A broker judges a client again whenever it connects, by the topic's strategy: a producer brings a schema that is registered, "
+        "or that clients may register; a consumer's schema has to read the latest version, or under a transitive strategy all of "
+        "them. It compares less than readers need, and sometimes more: ALWAYS_INCOMPATIBLE lets in no consumer with a schema. Such a "
+        "client runs until it restarts.",
+        example="""
+is_allow_auto_update_schema: false      # of the namespace: clients register nothing
+# of the topic: a file that is no version of it
+clients:
+  - {name: shop, role: producer, schema: shop-orders.avsc}""",
+        fix="Declare the client with a version of the topic, or change what the policies say of it; `schemactl admit --all` shows every answer.",
+        link="https://pulsar.apache.org/docs/next/schema-understand/#schema-compatibility-check",
+    ),
+    _rule(
+        "CLIENT_VERSION_UNKNOWN",
+        severity="error",
+        summary="A declared client is built with a version that the topic does not have.",
+        why="What is declared of a client is what a change is judged by: a version that there is not protects nobody. The numbers are those "
+        "of `schemactl log`; the one that the change itself adds counts, too.",
+        example="""
+# orders has the versions 0 to 4
+clients:
+  - {name: billing, role: consumer, schema: 7}""",
+        fix="Write the number of a version, a range of such, or `latest`.",
+        link="https://pulsar.apache.org/docs/next/schema-understand/#schema-version",
     ),
     _rule(
         "REMOVAL_OVERDUE",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from schemactl import formats
 from schemactl.declare import Declared
 from schemactl.errors import DeclarationError, InvalidSchema
 from schemactl.history import Forked, History
 from schemactl.history.history import LazyMapping
-from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.model import Catalog, Client, SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.target_numbers.judging import contradictions
 from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, target_number, target_versions
 
@@ -64,8 +63,8 @@ def on_target(catalog: Catalog, numbers: TargetNumbers, approved: Catalog) -> Ca
         return replace(
             found,
             versions=tuple(_versions(found, numbers)),
-            reader=_number(found.reader, meant, git),
-            clients=tuple(replace(each, version=_number(each.version, meant, git)) for each in found.clients),
+            reader=found.reader if found.reader == "latest" else _number(found.reader, meant, git),
+            clients=tuple(_client(each, meant, git) for each in found.clients),
         )
 
     return replace(catalog, topics=LazyMapping(lambda: [*catalog.topics], topic))
@@ -91,11 +90,17 @@ def _versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
     return found
 
 
-def _number(
-    git: int | Literal["latest"], meant: Sequence[TargetVersion], versions: Sequence[SchemaVersion]
-) -> int | Literal["latest"]:
+def _client(client: Client, meant: Sequence[TargetVersion], versions: Sequence[SchemaVersion]) -> Client:
+    """Return the client as it is built by the target's numbers."""
+    if client.versions is None:
+        return client
+    first, last = (_number(each, meant, versions) for each in client.versions)
+    return replace(client, versions=(first, last))
+
+
+def _number(git: int, meant: Sequence[TargetVersion], versions: Sequence[SchemaVersion]) -> int:
     """Return the target's number for Git's version `git`, which may be one that comes after all of these."""
-    if git == "latest" or not meant:
+    if not meant:
         return git
     known = target_number(meant, git)
     return meant[-1].number + 1 + git - len(versions) if known is None else known

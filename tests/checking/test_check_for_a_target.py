@@ -113,7 +113,7 @@ def test_what_only_a_target_meets_is_waived_for_it_and_carried_out(estate: Estat
 
 @pytest.mark.slow
 def test_pinned_readers_and_clients_mean_gits_versions(estate: Estate) -> None:
-    client = "clients: [{name: billing, role: consumer, version: 1}]\n"
+    client = "clients: [{name: billing, role: consumer, schema: 1}]\n"
     orders = declared() + client + "reader: 2\n"
     (estate.scratch.path / "namespaces/orders.yaml").write_text(orders)
     edit(estate, "id", note=0, city=0)

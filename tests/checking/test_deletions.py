@@ -156,7 +156,7 @@ def test_a_topic_that_was_to_be_removed_is_noted_in_every_run(tmp_path: Path) ->
     assert "REMOVAL" not in schemactl(made.path, "check", "--topic", "views").out
 
 
-CONSUMER = "clients: [{name: billing, role: consumer, version: 0}]\n"
+CONSUMER = "clients: [{name: billing, role: consumer, schema: 0}]\n"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ reader: 3
 lifecycle: draft
 deprecated: {since: 2026-11-01, remove_after: 2027-05-01, use: shop/sales/all-orders}
 clients:
-  - {name: billing, role: consumer, version: 2}
+  - {name: billing, team: payments, role: consumer, schema: 2}
   - {name: checkout, role: producer}
 schema: {type: STRING}
 ---
@@ -91,7 +91,7 @@ def test_everything_that_can_be_declared_is_in_the_catalog() -> None:
                 date(2026, 11, 1), date(2027, 5, 1), TopicName("shop", "sales", "all-orders")
             ),
         ),
-        clients=(Client("billing", "consumer", 2), Client("checkout", "producer", "latest")),
+        clients=(Client("billing", "consumer", (2, 2), team="payments"), Client("checkout", "producer")),
     )
     assert orders.source == Source("topics/a.yaml", 9, 8)
     assert clicks == Topic(TopicName("shop", "web", "clicks", "non-persistent"))

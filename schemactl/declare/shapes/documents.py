@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Union
 
 from pydantic import Discriminator, Field, Tag, create_model
 
+from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
     Definition,
@@ -34,6 +36,8 @@ from schemactl.model.settings import Names, OneOf, Parts, Setting, Switch, Whole
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
 _TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, offers all its files."
 _PROPERTIES = "Text stored with the schema. Pulsar never compares it."
+DEFINITION_SUFFIXES: Final = (*AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
+_BUILD_PATTERN: Final = r"^latest$|^[0-9]{1,9}\.\.[0-9]{1,9}$|\.(avsc|json|proto|binpb)$"
 _STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as the level above says."
 
 
@@ -145,16 +149,45 @@ BRANCHES: Final = {tag_of(shape): shape for shape in (*_WHOLE.values(), *_HALVES
 """The shapes of schemas by the names they have in pydantic's locations."""
 
 
+def _check_build(value: object) -> None:
+    """ValueError: not what a client is built with."""
+    if isinstance(value, str):
+        range_ = re.fullmatch(r"([0-9]{1,9})\.\.([0-9]{1,9})", value)
+        if range_ and int(range_[1]) > int(range_[2]):
+            raise ValueError(f"the range {value} ends before it begins", f"write {range_[2]}..{range_[1]}")
+        if value == "latest" or range_ or value.endswith(DEFINITION_SUFFIXES):
+            return
+    _NUMBER.check(value)
+
+
+_NUMBER: Final = whole(
+    "`latest`, a version's number, a range such as 3..5, or a definition's file", 0, "latest"
+)
+_BUILD: Final = ValueShape(
+    _check_build,
+    {"oneOf": [_NUMBER.schema["oneOf"][0], {"type": "string", "pattern": _BUILD_PATTERN}]},
+)
+
+
 class ClientShape(MappingShape):
-    """A producer or consumer of the topic: which version of the schema it carries."""
+    """A producer or consumer of the topic: who it is, and which version of the schema it is built with."""
 
     name: Annotated[Any, text("a client's name", r"^\S(.*\S)?$")] = Field(description="Its name, for people.")
     role: Annotated[Any, choice("role of a client", ("producer", "consumer", "reader"))] = Field(
         description="Whether it writes or reads; a reader has no subscription."
     )
-    version: Annotated[Any, whole("`latest` or a version's number", 0, "latest")] = optional(
-        "The version it is built with: latest (default) or a number."
+    schema_: Annotated[Any, _BUILD] = optional(
+        "What it is built with: latest (default), a version's number, a range of those that run, or its own definition's file.",
+        alias="schema",
     )
+    team: Annotated[Any, text("a team")] = optional("Who answers for it.")
+    language: Annotated[Any, text("a language")] = optional("What it is written in.")
+    contact: Annotated[Any, text("where to find the team")] = optional(
+        "Where to find the team: a finding about the client names it.", examples=["@acme/payments"]
+    )
+    targets: Annotated[
+        list[Annotated[Any, text("a target's name")]], Field(min_length=1, max_length=MAX_ITEMS)
+    ] = optional("The targets on which it runs; absent: all that have the topic.")
 
 
 class DeprecatedShape(MappingShape):
@@ -274,8 +307,8 @@ class TopicShape(MetadataShape, TopicOverlayShape):
         "draft: may still break; stable is the default."
     )
     clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
-        "Known producers and consumers: a change must not break the version that one is built with.",
-        examples=[[{"name": "billing", "role": "consumer", "version": 3}]],
+        "Known producers and consumers: a change must not break what one is built with.",
+        examples=[[{"name": "billing", "team": "payments", "role": "consumer", "schema": 3}]],
     )
     # pydantic's own BaseModel has a deprecated method of that name.
     schema_: _one_of(_WHOLE, half=False) = optional(  # type: ignore[valid-type]

@@ -1,0 +1,78 @@
+"""The producers and consumers that a topic declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from schemactl.model import SchemaInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A declared producer or consumer of a topic, and which schema it is built with.
+
+    Attributes:
+        versions: the first and the last version that what runs of it is built with; None: `schema`, or always the latest.
+        file: the definition of its own that it is built with instead, as the declaration names it; "": none.
+        schema: what that file defines; None: there is none, or it was not read.
+        team: who answers for it; `contact` is where to find them.
+        targets: those on which it runs; (): all that have the topic.
+    """
+
+    name: str
+    role: Literal["producer", "consumer", "reader"]
+    versions: tuple[int, int] | None = None
+    file: str = ""
+    schema: SchemaInfo | None = None
+    team: str = ""
+    language: str = ""
+    contact: str = ""
+    targets: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads messages."""
+        return self.role != "producer"
+
+    @property
+    def who(self) -> str:
+        """Its name and its team, for people."""
+        return f"{self.name} (team {self.team})" if self.team else self.name
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether it goes along with every version."""
+        return not (self.versions or self.file)
+
+    @property
+    def built(self) -> str:
+        """What it is built with, as a declaration writes it."""
+        if self.versions:
+            first, last = self.versions
+            return str(first) if first == last else f"{first}..{last}"
+        return self.file or "latest"
+
+    def is_same_build(self, other: Client) -> bool:
+        """Whether `other` is the same client, built with the same schema."""
+        return (self.name, self.role, self.versions, self.schema) == (
+            other.name,
+            other.role,
+            other.versions,
+            other.schema,
+        )
+
+    def runs_on(self, target: str) -> bool:
+        """Whether it runs on that target."""
+        return not self.targets or target in self.targets
+
+    @classmethod
+    def parse(cls, name: str, role: Literal["producer", "consumer", "reader"], schema: int | str) -> Client:
+        """Return the client that a declaration with this `schema` means: a number, a range `3..5`, `latest`, or a file."""
+        if isinstance(schema, int):
+            return cls(name, role, (schema, schema))
+        first, dots, last = schema.partition("..")
+        if dots and first.isdecimal() and last.isdecimal():
+            return cls(name, role, (int(first), int(last)))
+        return cls(name, role, file="" if schema == "latest" else schema)

@@ -1,0 +1,116 @@
+"""What a change means to declared clients: found whatever file brings it, and told to whom it concerns, in every format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
+CLIENTS = """\
+clients:
+  - {name: billing, team: payments, role: consumer, schema: 0, contact: "@acme/payments"}
+  - {name: audit, team: risk, role: reader, schema: audit.avsc, contact: "risk @ acme <b>"}
+  - {name: mail, team: crm, role: consumer}
+  - {name: shop, team: web, role: producer, schema: 0..1}
+"""
+
+
+def record(*fields: str) -> str:
+    return json.dumps(
+        {"type": "record", "name": "Order", "fields": [json.loads(f"{{{each}}}") for each in fields]}
+    )
+
+
+ID = '"name": "id", "type": "string"'
+NOTE = '"name": "note", "type": "string"'
+OPTIONAL = '"name": "note", "type": "string", "default": ""'
+ORDERS = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n" + CLIENTS
+
+
+def made(path: Path, clients: str = CLIENTS) -> Scratch:
+    """Two versions: the second made `note` optional, so that the third may leave it out."""
+    repository = Scratch(path)
+    declared = ORDERS.replace(CLIENTS, clients)
+    files = {"topics/orders.yaml": declared, "topics/orders.avsc": record(ID, NOTE)}
+    repository.commit({"schemactl.yaml": PROJECT, "topics/audit.avsc": record(ID), **files})
+    repository.commit({"topics/orders.avsc": record(ID, OPTIONAL)})
+    repository.flush()
+    return repository
+
+
+def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r")
+    repository.write({"topics/orders.avsc": record(ID)})
+    printed = schemactl(repository.path, "check", code=100).out
+    [found] = [block for block in printed.split("\n\n") if "CLIENT_BREAKS" in block]
+    said, why = found.splitlines()[1:3]
+    new = "version 2 of persistent://shop/sales/orders"
+    assert (
+        said
+        == f"  The consumer billing (team payments) is built with version 0 and cannot read messages of {new}."
+    )
+    assert why.startswith("  Order.note is gone, but readers of version 0 need it and have no default for it")
+    assert "Owner of the client: @acme/payments" in found
+    assert 'Counterexample: {"id": ""}' in found
+    rows = [
+        [*map(str.strip, line.split("  "))] for line in printed.splitlines() if "shop/sales/orders  " in line
+    ]
+    meant = {row[0]: [cell for cell in row if cell][2:] for row in rows[-4:]}
+    assert meant == {
+        "crm": ["consumer", "latest (1)", "reads it"],
+        "payments": ["consumer", "0", "cannot read it"],
+        "risk": ["reader", "audit.avsc", "reads it"],
+        "web": ["producer", "0..1", "is read"],
+    }
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    [topic] = report["topics"]
+    assert [(each["name"], each["versions"], each["fine"]) for each in topic["clients"]] == [
+        ("mail", [1], True),
+        ("billing", [0], False),
+        ("audit", [], True),
+        ("shop", [1, 0], True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("contact", "told"),
+    [("@acme/payments", True), ("@acme", True), ("risk @acme", False), ("@acme/pay ments", False)],
+)
+def test_only_a_contact_that_is_a_user_or_a_team_is_mentioned(
+    tmp_path: Path,
+    contact: str,
+    told: bool,  # noqa: FBT001  a parameter of a test
+) -> None:
+    repository = made(tmp_path / "r", CLIENTS.replace("@acme/payments", contact))
+    repository.write({"topics/orders.avsc": record(ID)})
+    comment = schemactl(repository.path, "check", "--format", "markdown", code=100).out
+    assert (f"**Owner of the client:** {contact}" in comment) is told
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "rules"),
+    [
+        # The file of a client alone: nothing else of the topic has changed.
+        ({"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')}, 0, ["CLIENT_BREAKS"]),
+        ({"topics/audit.avsc": record(ID, OPTIONAL)}, 0, []),
+        ({"topics/orders.yaml": ORDERS.replace("schema: 0,", "schema: 5,")}, 100, ["CLIENT_VERSION_UNKNOWN"]),
+        ({"topics/orders.yaml": ORDERS.replace("team: crm", "team: post")}, 0, []),
+        ({"topics/audit.avsc": None}, 1, ["NOT_DECIDED"]),
+    ],
+)
+def test_a_client_is_judged_when_what_it_is_built_with_changes(
+    tmp_path: Path, changed: dict[str, str | None], code: int, rules: Sequence[str]
+) -> None:
+    repository = made(tmp_path / "r")
+    # The second run has what the first one kept.
+    schemactl(repository.path, "check")
+    repository.write(changed)
+    for _ in range(2):
+        found = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+        assert [each["rule"] for each in found["findings"]] == rules
+    repository.commit({path: text for path, text in changed.items() if text}, branch="main")
