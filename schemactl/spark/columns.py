@@ -161,3 +161,9 @@ def _with_names(
 def folded(session: SparkSession) -> Callable[[str], str]:
     """Return a name as Spark compares names: without case, unless the session says otherwise."""
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
+
+
+def folding(*structs: types.StructType) -> Callable[[str], str]:
+    """Return what makes the same of names that are the same: case counts where names of a struct differ in nothing else."""
+    names = [[name.casefold() for name in struct.names] for struct in structs]
+    return str.casefold if all(len({*each}) == len(each) for each in names) else str

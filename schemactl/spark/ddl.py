@@ -1,4 +1,4 @@
-"""The StructType that the DDL of a generated package stands for, without a session: Spark's own parser is on the JVM."""
+"""Types and the SQL that stands for them, without a session: Spark's own parser is on the JVM."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from pyspark.sql import types
 
+from .columns import quoted
 from .errors import require
 
 _TOKEN: Final = re.compile(
@@ -41,6 +42,18 @@ def struct_of_ddl(ddl: str) -> types.StructType:
         SparkProblem: this release of PySpark has no type of a column.
     """
     return _struct(_TOKEN.findall(ddl)[::-1])
+
+
+def sql_type(of: types.DataType) -> str:
+    """Return the type as SQL has it, names of fields quoted."""
+    match of:
+        case types.StructType():
+            return f"struct<{', '.join(f'{quoted(each.name)}: {sql_type(each.dataType)}' for each in of)}>"
+        case types.ArrayType():
+            return f"array<{sql_type(of.elementType)}>"
+        case types.MapType():
+            return f"map<{sql_type(of.keyType)}, {sql_type(of.valueType)}>"
+    return of.simpleString()
 
 
 def _struct(tokens: list[str]) -> types.StructType:

@@ -44,13 +44,14 @@ class Transaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a table's columns that the rows need; `column` is its path, such as `items.element.price`.
+    """A change of a table's columns that the rows need. A column that is renamed and wider has two, in this order.
 
     Attributes:
         kind: what it takes of `Evolution`.
-        column: as the rows have it.
-        type: as Spark spells it.
-        former: what the table calls a renamed column, or the type that a widened one has.
+        column: its path once those before are made, as SQL has it: `items.element.price`; names are quoted that need it
+            (`landing_evolution.path_of` gives them).
+        type: as SQL has it.
+        former: the last name that the table has for a renamed column, or the type that a widened one has.
     """
 
     kind: Literal["add", "widen", "rename"]

@@ -14,8 +14,10 @@ from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
 from .arrow_types import struct_of
-from .columns import folded, quoted
+from .columns import folded, folding, quoted
+from .ddl import sql_type
 from .errors import SPARK_ERRORS
+from .landing_evolution import widens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,30 +25,11 @@ if TYPE_CHECKING:
 FormerNames = Mapping[str, Sequence[str]]
 """What columns were called before, the newest first, by their paths: `address.zip`, `items.element.sku`, `by_day.value.sku`."""
 
-_NUMBERS: Final = (
-    spark.ByteType,
-    spark.ShortType,
-    spark.IntegerType,
-    spark.LongType,
-    spark.FloatType,
-    spark.DoubleType,
-)
+_NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double")
 """Each can be promoted to those behind it, as in Avro."""
 
-_OTHERS: Final = (
-    (spark.StringType, spark.BinaryType),
-    (spark.BinaryType, spark.StringType),
-    (spark.DateType, spark.TimestampNTZType),
-)
+_OTHERS: Final = (("string", "binary"), ("binary", "string"))
 """Other casts that keep every value."""
-
-_DIGITS: Final[dict[type[spark.DataType], int]] = {
-    spark.ByteType: 3,
-    spark.ShortType: 5,
-    spark.IntegerType: 10,
-    spark.LongType: 20,
-}
-"""How many digits before the point a decimal must have to take each."""
 
 
 def view(
@@ -112,8 +95,7 @@ def view_sql(
         ValueError: a column cannot be read as the type of today: the table must be rewritten.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
-    # A catalog that has names of different case alone tells them apart.
-    fold = str.casefold if len({name.casefold() for name in columns.names}) == len(columns) else str
+    fold = folding(columns)
     found = _Columns(former_names or {}, fold)
     today = struct_of(codec.columns)
     known = found.widened(today, "")
@@ -168,7 +150,7 @@ class _Columns:
             for each in found
         ]
         if not values:
-            return f"CAST(NULL AS {_type(field.dataType)})"
+            return f"CAST(NULL AS {sql_type(field.dataType)})"
         return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
 
     def _value(self, value: str, have: spark.DataType, want: spark.DataType, path: str) -> str:
@@ -196,7 +178,7 @@ class _Columns:
                 f"the table has {path} as {have.simpleString()}, which is not read as {want.simpleString()}: rewrite the "
                 "table"
             )
-        return f"CAST({value} AS {_type(want)})"
+        return f"CAST({value} AS {sql_type(want)})"
 
 
 def _of_other_versions(codec: Codec, fold: Callable[[str], str]) -> list[spark.StructField]:
@@ -234,23 +216,7 @@ def _without(
 
 def _is_promoted(have: spark.DataType, want: spark.DataType) -> bool:
     """Whether Avro's readers, or tables whose types may widen, take the one for the other."""
-    if isinstance(want, spark.DecimalType):
-        if isinstance(have, spark.DecimalType):
-            before = have.precision - have.scale
-            return want.scale >= have.scale and want.precision - want.scale >= before
-        return want.precision - want.scale >= _DIGITS.get(type(have), 99)
-    if isinstance(have, _NUMBERS) and isinstance(want, _NUMBERS):
-        return _NUMBERS.index(type(have)) < _NUMBERS.index(type(want))
-    return (type(have), type(want)) in _OTHERS
-
-
-def _type(of: spark.DataType) -> str:
-    """Return the type as SQL has it, names quoted."""
-    match of:
-        case spark.StructType():
-            return f"struct<{', '.join(f'{quoted(each.name)}: {_type(each.dataType)}' for each in of)}>"
-        case spark.ArrayType():
-            return f"array<{_type(of.elementType)}>"
-        case spark.MapType():
-            return f"map<{_type(of.keyType)}, {_type(of.valueType)}>"
-    return of.simpleString()
+    old, new = have.simpleString(), want.simpleString()
+    if old in _NUMBERS and new in _NUMBERS:
+        return _NUMBERS.index(old) < _NUMBERS.index(new)
+    return widens(have, want) or (old, new) in _OTHERS
