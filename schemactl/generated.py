@@ -25,6 +25,7 @@ from .codec import (
     Version,
 )
 from .codec import KeyValue as KeyValueDefinition
+from .codec.generic_record import GenericRecord
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
+    from .codec.pulsar_schema import Mode, TopicSchema
     from .spark.columns import Name
     from .spark.decoding import ParseMode, Split
     from .spark.landing import LandingOptions, SaveMode
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CodecError",
     "CodecUnavailable",
+    "GenericRecord",
     "KeyValue",
     "Numbers",
     "Options",
@@ -201,6 +204,17 @@ class GeneratedTopic(Generic[Row]):
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
         """Raise Unreadable unless `payload` is a message of `version` to the last byte (see `Codec.validate`)."""
         self.codec.validate(payload, version, key)
+
+    def pulsar_schema(
+        self, client: Any, version: int | None = None, *, mode: Mode | None = None, topic: str | None = None
+    ) -> TopicSchema:
+        """Return the schema for a producer or consumer of pulsar-client (see `codec.pulsar_schema.topic_schema`).
+
+        `topic` is the name where the client is, if it has another one there.
+        """
+        from .codec.pulsar_schema import topic_schema
+
+        return topic_schema(self.codec, client, topic or self.name, version, mode)
 
     @overload
     def decode(

@@ -228,7 +228,7 @@ IMPORTERS: dict[str, set[str]] = {
     "deltalake": {"spark"},
     "pyiceberg": {"spark"},
     "urllib3": {"registry", "spark"},
-    "pulsar": {"spark"},
+    "pulsar": {"codec", "spark"},
     "sqlite3": {"registry", "history"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},

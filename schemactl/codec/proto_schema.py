@@ -185,6 +185,20 @@ def descriptor_of(definition: Definition) -> Any:
         raise InvalidDefinition(f"the descriptor set cannot be used: {error}") from None
 
 
+def described(definition: Definition) -> tuple[str, list[Any]]:
+    """Return what a definition says of its messages, to be compared: the root's name, and all files but where their lines are.
+
+    Raises as `descriptor_of`.
+    """
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    root = descriptor_of(definition)
+    files = [FileDescriptorProto.FromString(file.serialized_pb) for file in _files(root.file, set())]
+    for file in files:
+        file.ClearField("source_code_info")
+    return root.full_name, sorted(files, key=lambda file: str(file.name))
+
+
 def _add_all(pool: Any, files: Any) -> None:
     """Add every file behind those that it imports."""
     left = {file.name: file for file in files}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
+from ..codec.pulsar_message import number_of, pair_key, payload_of
 from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
 from .pulsar_connection import Cluster
 from .pulsar_options import KeyEncoding
@@ -38,7 +37,7 @@ def batches_of(messages: Iterable[tuple[Any, Any]], topic: str, keys: Keys) -> I
     rows: list[tuple[Any, ...]] = []
     size = 0
     for message, message_id in messages:
-        value = None if message.has_null_value() else message.data()
+        value = payload_of(message)
         rows.append(
             (
                 value,
@@ -47,7 +46,7 @@ def batches_of(messages: Iterable[tuple[Any, Any]], topic: str, keys: Keys) -> I
                 message.publish_timestamp(),
                 message.event_timestamp(),
                 message.properties(),
-                message.int_schema_version(),
+                number_of(message),
             )
         )
         if value:
@@ -69,14 +68,14 @@ def _batch(rows: Sequence[tuple[Any, ...]], topic: str, keys: Keys) -> pa.Record
         [at * 1_000 for at in published_ms],
         [at * 1_000 if at else None for at in events_ms],
         [list(each.items()) for each in properties],
-        [version if version >= 0 else None for version in versions],
+        versions,
     )
     arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
 
 
 class Keys:
-    """Keys as bytes. Java's producers send bytes, as SEPARATED keys are, in base64, and a mark that pulsar-client hides."""
+    """Keys as bytes: those of SEPARATED pairs are in base64 (see `pair_key`)."""
 
     def __init__(self, cluster: Cluster, topic: str, encoding: KeyEncoding) -> None:
         self._cluster = cluster
@@ -84,23 +83,15 @@ class Keys:
         self._encoding = encoding
         self._of_pairs: dict[int, bool] = {}
 
-    def bytes_of(self, key: str, version: int) -> bytes | None:
+    def bytes_of(self, key: str, version: int | None) -> bytes | None:
         """Return the key of a message of that version; None: it has none."""
-        if not key:
-            return None
-        text = key.encode()
         if self._encoding == "text" or (self._encoding == "auto" and not self._pairs(version)):
-            return text
-        try:
-            found = base64.b64decode(text, validate=True)
-        except binascii.Error:
-            return text
-        # Anything else was not written by an encoder.
-        return found if base64.b64encode(found) == text else text
+            return key.encode() or None
+        return pair_key(key)
 
-    def _pairs(self, version: int) -> bool:
+    def _pairs(self, version: int | None) -> bool:
         """Whether messages of that version are key-value pairs."""
-        if version < 0:
+        if version is None:
             return False
         if version not in self._of_pairs:
             # A version that was deleted does not keep its messages from being read.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
+from ..codec.pulsar_message import SENDABLE
 from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import SendOptions
@@ -24,9 +25,6 @@ _COLUMNS: Final[dict[str, DataType]] = {
     PROPERTIES: MapType(StringType(), StringType()),
     ERROR: StringType(),
 }
-
-SENDABLE: Final = ("AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE")
-"""The schema types whose versions pulsar-client can send with (docs/pulsar-source.md says why no others)."""
 
 _IN_A_ROW: Final = 1_000
 """How many messages without a key go to one partition before the next, so that batches are full."""

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
 
 import schemactl
-from schemactl.codec import CodecUnavailable, Unreadable
+from schemactl.codec import CodecUnavailable, UnknownVersion, Unreadable
 from schemactl.codegen.approved import OnTarget
 from schemactl.codegen.files import Difference, compare, pack, write
 from schemactl.codegen.package import package_files
@@ -78,6 +79,39 @@ def test_every_version_is_read_into_the_reader(package: ModuleType) -> None:
         orders.commit(0)
     again = pickle.loads(pickle.dumps(orders))  # noqa: S301  what was pickled here
     assert again.decode_one(payload, 0) == orders.decode_one(payload, 0)
+
+
+def test_schemas_for_the_python_client_need_that_client_alone_when_one_is_asked_for(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "schemactl.codec.pulsar_schema", raising=False)
+    monkeypatch.setitem(sys.modules, "pulsar", None)
+    with pytest.raises(CodecUnavailable, match="needs the package pulsar-client: pip install pulsar-client"):
+        package.topic("persistent://shop/sales/orders").pulsar_schema(None)
+
+
+@pytest.mark.parametrize(
+    ("topic", "version", "mode", "error", "expected"),
+    [
+        ("orders", 3, None, UnknownVersion, r"schema version 3 is not in the codec \(0 to 2\)"),
+        ("orders", None, "AVRO", ValueError, "expected AUTO_CONSUME, AUTO_PRODUCE_BYTES, NATIVE_AVRO"),
+        ("views", None, "NATIVE_AVRO", ValueError, "NATIVE_AVRO is for AVRO, and version 0 of .* is JSON"),
+        ("bills", None, None, CodecUnavailable, "the payload of PROTOBUF is protobuf's wire format"),
+    ],
+)
+def test_what_no_client_can_use_is_an_error_before_a_broker_is_asked(
+    package: ModuleType, topic: str, version: int | None, mode: Any, error: type[Exception], expected: str
+) -> None:
+    with pytest.raises(error, match=expected):
+        package.topic(f"persistent://shop/sales/{topic}").pulsar_schema(None, version, mode=mode)
+
+
+def test_types_that_the_python_client_cannot_send_are_received_only(package: ModuleType) -> None:
+    schema = package.topic("persistent://shop/sales/counts").pulsar_schema(None)
+    assert schema.properties == {"schemactl.version": "0"}
+    with pytest.raises(TypeError, match="send a int with Pulsar's Java client"):
+        schema.encode(1)
+    assert schema.decode(b"\x00\x00\x00\x00\x00\x00\x00\x07") == 7
 
 
 def test_the_module_of_a_topic_is_data(package: ModuleType) -> None:
@@ -219,7 +253,7 @@ def test_the_run_time_is_carried_unchanged_and_no_more_than_is_used() -> None:
         for path in ("generated.py", "codec/topic.py", "spark/landing.py", "spark/landing_stream.py"):
             assert files[folder + path].endswith((SOURCE / path).read_text(encoding="utf-8"))
         assert files[f"{folder}LICENSE"] == (SOURCE.parent / "LICENSE").read_text(encoding="utf-8")
-        assert not [name for name in files if "pulsar_" in name or "session" in name]
+        assert not [name for name in files if "spark/pulsar_" in name or "session" in name]
         assert "shop_schemas/_runtime.py" not in files
     only_used = {name.removeprefix(folder) for name in all_of_it.keys() - part.keys() if folder in name}
     assert {name.split("_")[0] for name in only_used} == {"codec/json", "codec/proto"}

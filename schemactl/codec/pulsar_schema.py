@@ -1,0 +1,210 @@
+"""A topic's approved schema as the official Python client takes it: `pulsar.schema.Schema`. Importing this imports pulsar-client.
+
+Follows Pulsar's Java client, which has the modes: AutoProduceBytesSchema, AutoConsumeSchema, NativeAvroBytesSchema.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Literal
+
+from .avro_definition import parse
+from .definition import Definition
+from .errors import CodecUnavailable, UnknownVersion
+from .generic_record import GenericRecord, generic
+from .pulsar_message import SENDABLE, number_of, pair_key, payload_of
+from .schema import alike, equal
+from .topic import Codec
+
+try:
+    pulsar: Any = import_module("pulsar")
+except ImportError:
+    raise CodecUnavailable("this needs the package pulsar-client: pip install pulsar-client") from None
+
+Mode = Literal["AUTO_PRODUCE_BYTES", "AUTO_CONSUME", "NATIVE_AVRO"]
+
+VERSION_PROPERTY = "schemactl.version"
+"""The property by which a producer or consumer tells the broker its version."""
+
+
+class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has no types
+    """Values of one version to send; to receive, those of every version, read into that one.
+
+    Attributes:
+        version: its number.
+        properties: for `create_producer` and `subscribe`: they tell the broker the version.
+    """
+
+    def __init__(self, codec: Codec, version: int, info: Any) -> None:
+        """Read and write with `codec`; `info` is what the broker is told, in the client's own class."""
+        self._codec = codec
+        self._schema_info = info
+        self._record_cls = None
+        self.version = version
+        self.properties = {VERSION_PROPERTY: str(version)}
+
+    def encode(self, obj: Any) -> bytes:
+        """Return the payload of a value. Raises Unwritable, before anything is sent: the value does not fit the version."""
+        payload = self._codec.encode_one(obj, self.version)
+        # The only value without a payload is a half of a pair, which the client cannot send.
+        assert payload is not None  # noqa: S101
+        return payload
+
+    def decode(self, data: bytes) -> Any:
+        """Return the value of a payload without a message, as table views of the client ask for it.
+
+        Raises UnknownVersion: there are several versions, and nothing says which one wrote it.
+        """
+        if len(self._codec.versions) > 1:
+            raise UnknownVersion("a payload alone does not say its version: decode the message")
+        return self._codec.decode_one(data, self.version)
+
+    def decode_message(self, msg: Any) -> Any:
+        """Return the value of a message of any version.
+
+        Raises:
+            UnknownVersion: the package has no such version.
+            Unreadable: the message cannot be read; `reason` says where and why.
+        """
+        return self._decoded(self._codec, msg, self._known(msg))
+
+    def _known(self, message: Any) -> int | None:
+        """Return the number of the message's version. Raises UnknownVersion: there is none of that number."""
+        number = number_of(message)
+        if number is not None:
+            self._codec.commit(number)
+        return number
+
+    @staticmethod
+    def _decoded(codec: Codec, message: Any, number: int | None) -> Any:
+        key = pair_key(message.partition_key()) if codec.separated else None
+        return codec.decode_one(payload_of(message), number, key)
+
+
+class _AsWritten(TopicSchema):
+    """AUTO_CONSUME: each message as its producer saw it."""
+
+    def encode(self, obj: Any) -> bytes:
+        raise TypeError(
+            f"AUTO_CONSUME only receives: send a {type(obj).__name__} with the schema of a version"
+        )
+
+    def decode_message(self, msg: Any) -> Any:
+        number = self._known(msg)
+        codec = self._codec if number is None else self._codec.read_as(number)
+        value = generic(self._decoded(codec, msg, number))
+        if isinstance(value, GenericRecord):
+            vars(value)["schema_version"] = number
+        return value
+
+
+class _ReadyMade(TopicSchema):
+    """AUTO_PRODUCE_BYTES: payloads, which are validated before they are sent."""
+
+    def encode(self, obj: Any) -> bytes:
+        if not isinstance(obj, bytes):
+            raise TypeError(f"expected a payload as bytes, found {type(obj).__name__}")
+        self._validate(obj)
+        return obj
+
+    def decode(self, data: bytes) -> bytes:
+        return data
+
+    def decode_message(self, msg: Any) -> bytes | None:
+        return payload_of(msg)
+
+    def _validate(self, payload: bytes) -> None:
+        self._codec.validate(payload, self.version)
+
+
+class _Unlooked(_ReadyMade):
+    """NATIVE_AVRO: payloads, sent as they are."""
+
+    def _validate(self, payload: bytes) -> None:
+        pass
+
+
+class _Received(TopicSchema):
+    """Of a type that the client cannot send."""
+
+    def encode(self, obj: Any) -> bytes:
+        raise TypeError(
+            f"pulsar-client sends {', '.join(SENDABLE)}: send a {type(obj).__name__} with Pulsar's Java client"
+        )
+
+
+_MODES = {
+    None: TopicSchema,
+    "AUTO_CONSUME": _AsWritten,
+    "AUTO_PRODUCE_BYTES": _ReadyMade,
+    "NATIVE_AVRO": _Unlooked,
+}
+
+
+def topic_schema(
+    codec: Codec, client: Any, topic: str, version: int | None = None, mode: Mode | None = None
+) -> TopicSchema:
+    """Return the schema of a version, as the broker holds it, so with its properties; nothing is registered on the way.
+
+    Args:
+        codec: the topic's.
+        client: `pulsar.Client`, or `pulsar.asyncio.Client`, which waits for the broker's answer here.
+        topic: its full name there.
+        version: the number of the version; None: the one that messages are read into.
+        mode: as Pulsar's Java client names it; None: values.
+
+    Raises:
+        UnknownVersion: the codec or the broker has no such version, or the broker has another schema of that number.
+        CodecUnavailable: there is no codec for the schema's type.
+        ValueError: there is no such mode, or it is for schemas of another type.
+    """
+    if mode not in _MODES:
+        raise ValueError(f"there is no mode {mode!r}: expected {', '.join(filter(None, _MODES))}")
+    codec.columns  # noqa: B018  raises here, not at the first message
+    number = _reader_number(codec) if version is None else version
+    codec.commit(number)
+    definition = next(each.schema for each in codec.versions if each.number == number)
+    kind = definition.type if isinstance(definition, Definition) else "KEY_VALUE"
+    if mode == "NATIVE_AVRO" and kind != "AVRO":
+        raise ValueError(f"NATIVE_AVRO is for AVRO, and version {number} of {topic} is {kind}")
+    if mode == "AUTO_CONSUME" or not isinstance(definition, Definition) or kind not in SENDABLE:
+        # A consumer may connect without a schema; the client knows no other types.
+        receives = _AsWritten if mode == "AUTO_CONSUME" else _Received
+        return receives(codec, number, pulsar.schema.BytesSchema().schema_info())
+    try:
+        info = client._client.get_schema_info(topic, number)  # noqa: SLF001  nothing else asks
+    except pulsar.TopicNotFound:
+        raise UnknownVersion(
+            f"{topic} has no version {number} there: `schemactl apply` registers it, and nothing else should"
+        ) from None
+    if not _is_same(definition, Definition(info.schema_type().name, info.schema())):
+        raise UnknownVersion(
+            f"version {number} of {topic} there is not the approved one: `schemactl drift` shows what it is"
+        )
+    return _MODES[mode](codec if version is None else codec.read_as(version), number, info)
+
+
+def _reader_number(codec: Codec) -> int:
+    """Return the number of the version that messages are read into, whose docs and aliases may have been edited since."""
+    number, reader = codec.number_written(), codec.reader
+    if number is not None:
+        return number
+    for one in reversed(codec.versions):
+        if (
+            isinstance(reader, Definition)
+            and isinstance(one.schema, Definition)
+            and _is_same(one.schema, reader)
+        ):
+            return one.number
+    raise UnknownVersion("messages are read into a schema that is no version: name the version")
+
+
+def _is_same(one: Definition, other: Definition) -> bool:
+    """Whether both say the same but for docs, aliases and what no message depends on."""
+    if one.type != other.type or one.type == "STRING":
+        return one.type == other.type
+    if one.type == "PROTOBUF_NATIVE":
+        from .proto_schema import described
+
+        return bool(described(one) == described(other))
+    return alike(parse(one.text), parse(other.text), equal)
