@@ -1,0 +1,383 @@
+"""Delta tables to land in, by delta-rs (the package `deltalake`), which takes whatever it is given for a commit.
+
+So all that Delta asks of a commit is looked at here: the table's features, its columns, the files. Every commit can be recognised,
+by its transaction or by a mark in its information, and whatever goes wrong, it is looked for before it is tried again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+from pyspark.sql import types as spark
+
+from . import landing_evolution as evolution
+from .errors import Conflict, WrongArgument
+from .landing_delta_checks import (
+    check_columns,
+    check_spelling,
+    check_writable,
+    is_ntz,
+    only_in_maps,
+    parts,
+    rewriting,
+    table_columns,
+)
+from .landing_evolution import path_of
+from .landing_folder import Folder
+from .landing_table import Addition, Change, DataFile, Transaction
+
+if TYPE_CHECKING:
+    import deltalake
+    from deltalake.transaction import AddAction
+
+_MARK: Final = "schemactl.commit"
+_BESIDE: Final = "schemactl.beside"
+"""What the information of a commit says: a name of its own, and `Addition.beside`."""
+
+_TRIES: Final = 50
+_PAUSE_S: Final = 0.2
+
+# How many requests an object store gets at once.
+_AT_ONCE: Final = 16
+
+# By what delta-rs calls them in any case, with or without `aws_`; what Arrow's S3FileSystem calls them.
+_S3_OPTIONS: Final = {
+    "access_key_id": "access_key",
+    "secret_access_key": "secret_key",
+    "session_token": "session_token",
+    "token": "session_token",
+    "region": "region",
+    "default_region": "region",
+    "endpoint": "endpoint_override",
+    "endpoint_url": "endpoint_override",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """A Delta table that is at a path, or will be.
+
+    Attributes:
+        place: a local path or a URI: file:, s3:, gs:, abfss:.
+        storage_options: of delta-rs, such as AWS_ENDPOINT_URL; besides them, it reads the environment.
+        filesystem: with which tasks write the files; None: the one that `place` names, or, of S3, with the same storage options.
+    """
+
+    place: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    filesystem: fs.FileSystem | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        # Tasks may run in another working folder, and delta-rs knows no file:/folder.
+        if "://" not in self.place or self.place.startswith("file:"):
+            object.__setattr__(self, "place", Folder.at(self.place).path)
+
+    @property
+    def partitions_inside(self) -> bool:
+        """Return False: the log says the values of partitions."""
+        return False
+
+    def stored(self, struct: spark.StructType) -> spark.StructType:
+        """Return the columns as they are."""
+        return struct
+
+    def folder(self) -> Folder:
+        """Return where tasks write the files: the table's own."""
+        place = urlsplit(self.place)
+        if "://" not in self.place or not (self.filesystem or self.storage_options):
+            return Folder.at(self.place)
+        if self.filesystem is None and place.scheme not in ("s3", "s3a"):
+            raise WrongArgument(
+                f"with storage_options the tasks cannot write to {place.scheme}: give the same as `filesystem`, of Arrow"
+            )
+        return Folder.at(place.netloc + place.path, self.filesystem or self._s3())
+
+    def columns(self) -> spark.StructType | None:
+        """Return the table's columns; None: there is no table."""
+        table = self._open()
+        return table_columns(table) if table else None
+
+    def partitioned_by(self) -> tuple[str, ...]:
+        """Return the table's partition columns; none, if there is no table."""
+        table = self._open()
+        return tuple(table.metadata().partition_columns) if table else ()
+
+    def check(self, struct: spark.StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
+        """Raise WrongArgument if Delta cannot store such rows, or delta-rs not commit them to the table, or not change it so."""
+        check_columns(struct)
+        if self.folder().is_file():
+            raise WrongArgument(f"{self.place} is a file: a Delta table is a folder")
+        table = self._open()
+        if table is not None:
+            check_writable(table, self.place, overwrite=overwrite)
+            check_spelling(table_columns(table), struct)
+            if any(change.kind != "add" for change in changes):
+                raise WrongArgument(
+                    "delta-rs adds columns and changes none. Spark writes the table anew, with all its rows, after which this "
+                    f"landing goes on: {rewriting(table, self.place, struct, changes)}"
+                )
+        elif only_in_maps(struct):
+            raise WrongArgument(
+                f"delta-rs cannot make {self.place} of rows with a timestamp_ntz in a map and in no other column: make the table "
+                "with Spark first"
+            )
+
+    def last(self, app: str) -> int | None:
+        """Return the version of the application's last commit; None: there is none."""
+        table = self._open()
+        return table.transaction_version(app) if table else None
+
+    def beside(self, transaction: Transaction) -> Sequence[DataFile]:
+        """Return `Addition.beside` of the commit of that transaction.
+
+        Raises:
+            Conflict: the log no longer says, although there was such a commit.
+        """
+        table = self._open()
+        if table is None or not _made(table, transaction):
+            return ()
+        of_it = {"appId": transaction.app, "version": transaction.version}
+        found = next((each for each in self._commits(table.version()) if of_it in each["txn"]), None)
+        if found is None:
+            raise Conflict(
+                f"{self.place} has the rejected messages of {transaction}, but its log no longer says which rows belong to "
+                "them: restore it to a version before them, and land again"
+            )
+        return [DataFile(*each) for each in json.loads(found["commitInfo"][0][_BESIDE])]
+
+    def forget(self, transaction: Transaction) -> None:
+        """Leave it to Delta, whose log is shortened by itself."""
+
+    def commit(self, addition: Addition) -> None:
+        """Make the addition, in one step for all readers; nothing, if its transaction was made before.
+
+        Columns that are added are a commit of their own, before.
+        """
+        written_ms = self._written_ms(addition.files)
+        info = {_MARK: uuid.uuid4().hex, _BESIDE: json.dumps(addition.beside)}
+        actions = [_action(file, since) for file, since in zip(addition.files, written_ms, strict=True)]
+        for tries_left in reversed(range(_TRIES)):
+            table = self._open()
+            since = table.version() if table is not None else -1
+            try:
+                self._attempt(table, addition, actions, info)
+            except Conflict:
+                raise
+            except Exception as error:
+                # Another commit came first, or what comes after a commit failed.
+                if self._holds(addition.transaction, info[_MARK], since=since):
+                    return
+                if not _is_of_delta(error):
+                    raise
+                if not tries_left:
+                    raise Conflict(
+                        f"nothing was added to {self.place} in {_TRIES} tries: {_line(error)}"
+                    ) from error
+                time.sleep(random.uniform(0, _PAUSE_S))  # noqa: S311  no secret
+            else:
+                return
+
+    def _attempt(
+        self,
+        table: deltalake.DeltaTable | None,
+        addition: Addition,
+        actions: list[AddAction],
+        info: Mapping[str, str],
+    ) -> None:
+        if table is None:
+            self._create(addition, actions, info)
+        elif not _made(table, addition.transaction):
+            self._add(table, addition, actions, info)
+
+    def _s3(self) -> fs.S3FileSystem:
+        given = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
+        return fs.S3FileSystem(
+            **{_S3_OPTIONS[name]: value for name, value in given.items() if name in _S3_OPTIONS}
+        )
+
+    def _open(self) -> deltalake.DeltaTable | None:
+        """Return the table as it is now; None: there is none."""
+        try:
+            import deltalake
+            from deltalake.exceptions import DeltaError, TableNotFoundError
+        except ImportError:
+            raise WrongArgument(
+                'Delta tables need the package deltalake: pip install deltalake (it comes with "pulsar-schemactl[delta]")'
+            ) from None
+        try:
+            return deltalake.DeltaTable(self.place, storage_options=dict(self.storage_options))
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            raise WrongArgument(f"{self.place} cannot be read as a Delta table: {_line(error)}") from None
+        except OSError as error:
+            raise OSError(f"{self.place}: {_line(error)}") from None
+
+    def _written_ms(self, files: Sequence[DataFile]) -> list[int]:
+        """Return when each file was written. Raises OSError: one is not there as it was written."""
+        folder = self.folder()
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            infos = list(pool.map(lambda file: folder.files.get_file_info(folder.place(file.name)), files))
+        for file, info in zip(files, infos, strict=True):
+            if not info.is_file or info.size != file.bytes:
+                there = f"has {info.size} bytes" if info.is_file else "is not there"
+                raise OSError(
+                    f"{folder.place(file.name)} {there}, and was written with {file.bytes}: nothing was added; land again"
+                )
+        return [(info.mtime_ns or time.time_ns()) // 1_000_000 for info in infos]
+
+    def _create(self, addition: Addition, actions: list[AddAction], info: Mapping[str, str]) -> None:
+        from deltalake.transaction import create_table_with_add_actions
+
+        create_table_with_add_actions(
+            self.place,
+            _schema(addition.struct),
+            actions,
+            mode="error",
+            partition_by=list(addition.partition_by),
+            storage_options=dict(self.storage_options),
+            commit_properties=_properties(addition.transaction, info),
+        )
+
+    def _add(
+        self,
+        table: deltalake.DeltaTable,
+        addition: Addition,
+        actions: list[AddAction],
+        info: Mapping[str, str],
+    ) -> None:
+        import deltalake
+
+        try:
+            check_writable(table, self.place, overwrite=addition.overwrite)
+            check_spelling(table_columns(table), addition.struct)
+            needed = evolution.changes(table_columns(table), addition.struct, {})
+        except WrongArgument as error:
+            raise Conflict(f"another writer changed {self.place} meanwhile: {error}") from None
+        allowed = {change.kind for change in addition.changes} & {"add"}
+        partitions = tuple(table.metadata().partition_columns)
+        if partitions != addition.partition_by:
+            raise Conflict(
+                f"{self.place} is partitioned by {', '.join(partitions) or 'nothing'}: land with partitionBy={[*partitions]}"
+            )
+        if any(change.kind not in allowed for change in needed):
+            raise Conflict(
+                f"another writer changed the columns of {self.place} meanwhile: nothing was added; land again"
+            )
+        if needed:
+            names = {path_of(change.column)[0] for change in needed}
+            fields = [field for field in addition.struct if field.name in names]
+            if any(is_ntz(part) for _, part in parts(fields)):
+                # Which delta-rs forgets for a column in a map, and then cannot read the table.
+                ntz = deltalake.TableFeatures.TimestampWithoutTimezone
+                table.alter.add_feature(ntz, allow_protocol_versions_increase=True)
+            table.alter.add_columns(_schema(fields).fields)
+            # What is committed next stands on the table with its new columns.
+            table = deltalake.DeltaTable(self.place, storage_options=dict(self.storage_options))
+            if _made(table, addition.transaction):
+                return
+        table.create_write_transaction(
+            [*actions],
+            "overwrite" if addition.overwrite else "append",
+            table.schema(),
+            list(partitions),
+            commit_properties=_properties(addition.transaction, info),
+        )
+
+    def _holds(self, transaction: Transaction | None, mark: str, *, since: int) -> bool:
+        """Whether the commit was made after all: delta-rs raises of what comes after a commit, too."""
+        table = self._open()
+        if table is None or transaction is not None:
+            return table is not None and _made(table, transaction)
+        later = itertools.islice(self._commits(table.version()), table.version() - since)
+        return any(info.get(_MARK) == mark for each in later for info in each["commitInfo"])
+
+    def _commits(self, version: int) -> Iterator[Mapping[str, list[dict[str, Any]]]]:
+        """Yield the actions of the commit of that version by their kinds, and of those before, as far as the log has them.
+
+        What delta-rs has for it (`history`) finds nothing where there is a `#` in the path.
+        """
+        folder = self.folder().below("_delta_log")
+        for number in range(version, -1, -1):
+            content = folder.read(f"{number:020}.json")
+            if content is None:
+                return
+            actions: dict[str, list[dict[str, Any]]] = {"commitInfo": [], "txn": []}
+            for line in content.splitlines():
+                for kind, action in json.loads(line).items():
+                    if kind in actions:
+                        actions[kind].append(action)
+            yield actions
+
+
+def _is_of_delta(error: Exception) -> bool:
+    from deltalake.exceptions import DeltaError
+
+    return isinstance(error, DeltaError)
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0].strip()
+
+
+def _made(table: deltalake.DeltaTable, transaction: Transaction | None) -> bool:
+    if transaction is None:
+        return False
+    last = table.transaction_version(transaction.app)
+    return last is not None and last >= transaction.version
+
+
+def _properties(transaction: Transaction | None, info: Mapping[str, str]) -> deltalake.CommitProperties:
+    import deltalake
+
+    ids = [deltalake.Transaction(transaction.app, transaction.version)] if transaction else []
+    return deltalake.CommitProperties(custom_metadata=dict(info), app_transactions=ids)
+
+
+def _action(file: DataFile, written_ms: int) -> AddAction:
+    from deltalake.transaction import AddAction
+
+    return AddAction(
+        path=file.name,
+        size=file.bytes,
+        # The empty text is null to Delta.
+        partition_values={column: value or None for column, value in file.partition.items()},
+        modification_time=written_ms,
+        data_change=True,
+        stats=file.statistics or json.dumps({"numRecords": file.rows}),
+    )
+
+
+def _schema(columns: Iterable[spark.StructField]) -> deltalake.Schema:
+    import deltalake
+
+    return deltalake.Schema.from_json(_nullable(spark.StructType([*columns])).json())
+
+
+def _nullable(kind: Any) -> Any:
+    """Return the type with null allowed everywhere, as Spark makes a table of rows."""
+    match kind:
+        case spark.StructType():
+            return spark.StructType(
+                [
+                    spark.StructField(
+                        each.name, _nullable(each.dataType), nullable=True, metadata=each.metadata
+                    )
+                    for each in kind
+                ]
+            )
+        case spark.ArrayType():
+            return spark.ArrayType(_nullable(kind.elementType), containsNull=True)
+        case spark.MapType():
+            return spark.MapType(_nullable(kind.keyType), _nullable(kind.valueType), valueContainsNull=True)
+    return kind

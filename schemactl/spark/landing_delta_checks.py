@@ -1,0 +1,199 @@
+"""What must be so before files are added to a Delta table: nobody else looks, neither delta-rs nor Delta."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import types as spark
+
+from .columns import quoted
+from .ddl import sql_type
+from .errors import WrongArgument
+from .landing_evolution import path_of
+from .landing_table import Change
+
+if TYPE_CHECKING:
+    import deltalake
+
+_TYPES: Final = {
+    *("string", "binary", "boolean", "byte", "short", "integer", "long", "float", "double", "decimal"),
+    *("date", "timestamp", "timestamp_ntz"),
+}
+_NESTED: Final = (spark.StructType, spark.ArrayType, spark.MapType)
+
+# Of Delta's writer features those that delta-rs appends to: others it refuses only when it commits.
+_FEATURES: Final = {
+    *("appendOnly", "invariants", "checkConstraints", "generatedColumns", "changeDataFeed"),
+    *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "variantType"),
+}
+
+# What the metadata of a column say whose values Delta computes or checks.
+_MADE: Final = ("delta.generationExpression", "delta.identity.", "delta.invariants")
+
+# SchemaUtils.checkFieldNames of Delta.
+_NOT_IN_NAMES: Final = set(" ,;{}()\n\t=")
+
+
+def check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool) -> None:
+    """Raise WrongArgument if a commit by delta-rs would be refused, or would break what the table promises."""
+    settings = table.metadata().configuration
+    name = f"delta.{quoted(place)}"
+    by = _partitioned(table.metadata().partition_columns)
+    copy = f"delta.{quoted(place + '_copy')} USING delta{by} AS SELECT * FROM {name}"  # noqa: S608  for a person to type
+    land_elsewhere = f"land in a copy of it: CREATE TABLE {copy}"
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        raise WrongArgument(
+            f"{place} maps its columns to other names in files, which delta-rs does not write: {land_elsewhere}"
+        )
+    unknown = set(table.protocol().writer_features or ()) - _FEATURES
+    if unknown:
+        raise WrongArgument(
+            f"{place} has {', '.join(sorted(unknown))}, to which delta-rs does not write: {land_elsewhere}"
+        )
+    if overwrite and settings.get("delta.appendOnly", "").lower() == "true":
+        raise WrongArgument(
+            f"{place} is append-only: append to it, or type "
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'false')"
+        )
+    checks = [
+        key.removeprefix("delta.constraints.") for key in settings if key.startswith("delta.constraints.")
+    ]
+    if checks:
+        drop = "; ".join(f"ALTER TABLE {name} DROP CONSTRAINT {quoted(each)}" for each in checks)
+        raise WrongArgument(
+            f"{place} checks its rows ({', '.join(checks)}), and files are added unseen: type {drop}"
+        )
+    for path, column in parts(table_columns(table)):
+        made = [key for key in column.metadata or () if key.startswith(_MADE)]
+        if made:
+            raise WrongArgument(
+                f"{path} of {place} has {made[0]}, and files are added unseen: {land_elsewhere}"
+            )
+        if not column.nullable:
+            raise WrongArgument(
+                f"{path} of {place} is NOT NULL, and files are added unseen: type "
+                f"ALTER TABLE {name} ALTER COLUMN {path} DROP NOT NULL"
+            )
+
+
+def rewriting(
+    table: deltalake.DeltaTable, place: str, struct: spark.StructType, changes: Sequence[Change]
+) -> str:
+    """Return the statement that widens and renames columns: with what Delta has for it, delta-rs writes to the table no more."""
+    rows = {place: part.dataType for place, part in parts(struct)}
+    before, after = table_columns(table), table_columns(table)
+    for change in changes:
+        if change.kind != "add":
+            path = path_of(change.column)
+            after = _altered(after, path, change, rows.get(".".join(path)))
+    values = [
+        (
+            f"CAST({quoted(old.name)} AS {sql_type(new.dataType)})"
+            if old.dataType != new.dataType
+            else quoted(old.name)
+        )
+        + (f" AS {quoted(new.name)}" if old != new else "")
+        for old, new in zip(before, after, strict=True)
+    ]
+    name = f"delta.{quoted(place)}"
+    partitions = table.metadata().partition_columns
+    by = [new.name for old, new in zip(before, after, strict=True) if old.name in partitions]
+    return f"CREATE OR REPLACE TABLE {name} USING delta{_partitioned(by)} AS SELECT {', '.join(values)} FROM {name}"  # noqa: S608  for a person to type
+
+
+def table_columns(table: deltalake.DeltaTable) -> spark.StructType:
+    """Return the columns of the table."""
+    return spark.StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+def _partitioned(by: Sequence[str]) -> str:
+    return f" PARTITIONED BY ({', '.join(map(quoted, by))})" if by else ""
+
+
+def _altered(kind: Any, path: Sequence[str], change: Change, wide: spark.DataType | None) -> Any:
+    """Return the type with what `change` says of the part at the path; `wide` is what is widened to."""
+    if not path:
+        return kind if wide is None or change.kind == "rename" else wide
+    name, *inner = path
+    match kind:
+        case spark.StructType():
+            former = change.former if change.kind == "rename" and not inner else name
+            return spark.StructType(
+                [
+                    spark.StructField(name, _altered(each.dataType, inner, change, wide), each.nullable)
+                    if each.name == former
+                    else each
+                    for each in kind
+                ]
+            )
+        case spark.ArrayType():
+            return spark.ArrayType(_altered(kind.elementType, inner, change, wide))
+        case spark.MapType():
+            key, value = (
+                _altered(part, inner, change, wide) if name == which else part
+                for which, part in (("key", kind.keyType), ("value", kind.valueType))
+            )
+            return spark.MapType(key, value)
+    return kind
+
+
+def is_ntz(column: spark.StructField) -> bool:
+    """Whether it is a time without a zone, which is a feature of a table."""
+    return isinstance(column.dataType, spark.TimestampNTZType)
+
+
+def only_in_maps(struct: spark.StructType) -> bool:
+    """Whether it has times without a zone, and all of them are in maps."""
+    outside = [part for _, part in parts(struct, maps=False)]
+    return any(is_ntz(part) for _, part in parts(struct)) and not any(map(is_ntz, outside))
+
+
+def check_columns(struct: spark.StructType) -> None:
+    """Raise WrongArgument if Delta stores no such columns."""
+    seen: dict[str, str] = {}
+    for place, column in parts(struct):
+        odd = _NOT_IN_NAMES.intersection(column.name)
+        if odd:
+            raise WrongArgument(
+                f"Delta has no column {column.name!r}: a name has no {min(odd)!r} there; rename it"
+            )
+        if seen.setdefault(place.casefold(), place) != place:
+            raise WrongArgument(
+                f"{seen[place.casefold()]} and {place} are one column to Delta, which does not look at case: rename one of them"
+            )
+        kind = column.dataType
+        if kind.typeName() not in _TYPES and not (isinstance(kind, _NESTED) and kind != spark.StructType()):
+            raise WrongArgument(
+                f"{place} is {kind.simpleString()}, for which Delta has no type: cast the column, or drop it; one of the topic's "
+                'own lands in Parquet, with format="parquet"'
+            )
+
+
+def check_spelling(table: spark.StructType, struct: spark.StructType) -> None:
+    """Raise WrongArgument if the table has a column in another spelling: delta-rs would read null from the files."""
+    there = {place.casefold(): place for place, _ in parts(table)}
+    for place, _ in parts(struct):
+        spelled = there.get(place.casefold(), place)
+        if spelled != place:
+            raise WrongArgument(f"{place} is called {spelled} in the table, and must be in the rows")
+
+
+def parts(
+    fields: Iterable[spark.StructField], outer: str = "", *, maps: bool = True
+) -> Iterator[tuple[str, spark.StructField]]:
+    """Yield each column with its path, at any depth, as SQL has it: `items.element.price`."""
+    for each in fields:
+        place = outer + each.name
+        yield place, each
+        match each.dataType:
+            case spark.StructType() as kind:
+                yield from parts(kind, f"{place}.", maps=maps)
+            case spark.ArrayType() as kind:
+                inner = spark.StructField("element", kind.elementType, kind.containsNull)
+                yield from parts([inner], f"{place}.", maps=maps)
+            case spark.MapType() as kind if maps:
+                key = spark.StructField("key", kind.keyType)
+                value = spark.StructField("value", kind.valueType, kind.valueContainsNull)
+                yield from parts([key, value], f"{place}.")

@@ -1,0 +1,448 @@
+"""Delta tables to land in: what is committed is there once, whoever else commits, and what delta-rs would spoil is refused."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import types as spark
+
+from schemactl.spark import WrongArgument
+from schemactl.spark.arrow_types import struct_of
+from schemactl.spark.errors import Conflict
+from schemactl.spark.landing_delta import DeltaTable
+from schemactl.spark.landing_statistics import statistics
+from schemactl.spark.landing_table import Addition, Change, DataFile, Transaction
+
+LONG = spark.LongType()
+ROWS = spark.StructType().add("n", LONG)
+ADDS = (Change("add", "m", "string"),)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> DeltaTable:
+    return DeltaTable(str(tmp_path / "a täble #1"))
+
+
+def put(table: DeltaTable, name: str, rows: pa.Table, **partition: str | None) -> DataFile:
+    """A file as a task leaves it."""
+    folder = table.folder()
+    told: list[pq.FileMetaData] = []
+    folder.files.create_dir(folder.below(name).below("..").path, recursive=True)
+    with folder.files.open_output_stream(folder.place(name)) as sink:
+        with pq.ParquetWriter(sink, rows.schema, store_schema=False, metadata_collector=told) as writer:
+            writer.write_table(rows)
+        size = sink.tell()
+    return DataFile(name, size, rows.num_rows, partition, statistics(told[0], rows.schema))
+
+
+def numbers(table: DeltaTable, *values: int, name: str = "") -> DataFile:
+    return put(table, f"{name or values}.parquet", pa.table({"n": pa.array(values, pa.int64())}))
+
+
+def add(table: DeltaTable, *files: DataFile, version: int | None = None, **more: Any) -> None:
+    """Commit the files, as the application `app`."""
+    transaction = None if version is None else Transaction("app", version)
+    table.commit(Addition(files, **{"struct": ROWS, "transaction": transaction, **more}))
+
+
+def read(table: DeltaTable, column: str = "n") -> list[Any]:
+    found = deltalake.DeltaTable(table.place, storage_options=dict(table.storage_options)).to_pyarrow_table()
+    return sorted(found[column].to_pylist(), key=str)
+
+
+def commits(table: DeltaTable) -> int:
+    return deltalake.DeltaTable(table.place).version() + 1
+
+
+def test_where_no_table_is_there_are_no_columns_and_no_transactions(table: DeltaTable) -> None:
+    assert table.columns() is None
+    assert table.partitioned_by() == ()
+    assert table.last("app") is None
+    assert table.beside(Transaction("app", 1)) == ()
+
+
+def test_a_table_is_made_with_its_files_and_their_transaction_in_one_commit(table: DeltaTable) -> None:
+    struct = spark.StructType().add("n", LONG, nullable=False)
+    add(table, numbers(table, 1, 2), version=3, struct=struct)
+    assert commits(table) == 1
+    assert read(table) == [1, 2]
+    assert table.last("app") == 3
+    # As Spark makes a table of a DataFrame: whoever appends later may have nulls.
+    assert table.columns() == ROWS
+
+
+def test_a_table_is_made_without_files_and_a_transaction_is_recorded_without_them(table: DeltaTable) -> None:
+    add(table, version=3)
+    assert (table.columns(), table.last("app"), read(table)) == (ROWS, 3, [])
+    add(table, version=4)
+    assert table.last("app") == 4
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_transaction_that_was_made_or_is_older_adds_nothing(table: DeltaTable, version: int) -> None:
+    add(table, numbers(table, 1), version=5)
+    add(table, numbers(table, 2), version=version)
+    assert (read(table), commits(table)) == ([1], 1)
+    table.commit(Addition([numbers(table, 3)], ROWS, transaction=Transaction("other", version)))
+    assert (read(table), table.last("app"), table.last("other")) == ([1, 3], 5, version)
+
+
+@pytest.mark.parametrize("there", [[], [0]], ids=["made", "appended to"])
+def test_what_goes_wrong_after_a_commit_does_not_add_it_twice(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch, there: list[int]
+) -> None:
+    if there:
+        add(table, numbers(table, *there))
+
+    def failing(work: Callable[..., None], error: Exception) -> Callable[..., None]:
+        def fail(*arguments: Any, **more: Any) -> None:
+            work(*arguments, **more)
+            raise error
+
+        return fail
+
+    for number, error in enumerate(
+        [ValueError("checkpoint"), deltalake.exceptions.CommitFailedError("lost")]
+    ):
+        with monkeypatch.context() as patched:
+            for place, name in (
+                (deltalake.transaction, "create_table_with_add_actions"),
+                (deltalake.DeltaTable, "create_write_transaction"),
+            ):
+                patched.setattr(place, name, failing(getattr(place, name), error))
+            add(table, numbers(table, 10 + number))
+            add(table, numbers(table, 20 + number), version=number)
+    assert read(table) == [*there, 10, 11, 20, 21]
+
+
+def test_what_goes_wrong_before_a_commit_is_raised(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(table, numbers(table, 1))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", fail)
+    with pytest.raises(ValueError, match="no"):
+        add(table, numbers(table, 2), version=1)
+    assert read(table) == [1]
+
+
+def test_a_commit_says_which_rows_are_beside_it_for_whoever_repeats_the_landing(table: DeltaTable) -> None:
+    rows = [
+        DataFile("day=1%2F2/a", 5, 2, {"day": "1/2", "x": None}, '{"numRecords":2}'),
+        DataFile("b", 6, 1, {}),
+    ]
+    add(table, numbers(table, 1), version=7, beside=rows)
+    for version in range(10):
+        table.commit(Addition([], ROWS, transaction=Transaction("busy", version)))
+    assert table.beside(Transaction("app", 7)) == rows
+    assert table.beside(Transaction("app", 8)) == ()
+    with pytest.raises(Conflict, match="no longer says which rows"):
+        table.beside(Transaction("app", 6))
+
+
+def test_overwriting_replaces_what_was_there_and_keeps_columns_and_transactions(table: DeltaTable) -> None:
+    add(table, numbers(table, 1), version=1)
+    wider = put(table, "wide", pa.table({"n": [2], "m": ["a"]}))
+    add(table, wider, version=2, overwrite=True, struct=WIDE, changes=ADDS)
+    assert (read(table), read(table, "m"), table.last("app")) == ([2], ["a"], 2)
+    add(table, numbers(table, 3), version=2, overwrite=True)
+    assert read(table) == [2]
+    assert deltalake.DeltaTable(table.place, version=0).to_pyarrow_table()["n"].to_pylist() == [1]
+
+
+def test_columns_are_added_at_any_depth_before_the_rows_that_have_them(table: DeltaTable) -> None:
+    thin = pa.table({"s": [{"x": 1}], "l": [[{"x": 1}]], "m": pa.array([[("k", {"x": 1})]], MAP_OF_X)})
+    wide = pa.table(
+        {
+            "s": [{"x": 2, "y": "a"}],
+            "l": [[{"x": 2, "y": {"z": 1.5}}]],
+            "m": pa.array([[("k", {"x": 2, "t": 0})]], MAP_OF_X_AND_T),
+        }
+    )
+    add(table, put(table, "a", thin), struct=struct_of(thin.schema))
+    struct = struct_of(wide.schema)
+    names = ["s.y", "l.element.y", "m.value.t"]
+    changes = [Change("add", name, "") for name in names]
+    table.check(struct, changes, overwrite=False)
+    add(table, put(table, "b", wide), struct=struct, changes=changes, version=1)
+    assert table.columns() == struct
+    assert sorted(read(table, "s"), key=lambda value: value["x"]) == [{"x": 1, "y": None}, {"x": 2, "y": "a"}]
+    # A time without a zone is a feature of the table, which has it now.
+    assert "timestampNtz" in (deltalake.DeltaTable(table.place).protocol().writer_features or [])
+    add(table, put(table, "c", thin), struct=struct_of(thin.schema), version=2)
+    assert len(read(table, "l")) == 3
+
+
+MAP_OF_X = pa.map_(pa.string(), pa.struct([("x", pa.int64())]))
+MAP_OF_X_AND_T = pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("t", pa.timestamp("us"))]))
+
+
+@pytest.mark.parametrize(
+    ("struct", "advice"),
+    [
+        (
+            spark.StructType().add("n", LONG).add("m", "string"),
+            "changed the columns of .* meanwhile: nothing was added; land again",
+        ),
+        (
+            spark.StructType().add("n", "string"),
+            "changed .* meanwhile: the rows do not fit into the table: n is bigint",
+        ),
+        (
+            spark.StructType().add("n", spark.ArrayType(LONG)),
+            "n is bigint in the table and array<bigint> in the rows",
+        ),
+    ],
+    ids=["a column more", "another type", "a list"],
+)
+def test_columns_that_another_writer_changed_meanwhile_are_a_conflict(
+    table: DeltaTable, struct: spark.StructType, advice: str
+) -> None:
+    add(table)
+    with pytest.raises(Conflict, match=advice):
+        add(table, numbers(table, 1), struct=struct)
+    assert read(table) == []
+
+
+def test_files_that_are_not_there_as_they_were_written_are_refused(table: DeltaTable) -> None:
+    add(table)
+    file = numbers(table, 1)
+    with pytest.raises(OSError, match=r"has \d+ bytes, and was written with 3: nothing was added"):
+        add(table, file._replace(bytes=3))
+    with pytest.raises(OSError, match="is not there"):
+        add(table, file, file._replace(name="none"))
+    assert commits(table) == 1
+
+
+def test_partitions_may_be_called_anything_and_be_null(table: DeltaTable) -> None:
+    struct = spark.StructType().add("p", "string").add("n", LONG).add("day", "date")
+    files = [
+        put(table, f"p={place}/day=2026-11-21/f", pa.table({"n": [number]}), p=value, day="2026-11-21")
+        for number, (place, value) in enumerate(
+            [("a%2Fb%25 ü", "a/b% ü"), ("__HIVE_DEFAULT_PARTITION__", None), ("c+d", "c+d")]
+        )
+    ]
+    add(table, *files, struct=struct, partition_by=("p", "day"))
+    assert table.partitioned_by() == ("p", "day")
+    assert read(table, "p") == [None, "a/b% ü", "c+d"] or read(table, "p") == ["a/b% ü", "c+d", None]
+    found = deltalake.DeltaTable(table.place).to_pyarrow_table(filters=[("p", "=", "a/b% ü")])
+    assert found["n"].to_pylist() == [0]
+    with pytest.raises(Conflict, match=r"is partitioned by p, day: land with partitionBy=\['p', 'day'\]"):
+        add(table, files[0], struct=struct)
+
+
+@pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        (spark.NullType(), "x.y is void, for which Delta has no type: cast the column, or drop it"),
+        (spark.DayTimeIntervalType(), "interval day to second"),
+        (spark.StructType(), "struct<>"),
+        (spark.VarcharType(3), "varchar"),
+        (spark.StructType().add("a", LONG).add("A", LONG), "x.y.a and x.y.A are one column to Delta"),
+        (
+            spark.StructType().add("a b", LONG),
+            "Delta has no column 'a b': a name has no ' ' there; rename it",
+        ),
+    ],
+)
+def test_columns_that_delta_does_not_store_are_refused(
+    table: DeltaTable, kind: spark.DataType, advice: str
+) -> None:
+    struct = spark.StructType().add("x", spark.ArrayType(spark.StructType().add("y", kind)))
+    with pytest.raises(WrongArgument, match=advice.replace("x.y", "x.element.y")):
+        table.check(struct, [], overwrite=False)
+    assert not Path(table.place).exists()
+
+
+def test_times_without_a_zone_in_maps_alone_are_refused_as_delta_rs_would_spoil_the_table(
+    table: DeltaTable,
+) -> None:
+    times = struct_of(pa.schema([("m", MAP_OF_X_AND_T)]))
+    with pytest.raises(WrongArgument, match="make the table with Spark first"):
+        table.check(times, [], overwrite=False)
+    table.check(times.add("t", "timestamp_ntz"), [], overwrite=False)
+
+
+def test_of_widened_and_renamed_columns_the_statement_is_told_that_writes_the_table_anew(
+    table: DeltaTable,
+) -> None:
+    item = spark.StructType().add("x", "integer").add("old", "string")
+    struct = spark.StructType().add("day", "date").add("l", spark.ArrayType(item)).add("a", "integer")
+    add(table, struct=struct, partition_by=("day",))
+    rows = spark.StructType().add("day", "date").add("b", "long").add("new", "string")
+    wide = spark.StructType().add("x", "long").add("new", "string")
+    changes = [
+        Change("widen", "l.element.x", "bigint", "int"),
+        Change("rename", "l.element.new", "string", "old"),
+        Change("rename", "b", "bigint", "a"),
+        Change("widen", "b", "bigint", "int"),
+        Change("add", "new", "string"),
+    ]
+    with pytest.raises(WrongArgument) as raised:
+        table.check(rows.add("l", spark.ArrayType(wide)), changes, overwrite=False)
+    name = f"delta.`{table.place}`"
+    assert str(raised.value).endswith(
+        f"CREATE OR REPLACE TABLE {name} USING delta PARTITIONED BY (`day`) AS SELECT `day`, "  # noqa: S608  a text
+        "CAST(`l` AS array<struct<`x`: bigint, `new`: string>>) AS `l`, CAST(`a` AS bigint) AS `b` "
+        f"FROM {name}"
+    )
+
+
+def test_a_column_in_another_spelling_is_refused_as_readers_would_find_null(table: DeltaTable) -> None:
+    add(table)
+    with pytest.raises(WrongArgument, match="N is called n in the table"):
+        table.check(spark.StructType().add("N", LONG), [], overwrite=False)
+
+
+def test_what_is_no_delta_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(WrongArgument, match="is a file: a Delta table is a folder"):
+        DeltaTable(str(tmp_path / "file")).check(ROWS, [], overwrite=False)
+    log = tmp_path / "broken" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("{}\n")
+    with pytest.raises(WrongArgument, match="cannot be read as a Delta table"):
+        DeltaTable(str(tmp_path / "broken")).columns()
+
+
+def made(table: DeltaTable, struct: dict[str, Any] | None = None, **settings: Any) -> None:
+    """A table that another tool made."""
+    fields = [{"name": "n", "type": "long", "nullable": True, "metadata": {}} | (struct or {})]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 2} | settings.pop("protocol", {})
+    metadata = {
+        "id": "00000000-0000-0000-0000-000000000000",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": settings,
+        "createdTime": 0,
+    }
+    log = Path(table.place) / "_delta_log"
+    log.mkdir(parents=True)
+    lines = [{"protocol": protocol}, {"metaData": metadata}]
+    (log / f"{0:020}.json").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def feature(name: str, reader: int = 1) -> dict[str, Any]:
+    names = {"readerFeatures": [name]} if reader == 3 else {}
+    return {"minReaderVersion": reader, "minWriterVersion": 7, "writerFeatures": [name], **names}
+
+
+COPY = "land in a copy of it: CREATE TABLE delta.`.*_copy` USING delta AS SELECT . FROM delta.`.*`"
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "type widening": ({"protocol": feature("typeWidening", 3)}, f"has typeWidening, .*{COPY}"),
+    "row tracking": ({"protocol": feature("rowTracking")}, f"has rowTracking, .*{COPY}"),
+    "unknown": ({"protocol": feature("tomorrow")}, f"has tomorrow, .*{COPY}"),
+    "mapping": ({"delta.columnMapping.mode": "name"}, f"maps its columns to other names.*{COPY}"),
+    "check": (
+        {"delta.constraints.small": "n < 9"},
+        r"checks its rows \(small\), .*ALTER TABLE delta.`.*` DROP CONSTRAINT `small`",
+    ),
+    "not null": ({"struct": {"nullable": False}}, "n of .* is NOT NULL.*ALTER COLUMN n DROP NOT NULL"),
+    "identity": ({"struct": {"metadata": {"delta.identity.start": 1}}}, f"delta.identity.start, .*{COPY}"),
+    "generated": ({"struct": {"metadata": {"delta.generationExpression": "1"}}}, COPY),
+    "invariant": ({"struct": {"metadata": {"delta.invariants": "{}"}}}, COPY),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_table_whose_promises_delta_rs_would_break_is_refused_before_and_in_the_commit(
+    table: DeltaTable, case: str
+) -> None:
+    settings, advice = REFUSED[case]
+    made(table, **settings)
+    with pytest.raises(WrongArgument, match=advice):
+        table.check(ROWS, [], overwrite=False)
+    with pytest.raises(Conflict, match=advice):
+        add(table, numbers(table, 1))
+    assert commits(table) == 1
+
+
+def test_an_append_only_table_is_appended_to_and_not_overwritten(table: DeltaTable) -> None:
+    made(table, {}, **{"delta.appendOnly": "true"})
+    table.check(ROWS, [], overwrite=False)
+    add(table, numbers(table, 1))
+    with pytest.raises(
+        WrongArgument, match=r"is append-only.*SET TBLPROPERTIES \('delta.appendOnly' = 'false'\)"
+    ):
+        table.check(ROWS, [], overwrite=True)
+
+
+def racing(folder: str, who: int, times: int) -> None:
+    """Commit from a process of its own: several times, or once the same transaction as all others."""
+    table = DeltaTable(folder)
+    for number in range(times):
+        value = 10 * who + number
+        add(table, numbers(table, value), version=1 if times == 1 else None, struct=ROWS)
+
+
+@pytest.mark.parametrize("there", ["there", "made by one of them"])
+@pytest.mark.parametrize("times", [1, 5], ids=["one transaction", "many commits"])
+def test_processes_that_commit_at_once_all_add_theirs_and_one_transaction_once(
+    table: DeltaTable, there: str, times: int
+) -> None:
+    if there == "there":
+        add(table, version=0)
+    # deltalake's threads do not survive a fork.
+    with ProcessPoolExecutor(3, multiprocessing.get_context("forkserver")) as pool:
+        list(pool.map(racing, [table.place] * 3, range(3), [times] * 3))
+    found = read(table)
+    assert len(found) == 1 or set(found) == {10 * who + n for who in range(3) for n in range(times)}
+    assert len(found) == len(set(found)) == (1 if times == 1 else 15)
+
+
+def test_two_writers_of_one_transaction_that_both_looked_before_add_it_once(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(table, version=0)
+    commit = deltalake.DeltaTable.create_write_transaction
+
+    def overtaken(self: deltalake.DeltaTable, *arguments: Any, **more: Any) -> None:
+        monkeypatch.undo()
+        add(table, numbers(table, 1), version=1)
+        commit(self, *arguments, **more)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", overtaken)
+    add(table, numbers(table, 2), version=1)
+    assert read(table) == [1]
+
+
+def test_columns_that_are_added_meanwhile_do_not_hinder_a_commit(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(table)
+    commit = deltalake.DeltaTable.create_write_transaction
+
+    def overtaken(self: deltalake.DeltaTable, *arguments: Any, **more: Any) -> None:
+        monkeypatch.undo()
+        wide = put(table, "wide", pa.table({"n": [1], "m": ["a"]}))
+        add(table, wide, struct=WIDE, changes=ADDS)
+        commit(self, *arguments, **more)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", overtaken)
+    add(table, numbers(table, 2), version=1)
+    assert read(table) == [1, 2]
+
+
+WIDE = spark.StructType().add("n", LONG).add("m", "string")
+
+
+def test_vacuum_takes_what_lost_attempts_left_and_nothing_that_is_referenced(table: DeltaTable) -> None:
+    add(table, numbers(table, 1))
+    lost = numbers(table, 2)
+    found = deltalake.DeltaTable(table.place)
+    found.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+    assert not Path(table.place, lost.name).exists()
+    assert read(table) == [1]
