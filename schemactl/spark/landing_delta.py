@@ -107,10 +107,10 @@ class DeltaTable:
         table = self._open()
         return table_columns(table) if table else None
 
-    def partitioned_by(self) -> tuple[str, ...]:
-        """Return the table's partition columns; none, if there is no table."""
+    def partitioned_by(self) -> tuple[str, ...] | None:
+        """Return the table's partition columns; None: there is no table."""
         table = self._open()
-        return tuple(table.metadata().partition_columns) if table else ()
+        return tuple(table.metadata().partition_columns) if table else None
 
     def check(self, struct: spark.StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
         """Raise WrongArgument if Delta cannot store such rows, or delta-rs not commit them to the table, or not change it so."""
@@ -157,6 +157,9 @@ class DeltaTable:
 
     def forget(self, transaction: Transaction) -> None:
         """Leave it to Delta, whose log is shortened by itself."""
+
+    def discard(self) -> None:
+        """Leave it to VACUUM."""
 
     def commit(self, addition: Addition) -> None:
         """Make the addition, in one step for all readers; nothing, if its transaction was made before.
@@ -246,7 +249,8 @@ class DeltaTable:
             mode="error",
             partition_by=list(addition.partition_by),
             storage_options=dict(self.storage_options),
-            commit_properties=_properties(addition.transaction, info),
+            # Of two that make it at once, the other would be made anew, as the next version.
+            commit_properties=_properties(addition.transaction, info, max_commit_retries=0),
         )
 
     def _add(
@@ -337,11 +341,13 @@ def _made(table: deltalake.DeltaTable, transaction: Transaction | None) -> bool:
     return last is not None and last >= transaction.version
 
 
-def _properties(transaction: Transaction | None, info: Mapping[str, str]) -> deltalake.CommitProperties:
+def _properties(
+    transaction: Transaction | None, info: Mapping[str, str], max_commit_retries: int | None = None
+) -> deltalake.CommitProperties:
     import deltalake
 
     ids = [deltalake.Transaction(transaction.app, transaction.version)] if transaction else []
-    return deltalake.CommitProperties(custom_metadata=dict(info), app_transactions=ids)
+    return deltalake.CommitProperties(dict(info), max_commit_retries, ids)
 
 
 def _action(file: DataFile, written_ms: int) -> AddAction:

@@ -34,16 +34,23 @@ def standalone(folder: Path, hosts: Sequence[str]) -> Iterator[str]:
 @contextmanager
 def s3(folder: Path) -> Iterator[fs.S3FileSystem]:
     """The S3 of the package moto, with a bucket `lake`; `folder` gets its log."""
+    with s3_access(folder) as access:
+        yield fs.S3FileSystem(**access)
+
+
+@contextmanager
+def s3_access(folder: Path) -> Iterator[dict[str, str]]:
+    """The same: how Arrow gets there."""
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     with _daemon(folder / "s3.log", command, {}) as log:
-        reached = {
+        access = {
             "access_key": "key",
             "secret_key": "secret",
             "region": "us-east-1",
             "endpoint_override": _match_in(log, r"Running on (http://\S+)"),
         }
-        fs.S3FileSystem(**reached, allow_bucket_creation=True).create_dir("lake")
-        yield fs.S3FileSystem(**reached)
+        fs.S3FileSystem(**access, allow_bucket_creation=True).create_dir("lake")
+        yield access
 
 
 def _spark(folder: Path, kind: str, host: str, *options: str) -> AbstractContextManager[Path]:

@@ -65,7 +65,7 @@ def commits(table: DeltaTable) -> int:
 
 def test_where_no_table_is_there_are_no_columns_and_no_transactions(table: DeltaTable) -> None:
     assert table.columns() is None
-    assert table.partitioned_by() == ()
+    assert table.partitioned_by() is None
     assert table.last("app") is None
     assert table.beside(Transaction("app", 1)) == ()
 
