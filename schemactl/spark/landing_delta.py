@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import types as spark
 
 from . import landing_evolution as evolution
+from .columns import quoted
 from .errors import Conflict, WrongArgument
 from .landing_delta_checks import (
     check_columns,
@@ -38,7 +40,7 @@ from .landing_table import Addition, Change, DataFile, Transaction
 
 if TYPE_CHECKING:
     import deltalake
-    from deltalake.transaction import AddAction
+    from deltalake.transaction import AddAction, RemoveAction
 
 _MARK: Final = "schemactl.commit"
 _BESIDE: Final = "schemactl.beside"
@@ -132,6 +134,22 @@ class DeltaTable:
                 "with Spark first"
             )
 
+    def files(self) -> Sequence[DataFile]:
+        """Return the files that the table has now, of one without partitions.
+
+        Raises:
+            WrongArgument: rows of theirs are deleted by vectors, which only Spark reads.
+        """
+        table = self._open()
+        if table is None:
+            return ()
+        if table.deletion_vectors().read_all().num_rows:
+            raise WrongArgument(
+                f"{self.place} has deletion vectors: type REORG TABLE delta.{quoted(self.place)} APPLY (PURGE)"
+            )
+        found = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records"]).to_pylist()
+        return [DataFile(each["path"], each["size_bytes"], each["num_records"] or 0, {}) for each in found]
+
     def last(self, app: str) -> int | None:
         """Return the version of the application's last commit; None: there is none."""
         table = self._open()
@@ -197,8 +215,10 @@ class DeltaTable:
         actions: list[AddAction],
         info: Mapping[str, str],
     ) -> None:
-        if table is None:
+        if table is None and not addition.removes:
             self._create(addition, actions, info)
+        elif table is None:
+            raise Conflict(f"another writer dropped {self.place}: nothing was changed; land again")
         elif not _made(table, addition.transaction):
             self._add(table, addition, actions, info)
 
@@ -290,13 +310,25 @@ class DeltaTable:
             table = deltalake.DeltaTable(self.place, storage_options=dict(self.storage_options))
             if _made(table, addition.transaction):
                 return
+        removed = self._removed(table, addition)
         table.create_write_transaction(
-            [*actions],
+            [*removed, *actions],
             "overwrite" if addition.overwrite else "append",
             table.schema(),
             list(partitions),
             commit_properties=_properties(addition.transaction, info),
         )
+
+    def _removed(self, table: deltalake.DeltaTable, addition: Addition) -> list[RemoveAction]:
+        from deltalake.transaction import RemoveAction
+
+        there = set(pa.table(table.get_add_actions())["path"].to_pylist()) if addition.removes else set()
+        if not there.issuperset(each.name for each in addition.removes):
+            raise Conflict(
+                f"another writer replaced files of {self.place} meanwhile: nothing was changed; try again"
+            )
+        now_ms = time.time_ns() // 1_000_000
+        return [RemoveAction(each.name, True, now_ms, each.bytes) for each in addition.removes]  # noqa: FBT003  it changes data
 
     def _holds(self, transaction: Transaction | None, mark: str, *, since: int) -> bool:
         """Whether the commit was made after all: delta-rs raises of what comes after a commit, too."""

@@ -162,6 +162,40 @@ def test_overwriting_replaces_what_was_there_and_keeps_columns_and_transactions(
     assert deltalake.DeltaTable(table.place, version=0).to_pyarrow_table()["n"].to_pylist() == [1]
 
 
+def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_meanwhile(
+    table: DeltaTable,
+) -> None:
+    add(table, numbers(table, 1), numbers(table, 2))
+    seen = table.files()
+    assert {(file.name, file.rows) for file in seen} == {("(1,).parquet", 1), ("(2,).parquet", 1)}
+    add(table, numbers(table, 3))
+    add(table, numbers(table, 4), version=1, removes=seen)
+    assert (read(table), commits(table)) == ([3, 4], 3)
+    with pytest.raises(Conflict, match="another writer replaced files"):
+        add(table, numbers(table, 5), version=2, removes=seen)
+    assert read(table) == [3, 4]
+
+
+def test_files_that_two_writers_replace_at_once_are_replaced_by_one(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(table, numbers(table, 1))
+    seen = table.files()
+    commit = deltalake.DeltaTable.create_write_transaction
+
+    def overtaken(self: deltalake.DeltaTable, *arguments: Any, **more: Any) -> None:
+        monkeypatch.undo()
+        add(table, numbers(table, 2), removes=seen)
+        commit(self, *arguments, **more)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", overtaken)
+    with pytest.raises(Conflict, match="another writer replaced files"):
+        add(table, numbers(table, 3), removes=seen)
+    assert read(table) == [2]
+    with pytest.raises(Conflict, match="another writer dropped"):
+        add(DeltaTable(f"{table.place}-none"), removes=seen)
+
+
 def test_columns_are_added_at_any_depth_before_the_rows_that_have_them(table: DeltaTable) -> None:
     thin = pa.table({"s": [{"x": 1}], "l": [[{"x": 1}]], "m": pa.array([[("k", {"x": 1})]], MAP_OF_X)})
     wide = pa.table(
