@@ -6,7 +6,7 @@
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
-# make spark-avro  the jar of Spark's Avro module, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
+# make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
 # make spark-releases  the tests of Spark on each release that is supported, besides the pinned one; takes an hour
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: demo test test-fast live soak install lint broker spark-avro graph-parsers asyncapi-parser spark-releases format docs constraints clean
+.PHONY: demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser spark-releases format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -55,8 +55,8 @@ broker:
 	sh tests/broker_recipe/broker.sh jars
 	PULSAR_VERSION=4.2.4 sh tests/broker_recipe/broker.sh jars
 
-spark-avro: $(STAMP)
-	sh tests/spark_recipe/spark-avro.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
+spark-jars: $(STAMP)
+	sh tests/spark_recipe/jars.sh "$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)')"
 
 graph-parsers:
 	npm install --prefix .graph-parsers --no-save --silent mermaid@11.17.2 jsdom@24.1.3 @viz-js/viz@3.31.0

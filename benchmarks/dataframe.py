@@ -4,7 +4,7 @@
 
 Nested orders in five versions, mixed, from Parquet to nowhere (`noop`), on two cores. `decode`, of every row with its reason and
 bytes if it was rejected, is compared with a `CASE` of `from_avro` as one writes it by hand, which dies of the first bad message,
-with the column of `decode_column`, and with fastavro in `mapInArrow`, on a quarter of the messages. JARS has Spark's Avro module (`make spark-avro` fetches it). The
+with the column of `decode_column`, and with fastavro in `mapInArrow`, on a quarter of the messages. JARS has Spark's Avro module (`make spark-jars` fetches it). The
 ratios are medians over interleaved rounds, after one that does not count. FOLDER keeps the messages for the next time.
 """
 

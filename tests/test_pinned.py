@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 BROKER = ROOT / "tests" / "broker_recipe" / "broker.sh"
-SPARK_AVRO = ROOT / "tests" / "spark_recipe" / "spark-avro.sh"
+SPARK_JARS = ROOT / "tests" / "spark_recipe" / "jars.sh"
 SUMS = [*(ROOT / "tests").rglob("*.sha256")]
 
 # A Maven that delivers what the folder $JARS holds.
@@ -90,7 +90,7 @@ def test_the_jars_that_make_fetches_have_checksums() -> None:
     assert len(releases) == 2
     for release in releases:
         assert f"  pulsar-broker-{release}.jar" in BROKER.with_name(f"jars-{release}.sha256").read_text()
-    assert f"-{pinned()['pyspark']}.jar" in SPARK_AVRO.with_name("jars.sha256").read_text()
+    assert f"-{pinned()['pyspark']}.jar" in SPARK_JARS.with_name("jars.sha256").read_text()
     for sums in SUMS:
         assert all(re.fullmatch(r"[0-9a-f]{64}  \S+\.jar", row) for row in sums.read_text().split("\n")[:-1])
 
@@ -136,7 +136,7 @@ def test_an_altered_jar_of_a_broker_is_refused_and_not_kept(tmp_path: Path, alte
 
 
 def test_an_altered_jar_of_spark_s_is_refused_and_not_kept(tmp_path: Path, altered: Path) -> None:
-    done = fetched(SPARK_AVRO, pinned()["pyspark"], cache=tmp_path / "cache", jars=altered)
+    done = fetched(SPARK_JARS, pinned()["pyspark"], cache=tmp_path / "cache", jars=altered)
     assert done.returncode == 1
     assert "these jars are not the ones" in done.stderr
     assert not [*(tmp_path / "cache").rglob("*.jar")]
@@ -146,7 +146,7 @@ def test_a_jar_that_was_altered_in_the_cache_is_noticed(tmp_path: Path) -> None:
     name = f"spark-avro_2.13-{pinned()['pyspark']}.jar"
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / name).write_bytes(b"altered")
-    done = fetched(SPARK_AVRO, pinned()["pyspark"], cache=tmp_path / "cache", jars=tmp_path)
+    done = fetched(SPARK_JARS, pinned()["pyspark"], cache=tmp_path / "cache", jars=tmp_path)
     assert done.returncode == 1
     assert name in done.stderr
 

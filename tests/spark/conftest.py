@@ -14,7 +14,7 @@ import shop
 from console import SMALL_QUERIES, Console, opened
 from pulsar_cluster import Namespace, namespace
 from pyspark.sql import SparkSession
-from spark_avro import jar
+from spark_jars import AVRO, jars
 from spark_release import is_of_another
 
 from schemactl.spark import PulsarSource, ensure_java
@@ -48,7 +48,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     ensure_java()
     # Workers are to be this Python, which has pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    avro = jar()
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
@@ -64,7 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder))
         .config("spark.ui.enabled", "false")
-        .config("spark.jars", str(avro) if avro else "")
+        .config("spark.jars", jars(AVRO))
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

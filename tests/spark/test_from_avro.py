@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 from random_avro import Maker, damage
-from spark_avro import needs_spark_avro
+from spark_jars import AVRO, needs
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec.casting import to_numbers
@@ -65,7 +65,7 @@ def by_key(value: Any, kind: pa.DataType) -> Any:
     return [by_key(item, kind.value_type) for item in value] if pa.types.is_list(kind) else value
 
 
-@needs_spark_avro
+@needs(AVRO)
 def test_values_of_random_topics_are_those_of_from_avro(spark: SparkSession) -> None:
     made = list(topics())
     sent = pa.table(

@@ -6,7 +6,7 @@
 # Environment
 #   SCHEMACTL_SPARK_RELEASES   folder for the environments, half a gigabyte each   [.releases in the checkout]
 #   PYTHON                     the Python whose packages they share                [.venv/bin/python in the checkout]
-#   and what spark-avro.sh reads
+#   and what jars.sh reads
 set -eu
 version=${1:?usage: release.sh VERSION [PYTEST ARGUMENTS]}; shift
 here=$(cd "$(dirname "$0")" && pwd); root=$(cd "$here/../.." && pwd)
@@ -20,7 +20,7 @@ if [ ! -f "$environment/.complete" ]; then
   "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "pyspark==$version"
   touch "$environment/.complete"
 fi
-sh "$here/spark-avro.sh" "$version" >/dev/null
+sh "$here/jars.sh" "$version" >/dev/null
 cd "$root"
 [ $# -gt 0 ] || set -- tests/spark tests/columns/test_struct.py
 echo "Spark $version" >&2
