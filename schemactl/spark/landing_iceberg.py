@@ -1,0 +1,470 @@
+"""Iceberg tables to land in: files, and the changes of columns that they need, are one commit, which pyiceberg makes.
+
+The files have no field ids. Which of the table's columns one of theirs is says the table's name mapping, which therefore keeps every
+name that a column has had. See "Column Projection" in Iceberg's specification.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import types as spark
+
+from .errors import Conflict, WrongArgument
+from .landing_evolution import path_of, statements
+from .landing_folder import Folder
+from .landing_iceberg_files import data_file, iceberg_schema, mapped_id, spark_struct, types_by_path
+from .landing_table import Addition, Change, DataFile, Transaction
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import CreateTableTransaction, Table
+    from pyiceberg.table import Transaction as TableTransaction
+    from pyiceberg.table.metadata import TableMetadata
+
+_TRANSACTION: Final = "schemactl.txn."
+_BESIDE: Final = "schemactl.beside."
+"""What the properties of a table are called that say the version of an application's last commit, and what it has beside."""
+
+_NAME_MAPPING: Final = "schema.name-mapping.default"
+
+# Of those that commit at the same time one gets on, so each does before long.
+_TRIES: Final = 100
+_LONGEST_PAUSE_S: Final = 1.0
+
+# How many requests an object store gets at once.
+_AT_ONCE: Final = 16
+
+_SECRET: Final = re.compile("secret|token|credential|password|key|sas|user|auth", re.IGNORECASE)
+
+
+class _Place(NamedTuple):
+    """Where files are written: the folder, what is before their names in the table, and where a new table is to be."""
+
+    folder: Folder
+    uri: str
+    location: str | None
+
+
+@dataclass
+class IcebergTable:
+    """A table of an Iceberg catalog, or one that will be.
+
+    Attributes:
+        name: with its namespace: shop.orders.
+        catalog: what pyiceberg's configuration calls it, or its properties as pyiceberg spells them; `name` is one of them.
+    """
+
+    name: str
+    catalog: str | Mapping[str, str] = field(repr=False)
+    # A catalog may propose another location each time it is asked for that of a new table.
+    _place: _Place | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raise WrongArgument if no table can be called so."""
+        if not re.fullmatch(r"[^.]+(\.[^.]+)+", self.name):
+            raise WrongArgument(
+                f"{self.name or 'an empty name'} is no table of Iceberg's: give its namespace, too, such as shop.orders"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connection out."""
+        return {name: value for name, value in self.__dict__.items() if name != "_catalog"}
+
+    @property
+    def partitions_inside(self) -> bool:
+        """Say that files have the partition columns, too: readers look for them there."""
+        return True
+
+    def folder(self) -> Folder:
+        """Return where tasks write the files, in the file system that the properties of the catalog and of the table tell."""
+        self._place = self._placed()
+        return self._place.folder
+
+    def stored(self, struct: spark.StructType) -> spark.StructType:
+        """Return the columns as Iceberg has them: whole numbers have 32 bits or 64, and null is allowed everywhere."""
+        return spark_struct(iceberg_schema(struct))
+
+    def columns(self) -> spark.StructType | None:
+        """Return the table's columns; None: there is no table. What no landing writes, such as a UUID, is void."""
+        table = self._open()
+        return None if table is None else spark_struct(table.schema())
+
+    def partitioned_by(self) -> tuple[str, ...] | None:
+        """Return the table's partition columns; None: there is no table."""
+        table = self._open()
+        return None if table is None else tuple(filter(None, self._partition_columns(table.metadata)))
+
+    def check(
+        self,
+        struct: spark.StructType,
+        changes: Sequence[Change],
+        *,
+        overwrite: bool,  # noqa: ARG002  any table can be
+    ) -> None:
+        """Raise WrongArgument if Iceberg cannot store such rows, or pyiceberg not commit them to the table, or not change it so."""
+        table = self._open()
+        if table is None:
+            self._new(struct, ())
+            return
+        statements(changes, self.name, "iceberg")
+        self._require_fit(self._evolved(table, struct, changes).table_metadata, struct)
+
+    def last(self, app: str) -> int | None:
+        """Return the version of the application's last commit; None: there is none."""
+        return _last(self._open(), app)
+
+    def beside(self, transaction: Transaction) -> Sequence[DataFile]:
+        """Return `Addition.beside` of the commit of that transaction; nothing, if there is none."""
+        version, files = _beside(self._open(), transaction.app)
+        return [DataFile(*each) for each in files] if version == transaction.version else ()
+
+    def forget(self, transaction: Transaction) -> None:
+        """Drop what `beside` says of the transaction: its rows are committed, too."""
+        for _ in _attempts():
+            table = self._open()
+            if table is None or _beside(table, transaction.app)[0] != transaction.version:
+                return
+            if self._commit(table.transaction().remove_properties(_BESIDE + transaction.app)):
+                return
+
+    def discard(self) -> None:
+        """Leave what is in no commit to `remove_orphan_files`."""
+
+    def commit(self, addition: Addition) -> None:
+        """Make the addition, in one step for all readers; nothing, if its transaction was made before.
+
+        Each attempt looks at the table as it is, and is made on that or not at all: when pyiceberg itself repeats a commit, it does
+        not look whether another writer has made the same meanwhile.
+        """
+        place = self._place or self._placed()
+        footers = _footers(place.folder, addition.files)
+        snapshots: set[int] = set()
+        for _ in _attempts():
+            table = self._open()
+            if _is_made(table, addition.transaction, snapshots):
+                return
+            try:
+                made = self._transaction(table, place, addition, footers)
+            except WrongArgument as error:
+                raise Conflict(
+                    f"{self.name} was changed while the files were written, and nothing was added: {error}"
+                ) from None
+            snapshots.add(made.table_metadata.current_snapshot_id or 0)
+            if self._commit(made):
+                return
+        raise Conflict(
+            f"others committed to {self.name} at each of {_TRIES} attempts, and nothing was added: land again"
+        )
+
+    def _placed(self) -> _Place:
+        with self._reached():
+            table, location = self._open(), None
+            from pyiceberg.io.pyarrow import PyArrowFileIO
+
+            if table is None:
+                # Its credentials are nowhere else.
+                table = self._new(spark.StructType().add("x", "string"), ())._table  # noqa: SLF001
+                location = table.location()
+            uri = table.location_provider().data_path
+            properties = {**self._catalog.properties, **table.io.properties}
+            scheme, host, path = PyArrowFileIO.parse_location(uri, properties)
+            files = PyArrowFileIO(properties).fs_by_scheme(scheme, host)
+        # For pyiceberg's own local one workers would need the library.
+        files = fs.LocalFileSystem() if isinstance(files, fs.LocalFileSystem) else files
+        return _Place(Folder(files, path), uri, location)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        try:
+            from pyiceberg.catalog import load_catalog
+        except ImportError:
+            raise WrongArgument(
+                'Iceberg tables need the package pyiceberg: pip install "pulsar-schemactl[iceberg]"'
+            ) from None
+        return load_catalog(self.catalog) if isinstance(self.catalog, str) else load_catalog(**self.catalog)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Raise a WrongArgument for what the catalog refuses inside, in one line and without the secrets of its properties."""
+        try:
+            yield
+        except (WrongArgument, Conflict):
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a catalog raises
+            known = {} if isinstance(self.catalog, str) else dict(self.catalog)
+            if "_catalog" in self.__dict__:
+                known |= self._catalog.properties
+            text = " ".join(str(error).split()) or type(error).__name__
+            for name, value in known.items():
+                if value and _SECRET.search(name):
+                    text = text.replace(str(value), "***")
+            text = re.sub(r"(?<=://)\S*@", "***@", text)
+            kind = OSError if isinstance(error, OSError) else WrongArgument
+            raise kind(f"Iceberg's catalog, of which {self.name} is to be a table: {text}") from None
+
+    def _open(self) -> Table | None:
+        """Return the table as it is now; None: there is none."""
+        with self._reached():
+            catalog = self._catalog
+            from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
+
+            try:
+                return catalog.load_table(self.name)
+            except NoSuchIcebergTableError:
+                raise WrongArgument(f"{self.name} is no Iceberg table: land in another one") from None
+            except NoSuchTableError:
+                return None
+
+    def _commit(self, made: TableTransaction) -> bool:
+        """Commit; return whether that is certain."""
+        from pyiceberg.exceptions import (
+            CommitFailedException,
+            CommitStateUnknownException,
+            TableAlreadyExistsError,
+        )
+
+        snapshot = made.table_metadata.current_snapshot_id
+        with self._reached():
+            try:
+                made.commit_transaction()
+            except (CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError):
+                return False
+            except Exception:
+                # The answer may be lost, and the commit not.
+                if snapshot is None or not _is_made(self._open(), None, {snapshot}):
+                    raise
+        return True
+
+    def _transaction(
+        self, table: Table | None, place: _Place, addition: Addition, footers: Sequence[pq.FileMetaData]
+    ) -> TableTransaction:
+        """Return the addition as a transaction that can be made on the table as it is."""
+        from pyiceberg.expressions import AlwaysTrue
+
+        made: TableTransaction
+        if table is None:
+            made = self._new(addition.struct, addition.partition_by, place.location)
+        else:
+            made = self._evolved(table, addition.struct, addition.changes)
+        metadata = made.table_metadata
+        self._require_fit(metadata, addition.struct)
+        by = self._partition_columns(metadata)
+        if addition.files and [*filter(None, by)] != [*addition.partition_by]:
+            raise WrongArgument(
+                f"it is partitioned by {', '.join(filter(None, by)) or 'nothing'}: land with partitionBy={[*filter(None, by)]}"
+            )
+        summary = {}
+        if addition.transaction is not None:
+            app, version = addition.transaction
+            summary = {_TRANSACTION + app: str(version)}
+            made.set_properties(summary)
+            if addition.beside:
+                made.set_properties({_BESIDE + app: json.dumps([version, addition.beside])})
+            elif table is not None and _BESIDE + app in table.properties:
+                made.remove_properties(_BESIDE + app)
+        if addition.overwrite and made.table_metadata.current_snapshot_id is not None:
+            with made.update_snapshot(summary).delete() as gone:
+                gone.delete_by_predicate(AlwaysTrue())
+        # Also without files: only a snapshot fails where another one came first, and a property does not.
+        with made.update_snapshot(summary).fast_append() as added:
+            for file, footer in zip(addition.files, footers, strict=True):
+                added.append_data_file(data_file(metadata, by, place.uri, file, footer))
+        return made
+
+    def _new(
+        self, struct: spark.StructType, partition_by: Sequence[str], location: str | None = None
+    ) -> CreateTableTransaction:
+        from pyiceberg.exceptions import NoSuchNamespaceError
+        from pyiceberg.partitioning import PartitionField, PartitionSpec
+        from pyiceberg.transforms import IdentityTransform
+
+        schema = iceberg_schema(struct)
+        spec = PartitionSpec(
+            *(
+                PartitionField(schema.find_field(name).field_id, number, IdentityTransform(), name)
+                for number, name in enumerate(partition_by, 1000)
+            )
+        )
+        properties = {"format-version": "2"}
+        with self._reached():
+            try:
+                made = self._catalog.create_table_transaction(
+                    self.name, schema, partition_spec=spec, properties=properties
+                )
+                if location and made.table_metadata.location != location:
+                    # Some take none that they have not proposed themselves.
+                    made = self._catalog.create_table_transaction(
+                        self.name, schema, location, partition_spec=spec, properties=properties
+                    )
+            except NoSuchNamespaceError:
+                namespace = self.name.rpartition(".")[0]
+                raise WrongArgument(
+                    f"the catalog has no namespace {namespace} for {self.name}: type CREATE NAMESPACE {namespace} in Spark SQL, or "
+                    f'create_namespace("{namespace}") in pyiceberg'
+                ) from None
+        made.set_properties({_NAME_MAPPING: made.table_metadata.schema().name_mapping.model_dump_json()})
+        return made
+
+    def _evolved(self, table: Table, struct: spark.StructType, changes: Sequence[Change]) -> TableTransaction:
+        """Return a transaction that makes those changes of the table that it does not have yet."""
+        from pyiceberg.exceptions import ValidationError
+        from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
+
+        metadata = table.metadata
+        if metadata.format_version > 2:
+            raise WrongArgument(
+                f"{self.name} is of Iceberg's format version {metadata.format_version}, and pyiceberg writes version 2: land in "
+                "another table, and copy from there"
+            )
+        self._partition_columns(metadata)
+        # In memory only: a stale commit fails.
+        metadata.properties["commit.retry.num-retries"] = "0"
+        made = table.transaction()
+        # pyiceberg itself adds files of columns and partitions that the table does not have any more.
+        schema = {"type": "assert-current-schema-id", "current-schema-id": metadata.current_schema_id}
+        spec = {"type": "assert-default-spec-id", "default-spec-id": metadata.default_spec_id}
+        asserted = AssertCurrentSchemaId.model_validate(schema), AssertDefaultSpecId.model_validate(spec)
+        made._stage((), asserted)  # noqa: SLF001  only changes of its own are asserted else
+        rows, there = iceberg_schema(struct), types_by_path(metadata.schema())
+        left = [
+            each for each in changes if each.kind == "widen" or ".".join(path_of(each.column)) not in there
+        ]
+        if _NAME_MAPPING in metadata.properties:
+            self._require_unused(metadata, left)
+        else:
+            made.set_properties({_NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()})
+        try:
+            for *outer, name, former in (
+                (*path_of(each.column), each.former) for each in left if each.kind == "rename"
+            ):
+                with made.update_schema() as update:
+                    update.rename_column((*outer, former), name)
+            with made.update_schema() as update:
+                for each in left:
+                    path = path_of(each.column)
+                    if each.kind == "add":
+                        update.add_column(path, rows.find_type(".".join(path)))
+                    elif each.kind == "widen":
+                        update.update_column(path, rows.find_type(".".join(path)))
+        except (ValueError, ValidationError) as error:
+            raise WrongArgument(
+                f"the columns of {self.name} cannot be changed for these rows ({error}): land in another table"
+            ) from None
+        return made
+
+    def _require_unused(self, metadata: TableMetadata, changes: Sequence[Change]) -> None:
+        """Raise WrongArgument if files have values by the name that a column is to have from now on."""
+        names = metadata.name_mapping() or ()
+        for each in changes:
+            path = path_of(each.column)
+            known = mapped_id(names, path)
+            # A column may get a former name back.
+            if known and each.kind != "widen" and known != mapped_id(names, (*path[:-1], each.former)):
+                catalog = (
+                    self.catalog if isinstance(self.catalog, str) else self.catalog.get("name", "CATALOG")
+                )
+                alter = "; ".join(statements([each], f"{catalog}.{self.name}", "iceberg"))
+                raise WrongArgument(
+                    f"{each.column} was the name of another column of {self.name}, whose values would come back: type in Spark SQL "
+                    f"CALL {catalog}.system.rewrite_data_files(table => '{self.name}', options => map('rewrite-all', 'true')); {alter}"
+                )
+
+    def _require_fit(self, metadata: TableMetadata, struct: spark.StructType) -> None:
+        """Raise WrongArgument if readers would not find each of the rows' columns in the table, as what it is."""
+        there, names = types_by_path(metadata.schema()), metadata.name_mapping() or ()
+        spelled = {name.casefold(): name for name in there}
+        for name, kind in types_by_path(iceberg_schema(struct)).items():
+            found = spelled.get(name.casefold())
+            if found is None or there.get(name) != kind:
+                has = f"has {found} as {there[found]}" if found else "does not have it"
+                raise WrongArgument(
+                    f"the rows have {name} as {kind}, and {self.name} {has}: land with the columns that it has, or change them"
+                )
+            if mapped_id(names, name.split(".")) != metadata.schema().find_field(name).field_id:
+                raise WrongArgument(
+                    f"{self.name} has {name}, and its name mapping does not, by which readers find columns in files: add it to the "
+                    f"table's property {_NAME_MAPPING}"
+                )
+
+    def _partition_columns(self, metadata: TableMetadata) -> list[str]:
+        """Return the column of each partition field; "": it is one no more. Raises WrongArgument: it is made of a column."""
+        from pyiceberg.transforms import IdentityTransform, VoidTransform
+
+        columns = {each.field_id: each.name for each in metadata.schema().columns}
+        found = []
+        for each in metadata.spec().fields:
+            if isinstance(each.transform, VoidTransform):
+                found.append("")
+            elif isinstance(each.transform, IdentityTransform) and each.source_id in columns:
+                found.append(columns[each.source_id])
+            else:
+                raise WrongArgument(
+                    f"{self.name} is partitioned by {each.name} ({each.transform}), and a landing has partitions of whole columns "
+                    f"only: type ALTER TABLE {self.name} DROP PARTITION FIELD {each.name} in Spark SQL, or land in another table "
+                    "and copy from there"
+                )
+        return found
+
+
+def _attempts() -> Iterator[None]:
+    """Yield before each attempt, with pauses between them."""
+    for number in range(_TRIES):
+        yield
+        time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.02 * 2**number)))  # noqa: S311  no secret
+
+
+def _last(table: Table | None, app: str) -> int | None:
+    version = None if table is None else table.properties.get(_TRANSACTION + app)
+    return None if version is None else int(version)
+
+
+def _beside(table: Table | None, app: str) -> tuple[int | None, list[list[Any]]]:
+    """Return the version that what is beside belongs to, and the files."""
+    text = None if table is None else table.properties.get(_BESIDE + app)
+    version, files = json.loads(text) if text else (None, [])
+    return version, files
+
+
+def _is_made(table: Table | None, transaction: Transaction | None, snapshots: set[int]) -> bool:
+    if table is None:
+        return False
+    if any(table.metadata.snapshot_by_id(number) for number in snapshots):
+        return True
+    last = _last(table, transaction.app) if transaction else None
+    return last is not None and transaction is not None and last >= transaction.version
+
+
+def _footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]:
+    """Return the footer of each file. Raises OSError: one is not there as it was written."""
+
+    def footer(file: DataFile) -> pq.FileMetaData:
+        path = folder.place(file.name)
+        try:
+            with folder.files.open_input_file(path) as opened:
+                size, found = opened.size(), pq.read_metadata(opened)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise OSError(
+                f"{path} is not there as it was written ({error}): nothing was added; land again"
+            ) from None
+        if (size, found.num_rows) != (file.bytes, file.rows):
+            raise OSError(
+                f"{path} has {size} bytes and {found.num_rows} rows, and was written with {file.bytes} and {file.rows}: nothing "
+                "was added; land again"
+            )
+        return found
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(footer, files))

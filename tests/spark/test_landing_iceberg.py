@@ -1,0 +1,533 @@
+"""Commits to Iceberg tables: what pyiceberg does wrongly when it is misused, other writers, and what readers find."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.expressions import EqualTo, IsNull
+from pyiceberg.table import Table
+from pyiceberg.table import Transaction as TableTransaction
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import IntegerType, StringType
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from schemactl.spark.errors import Conflict, WrongArgument
+from schemactl.spark.landing_evolution import changes
+from schemactl.spark.landing_iceberg import IcebergTable
+from schemactl.spark.landing_parquet import NULL_PARTITION, ParquetFiles, Shape
+from schemactl.spark.landing_table import Addition, Change, DataFile, Transaction
+
+SECRET = "pa55word"  # noqa: S105  of nothing
+
+
+@dataclass
+class Lake:
+    """A catalog with the namespace `shop`, in which tests land in the table `orders`."""
+
+    properties: Mapping[str, str]
+
+    @property
+    def table(self) -> IcebergTable:
+        return IcebergTable("shop.orders", self.properties)
+
+    @property
+    def catalog(self) -> Catalog:
+        return load_catalog(**self.properties)
+
+    @property
+    def orders(self) -> Table:
+        return self.catalog.load_table("shop.orders")
+
+    def rows(self, *columns: str, **scan: Any) -> list[Any]:
+        """What a reader finds: of one column the values."""
+        found = self.orders.scan(**scan, selected_fields=columns or ("*",)).to_arrow()
+        return sorted(found[columns[0]].to_pylist() if len(columns) == 1 else found.to_pylist(), key=str)
+
+    def land(self, rows: pa.Table, *by: str, **addition: Any) -> list[DataFile]:
+        """Land rows as a landing does, with the changes that they need."""
+        table = self.table
+        there, stored = table.columns(), table.stored(struct(rows))
+        needed = [] if there is None else changes(there, stored, addition.pop("former_names", {}))
+        table.check(stored, needed, overwrite=False)
+        files = write(table, rows, *by)
+        table.commit(Addition(files, stored, by, needed, **addition))
+        return files
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return sql_lake(tmp_path)
+
+
+def sql_lake(folder: Path) -> Lake:
+    properties = {
+        "name": "lake",
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": f"file://{folder}/lake",
+    }
+    found = Lake(properties)
+    found.catalog.create_namespace("shop")
+    return found
+
+
+def struct(rows: pa.Table) -> spark.StructType:
+    return from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+
+
+def write(table: IcebergTable, rows: pa.Table, *by: str, **shape: Any) -> list[DataFile]:
+    """Write the files of the rows, as a task does."""
+    folder = table.folder()
+    files = ParquetFiles(
+        folder,
+        "",
+        f"part-{uuid.uuid4()}",
+        Shape({}, by, **{"partitions_inside": table.partitions_inside} | shape),
+    )
+    for batch in rows.to_batches():
+        files.add(batch, held_bytes=batch.nbytes)
+    return [
+        DataFile(
+            each.name,
+            each.bytes,
+            pq.read_metadata(folder.files.open_input_file(folder.place(each.name))).num_rows,
+            partition_of(each.name),
+        )
+        for each in files.close()
+    ]
+
+
+def partition_of(name: str) -> dict[str, str | None]:
+    folders = [folder.partition("=") for folder in name.split("/")[:-1]]
+    return {
+        column: None if value == NULL_PARTITION else unquote(value)
+        for column, is_one, value in folders
+        if is_one
+    }
+
+
+def equal(column: str, value: Any) -> Any:
+    """The filter of a reader for that value."""
+    return IsNull(column) if value is None else EqualTo(column, value)  # type: ignore[call-arg,arg-type]
+
+
+def test_a_first_landing_makes_table_and_rows_in_one_commit_and_later_ones_append(lake: Lake) -> None:
+    assert (lake.table.columns(), lake.table.partitioned_by(), lake.table.last("app")) == (None, None, None)
+    lake.land(pa.table({"id": [1, 2]}), transaction=Transaction("app", 3))
+    orders = lake.orders
+    assert (orders.format_version, len(orders.history()), len(orders.metadata.schemas)) == (2, 1, 1)
+    [file] = [task.file for task in orders.scan().plan_files()]
+    assert file.file_path.startswith(f"{orders.location()}/data/part-")
+    lake.land(pa.table({"id": [3]}), transaction=Transaction("app", 4))
+    assert lake.rows("id") == [1, 2, 3]
+    assert lake.table.last("app") == 4
+    assert lake.rows("id", snapshot_id=orders.history()[0].snapshot_id) == [1, 2]
+
+
+def test_overwriting_replaces_all_rows_in_one_step_and_the_table_goes_back_in_time(lake: Lake) -> None:
+    for number in range(3):
+        lake.land(pa.table({"id": [number]}), overwrite=number == 2, transaction=Transaction("app", number))
+    assert lake.rows("id") == [2]
+    assert lake.table.last("app") == 2
+    second = lake.orders.history()[1].snapshot_id
+    assert lake.rows("id", snapshot_id=second) == [0, 1]
+    lake.land(pa.table({"id": pa.array([], pa.int64())}), overwrite=True)
+    assert lake.rows("id") == []
+
+
+@dataclass
+class Raced(IcebergTable):
+    """A table of which another writer gets ahead just before the first commit."""
+
+    other: Any = None
+
+    def _commit(self, made: TableTransaction) -> bool:
+        other, self.other = self.other, None
+        if other is not None:
+            other()
+        return super()._commit(made)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_of_two_writers_of_one_transaction_one_adds_its_files(lake: Lake, *, empty: bool) -> None:
+    lake.land(pa.table({"id": [1]}))
+    mine, theirs = pa.table({"id": [2]}), pa.table({"id": [3]})
+    table = Raced(
+        "shop.orders", lake.properties, other=lambda: lake.land(theirs, transaction=Transaction("app", 7))
+    )
+    files = [] if empty else write(table, mine)
+    table.commit(Addition(files, struct(mine), transaction=Transaction("app", 6 if empty else 7)))
+    # Nor is the version of an application lowered by one that comes too late.
+    assert (lake.rows("id"), lake.table.last("app")) == ([1, 3], 7)
+    assert len(lake.orders.history()) == 2
+
+
+def test_writers_that_make_the_table_at_the_same_time_all_land_in_it(lake: Lake) -> None:
+    table = Raced("shop.orders", lake.properties, other=lambda: lake.land(pa.table({"id": [1]})))
+    table.commit(Addition(write(table, pa.table({"id": [2]})), struct(pa.table({"id": [2]}))))
+    assert lake.rows("id") == [1, 2]
+
+
+@pytest.mark.parametrize("error", [CommitStateUnknownException("?"), OSError("no answer")])
+@pytest.mark.parametrize("transaction", [None, Transaction("app", 1)])
+def test_a_commit_whose_answer_is_lost_is_not_repeated(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception, transaction: Transaction | None
+) -> None:
+    lake.land(pa.table({"id": [1]}))
+    commit = TableTransaction.commit_transaction
+
+    def lost(made: TableTransaction) -> None:
+        commit(made)
+        monkeypatch.undo()
+        raise error
+
+    monkeypatch.setattr(TableTransaction, "commit_transaction", lost)
+    lake.land(pa.table({"id": [2]}), transaction=transaction)
+    assert lake.rows("id") == [1, 2]
+
+
+def add_column(lake: Lake, name: str, kind: Any) -> None:
+    with lake.orders.update_schema() as update:
+        update.add_column(name, kind)
+
+
+def replace_column(lake: Lake) -> None:
+    with lake.orders.update_schema() as update:
+        update.delete_column("id")
+    add_column(lake, "id", StringType())
+
+
+def partition(lake: Lake) -> None:
+    with lake.orders.update_spec() as update:
+        update.add_identity("id")
+
+
+@pytest.mark.parametrize("other", [replace_column, partition])
+def test_a_table_that_changes_meanwhile_is_a_conflict_that_says_what_is_different(
+    lake: Lake, other: Any
+) -> None:
+    rows = pa.table({"id": [1]})
+    lake.land(rows)
+    table = Raced("shop.orders", lake.properties, other=lambda: other(lake))
+    files = write(table, rows)
+    with pytest.raises(
+        Conflict, match=r"shop\.orders was changed while .*(has id as string|partitionBy=\['id'\])"
+    ):
+        table.commit(Addition(files, struct(rows)))
+    assert len(lake.orders.history()) == 1
+
+
+def test_a_change_that_another_landing_has_made_is_not_made_again(lake: Lake) -> None:
+    lake.land(pa.table({"id": [1]}))
+    wider = pa.table({"id": [2], "more": ["x"]})
+    table = Raced("shop.orders", lake.properties, other=lambda: lake.land(wider))
+    table.commit(Addition(write(table, wider), struct(wider), changes=[Change("add", "more", "string")]))
+    assert lake.rows("more") == [None, "x", "x"]
+
+
+INNER = pa.struct([("price", pa.float32()), ("unit", pa.string())])
+OLD = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("amount", pa.decimal128(9, 2)),
+        ("customer", pa.struct([("name", pa.string())])),
+        ("items", pa.list_(INNER)),
+        ("tags", pa.map_(pa.string(), INNER)),
+    ]
+)
+WIDER = pa.struct([("cost", pa.float64()), ("unit", pa.string()), ("count", pa.int64())])
+NEW = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("amount", pa.decimal128(18, 2)),
+        ("client", pa.struct([("name", pa.string()), ("email", pa.string())])),
+        ("items", pa.list_(WIDER)),
+        ("tags", pa.map_(pa.string(), WIDER)),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+FORMER = {
+    "number": ["id"],
+    "client": ["customer"],
+    "items.element.cost": ["price"],
+    "tags.value.cost": ["price"],
+}
+
+
+def test_columns_are_added_widened_and_renamed_at_any_depth_in_the_commit_of_the_rows(lake: Lake) -> None:
+    old = {
+        "id": 1,
+        "amount": Decimal("1.50"),
+        "customer": {"name": "a"},
+        "items": [{"price": 0.5, "unit": "kg"}],
+        "tags": [("k", {"price": 2.5, "unit": None})],
+    }
+    new = {
+        "number": 2**40,
+        "amount": Decimal("1234567890123.25"),
+        "client": {"name": "b", "email": "e"},
+        "items": [{"cost": 0.1, "unit": "kg", "count": 3}, None],
+        "tags": [("k", {"cost": 1e300, "unit": "g", "count": 1})],
+        "at": datetime(2026, 11, 21, tzinfo=UTC),
+    }
+    lake.land(pa.Table.from_pylist([old], OLD))
+    lake.land(pa.Table.from_pylist([new], NEW), former_names=FORMER)
+    assert len(lake.orders.history()) == 2
+    read = {
+        "number": 1,
+        "amount": old["amount"],
+        "client": {"name": "a", "email": None},
+        "items": [{"cost": 0.5, "unit": "kg", "count": None}],
+        "tags": [("k", {"cost": 2.5, "unit": None, "count": None})],
+        "at": None,
+    }
+    columns = [field.name for field in lake.orders.schema().fields]
+    assert columns == NEW.names
+    assert lake.rows() == sorted([read, new], key=str)
+    for number in (1, 2**40):
+        assert lake.rows("number", row_filter=equal("number", number)) == [number]
+    assert lake.rows("number", row_filter="amount > 2.00") == [2**40]
+    # The table as it was has its columns, too.
+    assert lake.rows(snapshot_id=lake.orders.history()[0].snapshot_id)[0]["id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"gone": ["x"], "id": [2]}, "gone was the name of another column"),
+        ({"first": ["x"], "id": [2]}, "first was the name of another column"),
+        ({"id": [2], "outer": [{"inner": 1}]}, "outer.inner was the name of another column"),
+    ],
+)
+def test_a_name_by_which_files_have_other_values_is_not_given_again(
+    lake: Lake, rows: dict[str, list[Any]], message: str
+) -> None:
+    lake.land(pa.table({"gone": [1], "first": ["v"], "id": [1], "outer": [{"inner": 5, "x": 1}]}))
+    with lake.orders.update_schema() as update:
+        update.delete_column("gone")
+        update.delete_column(("outer", "inner"))
+        update.rename_column("first", "second")
+    with pytest.raises(WrongArgument, match=message) as raised:
+        lake.land(pa.table(rows))
+    assert "CALL lake.system.rewrite_data_files(table => 'shop.orders'" in str(raised.value)
+    assert "ALTER TABLE lake.shop.orders ADD COLUMNS" in str(raised.value)
+    # A column gets its own former name back.
+    lake.land(pa.table({"id": [2], "first": ["w"]}), former_names={"first": ["second"]})
+    assert lake.rows("first") == ["v", "w"]
+
+
+def test_partitions_are_of_exactly_the_values_of_their_rows(lake: Lake) -> None:
+    days = [date(1969, 12, 31), date(2026, 11, 21), None]
+    texts = [None, "", NULL_PARTITION, "a=b/c %25 ü", "null", "x" * 40]
+    rows = [
+        {"day": day, "text": text, "flag": flag, "n": n}
+        for n, (day, text, flag) in enumerate(
+            (d, t, f) for d in days for t in texts for f in (None, True, False)
+        )
+    ]
+    table = pa.Table.from_pylist(rows)
+    lake.land(table, "day", "text", "flag")
+    assert lake.table.partitioned_by() == ("day", "text", "flag")
+    assert lake.rows("n") == sorted(range(len(rows)), key=str)
+    assert len(list(lake.orders.scan().plan_files())) == len(rows)
+    for column, values in (("day", days), ("text", texts), ("flag", (None, True, False))):
+        for value in values:
+            assert lake.rows("n", row_filter=equal(column, value)) == sorted(
+                (r["n"] for r in rows if r[column] == value), key=str
+            )
+    with pytest.raises(Conflict, match=r"partitionBy=\['day', 'text', 'flag'\]"):
+        lake.land(table)
+
+
+def test_files_without_their_partition_columns_are_refused(lake: Lake) -> None:
+    rows = pa.table({"day": ["a"], "n": [1]})
+    files = write(lake.table, rows, "day", partitions_inside=False)
+    with pytest.raises(Conflict, match="has no column day inside"):
+        lake.table.commit(Addition(files, struct(rows), ("day",)))
+
+
+def test_files_that_are_not_there_as_they_were_written_are_not_committed(lake: Lake) -> None:
+    rows = pa.table({"n": range(1000)})
+    lake.land(rows)
+    [file] = write(lake.table, rows)
+    folder = lake.table.folder()
+    path = Path(folder.place(file.name))
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], content + b"x", b"", None):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        with pytest.raises(OSError, match=f"{file.name}.* written.*: nothing was added"):
+            lake.table.commit(Addition([file], struct(rows)))
+    path.write_bytes(content)
+    with pytest.raises(OSError, match="1000 rows, and was written with"):
+        lake.table.commit(Addition([file._replace(rows=999)], struct(rows)))
+    assert len(lake.orders.history()) == 1
+
+
+def test_bounds_leave_no_row_out_of_what_filters_find(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    long = "z" * 5000
+    at = np.datetime64("12345-01-01", "us")
+    columns = {
+        "f": pa.array([1.0, float("nan"), 3.0, None]),
+        "s": pa.array(["a", "b", long, None]),
+        "d": pa.array([Decimal("-1.5"), Decimal("2.5"), None, Decimal("9.5")], pa.decimal128(5, 1)),
+        "wide": pa.array([Decimal(-1), Decimal(10**20), None, Decimal(3)], pa.decimal128(38, 0)),
+        "t": pa.array([np.datetime64("1969-01-01", "us"), at, None, at]),
+        "i": pa.array([-1, 5, None, 7], pa.int8()),
+    }
+    table = pa.table(columns | {"n": range(4)})
+    # Row groups of one row: of some, nothing is known of a column.
+    lake.table.commit(Addition(write(lake.table, table, group_bytes=1), lake.table.stored(struct(table))))
+    assert caplog.messages == []
+    for column in ("s", "d", "wide", "i"):
+        for n, value in enumerate(columns[column].to_pylist()):
+            assert lake.rows("n", row_filter=equal(column, value)) == [n], column
+    assert lake.rows("n", row_filter="f > 2.5") == [2]
+    [file] = [task.file for task in lake.orders.scan().plan_files()]
+    ids = {field.name: field.field_id for field in lake.orders.schema().fields}
+    assert {name for name, number in ids.items() if number in file.lower_bounds} == {"d", "wide", "i", "n"}
+    assert (file.record_count, file.null_value_counts[ids["i"]], file.value_counts[ids["s"]]) == (4, 1, 4)
+
+
+def test_small_whole_numbers_are_stored_as_spark_stores_them(lake: Lake) -> None:
+    kinds = [("byte", pa.int8()), ("short", pa.int16()), ("list", pa.list_(pa.int8()))]
+    rows = pa.Table.from_pylist([{"byte": -128, "short": 32767, "list": [1, None]}], pa.schema(kinds))
+    lake.land(rows)
+    lake.land(rows)
+    assert lake.orders.schema().find_type("byte") == IntegerType()
+    assert lake.rows() == rows.to_pylist() * 2
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [spark.NullType(), spark.DayTimeIntervalType(), spark.YearMonthIntervalType(), spark.StructType()],
+)
+def test_a_type_that_iceberg_does_not_have_is_refused_with_its_place(
+    lake: Lake, kind: spark.DataType
+) -> None:
+    inner = spark.StructType().add("x", kind)
+    with pytest.raises(WrongArgument, match=r"items\.element\.x is .*, for which Iceberg has no type"):
+        lake.table.stored(spark.StructType().add("items", spark.ArrayType(inner)))
+
+
+def test_tables_that_pyiceberg_cannot_write_to_are_refused_before_anything_is_written(lake: Lake) -> None:
+    rows = pa.table({"id": [1], "at": [datetime(2026, 11, 21, tzinfo=UTC)]})
+    lake.land(rows)
+    with lake.orders.update_spec() as update:
+        update.add_field("at", DayTransform(), "at_day")
+    with pytest.raises(
+        WrongArgument, match=r"ALTER TABLE shop\.orders DROP PARTITION FIELD at_day in Spark SQL"
+    ):
+        lake.land(rows)
+    with lake.orders.update_spec() as update:
+        update.remove_field("at_day")
+    lake.land(rows)
+    orders = lake.orders
+    path = Path(orders.metadata_location.removeprefix("file://"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format-version": 3, "next-row-id": 0}))
+    with pytest.raises(WrongArgument, match="is of Iceberg's format version 3"):
+        lake.land(rows)
+
+
+def test_columns_that_rows_cannot_fill_or_that_readers_would_not_find_are_refused(lake: Lake) -> None:
+    lake.land(pa.table({"id": [1], "n": [1]}))
+    with lake.orders.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("id", required=True)
+    with pytest.raises(WrongArgument, match="id is NOT NULL in the table"):
+        lake.land(pa.table({"id": [1], "n": [2]}))
+    with lake.orders.update_schema() as update:
+        update.make_column_optional("id")
+    with pytest.raises(WrongArgument, match="has id as long"):
+        lake.table.check(struct(pa.table({"ID": [1]})), [], overwrite=False)
+    with lake.orders.transaction() as made:
+        made.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
+    with pytest.raises(WrongArgument, match="has n, and its name mapping does not"):
+        lake.land(pa.table({"id": [1], "n": [2]}))
+
+
+def test_what_is_beside_survives_expired_snapshots_until_it_is_forgotten(lake: Lake) -> None:
+    rows, beside = pa.table({"id": [1]}), [DataFile("day=a/x", 5, 2, {"day": "a", "b": None})]
+    lake.land(rows, transaction=Transaction("app", 1), beside=beside)
+    lake.land(rows, transaction=Transaction("other", 1), beside=beside * 2)
+    lake.orders.maintenance.expire_snapshots().by_id(lake.orders.history()[0].snapshot_id).commit()
+    assert lake.table.beside(Transaction("app", 1)) == beside
+    assert not lake.table.beside(Transaction("app", 2))
+    lake.table.forget(Transaction("app", 0))
+    lake.table.forget(Transaction("app", 1))
+    assert not lake.table.beside(Transaction("app", 1))
+    assert lake.table.last("app") == 1
+    lake.land(rows, transaction=Transaction("other", 2))
+    assert [name for name in lake.orders.properties if "beside" in name] == []
+
+
+def test_a_catalog_that_cannot_be_used_is_one_error_without_its_secrets(lake: Lake) -> None:
+    secret = {"uri": "ftp://user:pa55word@host", "s3.secret-access-key": SECRET}
+    for properties in (
+        secret,
+        secret | {"type": "sql"},
+        secret | {"type": "x", "uri": "http://127.0.0.1:9"},
+        {"type": "sql", "password": SECRET},
+    ):
+        table = IcebergTable("shop.orders", properties)
+        with pytest.raises((WrongArgument, OSError), match="Iceberg's catalog") as raised:
+            table.columns()
+        assert SECRET not in f"{raised.value}{table!r}"
+        assert "\n" not in str(raised.value)
+    with pytest.raises(WrongArgument, match="PYICEBERG_CATALOG__NOWHERE__URI"):
+        IcebergTable("shop.orders", "nowhere").columns()
+    with pytest.raises(WrongArgument, match=r"type CREATE NAMESPACE none in Spark SQL"):
+        IcebergTable("none.orders", lake.properties).folder()
+    for name in ("orders", "", "shop..orders", "s3://lake/orders"[:5]):
+        with pytest.raises(WrongArgument, match="give its namespace"):
+            IcebergTable(name, lake.properties)
+
+
+def test_a_table_is_pickled_without_its_connection_and_with_the_place_of_its_files(lake: Lake) -> None:
+    table = lake.table
+    rows = pa.table({"id": [1]})
+    files = write(table, rows)
+    again = pickle.loads(pickle.dumps(table))  # noqa: S301  our own
+    again.commit(Addition(files, struct(rows)))
+    assert lake.rows("id") == [1]
+
+
+def commit_all(properties: Mapping[str, str], app: str, count: int) -> None:
+    lake = Lake(properties)
+    for version in range(count):
+        # Each version of the application `both` is made by several, of which one is the first.
+        for name in (app, "both"):
+            lake.land(pa.table({"who": [f"{name} {version}"]}), transaction=Transaction(name, version))
+
+
+def all_land_once(lake: Lake, writers: int, each: int) -> bool:
+    context = multiprocessing.get_context("forkserver")
+    running = [
+        context.Process(target=commit_all, args=(lake.properties, f"w{n}", each)) for n in range(writers)
+    ]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    assert [process.exitcode for process in running] == [0] * writers
+    names = [*(f"w{n}" for n in range(writers)), "both"]
+    assert lake.rows("who") == sorted(f"{name} {version}" for name in names for version in range(each))
+    return True
+
+
+def test_processes_that_commit_at_the_same_time_all_land_each_transaction_once(lake: Lake) -> None:
+    assert all_land_once(lake, 2, 4)
