@@ -156,16 +156,20 @@ def _side(states: States, named: NamedDefinition) -> Side:
 
 
 def _text(old: Side, new: Side, *, color: bool) -> str:
-    from schemactl.formats.outline import line_changes, part_changes
-
     topics = (
         str(old.topic.name) if old.topic.name == new.topic.name else f"{old.topic.name} -> {new.topic.name}"
     )
+    return "\n".join([paint(topics, "bold", color=color), "", *differences(old, new, color=color)])
+
+
+def differences(old: Side, new: Side, *, color: bool) -> list[str]:
+    """Return the lines that say how two definitions differ, and who can read whom."""
+    from schemactl.formats.outline import line_changes, part_changes
+
     text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
     parts = [each for each in part_changes(old=old.info, new=new.info) if each.kind != "documented"]
     fields = [f"  {each.sign} {each.text}" for each in parts]
-    lines = [paint(topics, "bold", color=color), ""]
-    lines += [paint_diff(line, color=color) for line in text]
+    lines = [paint_diff(line, color=color) for line in text]
     if not text:
         lines += [f"- {old.label}", f"+ {new.label}", "The text is the same."]
     lines.append("")
@@ -175,7 +179,7 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
         lines.append("No field differs" + (": only order, docs, aliases and the like do." if text else "."))
     if old.info and new.info:
         lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
-    return "\n".join(lines)
+    return lines
 
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:

@@ -48,6 +48,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "diff": CommandEntry("author", "diff", "show what changed: in the files here, between versions, between commits"),
     "changelog": CommandEntry("author", "changelog", "tell what changed from one commit to another, for release notes"),
     "graph": CommandEntry("author", "graph", "show who uses which type and file: topics, files and shared types"),
+    "extract": CommandEntry("author", "extract", "print the definition that a Python class stands for, or write it beside a declaration"),
     "explain": CommandEntry("author", "explain", "explain a rule: what, why, example, fix"),
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),

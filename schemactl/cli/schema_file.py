@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,15 @@ if TYPE_CHECKING:
     from schemactl.declare import Declared
 
 _YAML = (".yaml", ".yml")
-_DEFINITIONS = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF_NATIVE}
+_DEFINITIONS = {
+    ".avsc": SchemaType.AVRO,
+    ".proto": SchemaType.PROTOBUF_NATIVE,
+    ".binpb": SchemaType.PROTOBUF_NATIVE,
+}
 """What a file is, by the end of its name, where --type does not say otherwise."""
+
+_ANY = TopicName("public", "default", "topic")
+"""Stands for the topic of a definition that is asked for alone."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,20 +72,59 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
                 fix="--file FILE, or --type STRING and the like for a type without a definition",
             )
         return SchemaInfo(SchemaType[args.type])
-    path = Path(context.directory, args.file)
-    if not path.is_file():
+    if not Path(context.directory, args.file).is_file():
         raise UsageError(f"--file {args.file}: there is no such file")
+    return read_file(
+        args.file,
+        context,
+        topic=topic,
+        type_=SchemaType[args.type] if args.type else None,
+        message=args.message,
+        references=args.reference,
+    )
+
+
+def read_file(
+    name: str,
+    context: Context,
+    *,
+    topic: TopicName = _ANY,
+    type_: SchemaType | None = None,
+    message: str | None = None,
+    references: Sequence[str] = (),
+) -> SchemaInfo:
+    """Return the schema in a file.
+
+    Args:
+        name: the file's.
+        context: where to work.
+        topic: whose it is, where the file declares several.
+        type_: of a definition; None: as the end of the file's name says.
+        message: the root's full name, in a file of protobuf.
+        references: the files that it takes types from.
+
+    Raises:
+        UsageError: it is of no kind that is known, or `message` is missing.
+        SchemactlError: it cannot be read, or is not what its name says.
+    """
+    path = Path(context.directory, name)
     suffix = path.suffix.lower()
     if suffix == ".json":
-        return _payload(path, args.file)
+        return _payload(path, name)
     if suffix in _YAML:
         return _declared(path, context, topic)
     if suffix not in _DEFINITIONS:
         raise UsageError(
-            f"--file {args.file}: its extension is not known",
-            fix="name an .avsc, .proto, .yaml or .json file",
+            f"{name}: its extension is not known", fix="name an .avsc, .proto, .binpb, .yaml or .json file"
         )
-    return _definition(path, args, context, topic)
+    return _definition(
+        path,
+        type_ or _DEFINITIONS[suffix],
+        message,
+        [Path(context.directory, each) for each in references],
+        context,
+        topic,
+    )
 
 
 def _payload(path: Path, shown: str) -> SchemaInfo:
@@ -117,17 +164,24 @@ def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
     return schema
 
 
-def _definition(path: Path, args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
+def _definition(
+    path: Path,
+    kind: SchemaType,
+    message: str | None,
+    references: Sequence[Path],
+    context: Context,
+    topic: TopicName,
+) -> SchemaInfo:
     """Return the schema of a definition alone: read as if a declaration beside it named it."""
     from schemactl.formats import SPECS
 
-    kind = SchemaType[args.type] if args.type else _DEFINITIONS[path.suffix.lower()]
-    if SPECS[kind].declared_as == "proto" and not args.message:
+    if SPECS[kind].declared_as == "proto" and not message:
         raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")
-    references = [os.path.relpath(Path(context.directory, name), path.parent) for name in args.reference]
     schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
-    schema |= {"message": args.message} if args.message else {}
-    schema |= {"references": references} if references else {}
+    schema |= {"message": message} if message else {}
+    schema |= (
+        {"references": [os.path.relpath(each, path.parent) for each in references]} if references else {}
+    )
     # JSON is YAML.
     text = json.dumps({"topic": str(topic), "schema": schema})
     found = _build(path, "--file", text.encode(), context).catalog.topics[topic].schema

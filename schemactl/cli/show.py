@@ -107,6 +107,11 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
         raise SchemactlError(
             f"the definition of {of} is no text", fix="`--format json` shows its bytes in Base64"
         )
+    print_text(text)
+
+
+def print_text(text: str) -> None:
+    """Print a definition as it is."""
     print(text, end="" if text.endswith("\n") or not text else "\n", file=redirected(sys.stdout))
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.names import RUNTIME, SCHEMAS, is_importable, module_paths
-from schemactl.codegen.row_types import literal
 from schemactl.codegen.topic_module import HEADER, topic_module
+from schemactl.columns.python_text import literal
 from schemactl.columns.spark_type import UnsupportedBySpark
 from schemactl.columns.struct import StructOptions
 from schemactl.errors import InvalidSchema, SchemactlError

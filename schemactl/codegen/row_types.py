@@ -6,39 +6,26 @@ import keyword
 import re
 from typing import Final
 
+from schemactl.columns.python_text import PYTHON_TYPES, literal
 from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
-
-_PYTHON: Final = {
-    "binary": "bytes",
-    "boolean": "bool",
-    "byte": "int",
-    "date": "date",
-    "double": "float",
-    "float": "float",
-    "integer": "int",
-    "interval day to second": "timedelta",
-    "long": "int",
-    "short": "int",
-    "string": "str",
-    "time(6)": "time",
-    "timestamp": "datetime",
-    "timestamp_ntz": "datetime",
-    "void": "None",
-}
 
 _DATETIME: Final = ("date", "datetime", "time", "timedelta")
 
 _TAKEN: Final = frozenset(
-    {*_PYTHON.values(), "Any", "Decimal", "KeyValue", "Literal", "Numbers", "Options", "SCHEMA", "Schema"}
+    {
+        *PYTHON_TYPES.values(),
+        "Any",
+        "Decimal",
+        "KeyValue",
+        "Literal",
+        "Numbers",
+        "Options",
+        "SCHEMA",
+        "Schema",
+    }
     | {"Topic", "TypedDict", "dict", "list", "annotations"}
 )
 """Names of a module that no record takes."""
-
-
-def literal(text: str) -> str:
-    """Return the text as Python writes it, in ASCII."""
-    is_plain = text.isascii() and text.isprintable() and not re.search(r"[\"\\]", text)
-    return f'"{text}"' if is_plain else ascii(text)
 
 
 class RowTypes:
@@ -83,7 +70,7 @@ class RowTypes:
             case Atomic(symbols=symbols) if symbols:
                 return f"{self.use('Literal')}[{', '.join(map(literal, symbols))}]"
             case Atomic(name):
-                return self.use(_PYTHON[name])
+                return self.use(PYTHON_TYPES[name])
             case Decimal(is_int=is_int):
                 return self.use("int" if is_int else "Decimal")
             case SparkArray(element, contains_null):

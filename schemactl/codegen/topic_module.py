@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from schemactl.codegen.approved import Approved, info_of
-from schemactl.codegen.row_types import RowTypes, literal
+from schemactl.codegen.row_types import RowTypes
 from schemactl.columns.former_names import former_names
+from schemactl.columns.python_text import literal
 from schemactl.columns.spark_type import columns_ddl
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of, value_of

@@ -381,12 +381,16 @@ class Target:
         return TargetNames(self.name, self.tenants, self.namespaces)
 
 
+ClassKind = Literal["dataclass", "pydantic"]
+"""What kind of classes `generate` writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Generate:
     """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark.
 
     `out` is relative to the repository's top level. `json_defaults`: a field that a JSON payload lacks is its default, not null.
-    `target`: whose messages the package reads, by that one's numbers; None: by Git's.
+    `target`: whose messages the package reads, by that one's numbers; None: by Git's. `classes`: which classes it has for records.
     """
 
     package: str
@@ -394,6 +398,7 @@ class Generate:
     spark: str = "4.1"
     json_defaults: bool = False
     target: str | None = None
+    classes: ClassKind | None = None
 
 
 NameStyle = Literal["snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"]

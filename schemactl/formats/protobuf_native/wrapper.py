@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -20,7 +21,7 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorSet,
 )
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
@@ -81,6 +82,25 @@ def render(root: ProtoMessage) -> bytes:
     encoded = base64.b64encode(files.SerializeToString(deterministic=True)).decode()
     values = (encoded, root.full_name, root.file.name)
     return json.dumps(dict(zip(_KEYS, values, strict=True)), separators=(",", ":")).encode()
+
+
+def of_class(message: type[Message]) -> bytes:
+    """Return the schema bytes that Pulsar's Python client registers for the class of a message (ProtobufNativeSchema)."""
+    files: dict[str, FileDescriptorProto] = {}
+
+    def add(file: Any) -> None:
+        if file.name not in files:
+            for each in file.dependencies:
+                add(each)
+            files[file.name] = FileDescriptorProto()
+            file.CopyToProto(files[file.name])
+
+    root = message.DESCRIPTOR
+    add(root.file)
+    encoded = base64.b64encode(FileDescriptorSet(file=files.values()).SerializeToString()).decode()
+    return json.dumps(
+        dict(zip(_KEYS, (encoded, root.full_name, root.file.name), strict=True)), indent=True
+    ).encode()
 
 
 def parse(schema: bytes) -> ProtoDefinition:

@@ -1,0 +1,273 @@
+"""The Avro definition of a class with annotations. docs/how-to/extract.md has the table of types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+from uuid import UUID
+
+from schemactl.errors import SchemactlError
+from schemactl.extracting.defaults import DefaultWriter
+from schemactl.typed.annotations import ONE, ORDERED, Hint, read
+from schemactl.typed.records import NO_DEFAULT, ClassField, avro_of, doc_of, fields_of, is_fixed, is_record
+from schemactl.typed.values import member_of, symbol
+
+if TYPE_CHECKING:
+    from schemactl.extracting import JavaOptions
+
+Json = Any
+
+_PRIMITIVES: Final[Mapping[Any, str]] = {
+    bool: "boolean",
+    int: "long",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null",
+    None: "null",
+}
+
+_JAVA_PRIMITIVES: Final = (bool, int, float)
+"""What is no object in Java, and so never null."""
+
+_OF_PYDANTIC: Final = {"NaiveDatetime": "local-timestamp", "AwareDatetime": "timestamp"}
+"""Classes of pydantic's that say whether a moment has a zone."""
+
+_FIXES: Final[Mapping[Any, str]] = {
+    Any: "name the type",
+    object: "name the type",
+    set: "write list[...]: Avro has no sets",
+    frozenset: "write list[...]: Avro has no sets",
+    list: "say of what: list[str]",
+    tuple: "write list[...], or tuple[X, ...] of one type",
+    dict: "say of what: dict[str, int]",
+    complex: "write a class with two fields",
+    timedelta: "write a number with its unit in the name: timeout_ms: int",
+}
+
+
+def definition(kind: type, java: JavaOptions) -> Json:
+    """Return the definition of a record as JSON.
+
+    Raises:
+        SchemactlError: it has something that Avro has not; the message names class and field.
+    """
+    return _Definer(java).record(kind, "")
+
+
+class _Definer:
+    """One definition in the making: a type that was defined is named where it comes again."""
+
+    def __init__(self, java: JavaOptions) -> None:
+        self._java = java
+        self._owners: dict[str, Any] = {}
+        self._definitions: dict[str, Json] = {}
+
+    def record(self, kind: type, namespace: str) -> Json:
+        """Return the record that a class stands for, where types without a namespace are in `namespace`."""
+        node, own, is_known = self._named(
+            kind, {"type": "record", "name": kind.__name__, **_about(kind)}, namespace
+        )
+        if is_known:
+            return node
+        node["fields"] = []
+        try:
+            fields = fields_of(kind)
+        except (NameError, TypeError, AttributeError) as error:
+            raise SchemactlError(
+                f"{_name(kind)}: its annotations cannot be evaluated: {error}",
+                fix="import what they name in the module itself, not only for type checking",
+            ) from None
+        node["fields"] += [self._field(each, own, f"{_name(kind)}.{each.attribute}") for each in fields]
+        return node
+
+    def _field(self, field: ClassField, namespace: str, place: str) -> Json:
+        hint = self._read(field.annotation, place)
+        default, given = field.default, field.default is not NO_DEFAULT
+        first = member_of_default(hint, field.default, place) if given else None
+        type_ = self._type(hint, namespace, place, first=first)
+        adds_null = None in hint.members or type(None) in hint.members
+        is_object = hint.type not in _JAVA_PRIMITIVES and not hint.members and hint.verbatim is None
+        java_null = self._java.always_allow_null and is_object
+        if java_null:
+            type_ = [type_, "null"] if given and default is not None else ["null", type_]
+        found: dict[str, Json] = {"name": field.name, "type": type_}
+        if doc := field.doc or hint.doc:
+            found["doc"] = doc
+        if "default" in field.avro:
+            found["default"] = field.avro["default"]
+        elif given:
+            found["default"] = DefaultWriter(self._definitions, place).json(default, type_)
+        elif (adds_null and ORDERED not in hint.words) or java_null:
+            found["default"] = None
+        return {**found, **field.avro}
+
+    def _read(self, annotation: Any, place: str) -> Hint:
+        try:
+            return read(annotation)
+        except ValueError as error:
+            raise SchemactlError(
+                f"{place}: a text in Annotated begins as JSON and is none: {error}",
+                fix="write it as JSON, or let it begin otherwise",
+            ) from None
+
+    def _type(self, hint: Hint, namespace: str, place: str, *, first: int | None = None) -> Json:
+        """Return the type that an annotation stands for; the default of a field is of the member `first` of a union."""
+        if hint.verbatim is not None:
+            return hint.verbatim
+        if hint.members:
+            return self._union(hint, namespace, place, first)
+        found = self._single(hint, namespace, place)
+        return [found] if ONE in hint.words else found
+
+    def _union(self, hint: Hint, namespace: str, place: str, first: int | None) -> Json:
+        members = [*hint.members]
+        if ORDERED not in hint.words:
+            null = next((at for at, each in enumerate(members) if each is type(None)), None)
+            at = first if first is not None else null
+            if at is not None:
+                members.insert(0, members.pop(at))
+        return [self._type(self._read(each, place), namespace, place) for each in members]
+
+    def _single(self, hint: Hint, namespace: str, place: str) -> Json:
+        kind, arguments = get_origin(hint.type) or hint.type, get_args(hint.type)
+        attributes = dict(hint.attributes)
+        if is_record(kind):
+            return self.record(kind, namespace)
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            found = {
+                "type": "enum",
+                "name": kind.__name__,
+                **_about(kind),
+                "symbols": [symbol(each) for each in kind],
+            }
+            return self._named(kind, found | attributes, namespace)[0]
+        if is_fixed(kind):
+            return self._named(
+                kind, {"type": "fixed", "name": kind.__name__, **_about(kind)} | attributes, namespace
+            )[0]
+        if kind is Literal:
+            return self._literal(arguments, attributes, namespace, place)
+        if kind is list or (kind is tuple and arguments[1:] == (...,)):
+            if arguments:
+                return {
+                    "type": "array",
+                    "items": self._type(self._read(arguments[0], place), namespace, place),
+                    **attributes,
+                }
+            raise self._refusal(kind, place)
+        if kind is dict and arguments:
+            if arguments[0] is not str:
+                raise SchemactlError(
+                    f"{place}: the keys of a map are texts in Avro, not {_shown(arguments[0])}",
+                    fix="write dict[str, ...]",
+                )
+            return {
+                "type": "map",
+                "values": self._type(self._read(arguments[1], place), namespace, place),
+                **attributes,
+            }
+        natural = self._natural(kind, attributes, place)
+        if natural.get("type") == "fixed" or "name" in natural:
+            return self._named(str(sorted(natural.items(), key=str)), natural, namespace)[0]
+        return natural["type"] if natural.keys() == {"type"} else natural
+
+    def _natural(self, kind: Any, attributes: dict[str, Json], place: str) -> dict[str, Json]:
+        if not isinstance(kind, type):
+            raise self._refusal(kind, place)
+        if kind in _PRIMITIVES:
+            return {"type": _PRIMITIVES[kind], **attributes}
+        if kind is Decimal:
+            found = {"type": "bytes", "logicalType": "decimal", **attributes}
+            if "precision" not in found:
+                raise SchemactlError(
+                    f"{place}: Avro's decimals have a fixed number of digits, and Decimal alone does not say how many",
+                    fix='write Annotated[Decimal, "decimal(12, 2)"], with all digits and those behind the point',
+                )
+            return found
+        unit = "millis" if self._java.jsr310 else "micros"
+        logical_types = {
+            datetime: ("long", f"timestamp-{unit}"),
+            date: ("int", "date"),
+            time: ("int" if self._java.jsr310 else "long", f"time-{unit}"),
+            UUID: ("string", "uuid"),
+        }
+        logical = logical_types.get(kind)
+        if kind.__module__ == "pydantic.types" and kind.__name__ in _OF_PYDANTIC:
+            logical = ("long", f"{_OF_PYDANTIC[kind.__name__]}-{unit}")
+        if logical:
+            return {"type": logical[0], "logicalType": logical[1], **attributes}
+        if "type" in attributes:
+            return attributes
+        raise self._refusal(kind, place)
+
+    def _refusal(self, kind: Any, place: str) -> SchemactlError:
+        fix = _FIXES.get(kind, "write a dataclass, or the type that travels, such as str")
+        return SchemactlError(f"{place}: Avro has no type for {_shown(kind)}", fix=fix)
+
+    def _literal(
+        self, symbols: tuple[Any, ...], attributes: dict[str, Json], namespace: str, place: str
+    ) -> Json:
+        if not all(isinstance(each, str) for each in symbols):
+            raise SchemactlError(
+                f"{place}: of a Literal, only texts are symbols of an enum",
+                fix="write the type of the values, such as int",
+            )
+        of_class, _, field = place.rpartition(".")
+        name = of_class.rpartition(".")[2] + "".join(part[:1].upper() + part[1:] for part in field.split("_"))
+        found = {"type": "enum", "name": name, "symbols": [*symbols], **attributes}
+        return self._named(symbols, found, namespace)[0]
+
+    def _named(self, owner: Any, node: dict[str, Json], namespace: str) -> tuple[Json, str, bool]:
+        """Return a named type, the namespace that it is in, and whether it was defined before, and is a name here."""
+        own = node.get("namespace", namespace)
+        full = f"{own}.{node['name']}" if own else node["name"]
+        if full in self._owners:
+            if self._owners[full] != owner:
+                raise SchemactlError(
+                    f"two types are called {full}: {_shown(self._owners[full])} and {_shown(owner)}",
+                    fix='give one of them another name or namespace: __avro__ = {"name": "..."}',
+                )
+            return (node["name"] if own == namespace else full), own, True
+        if own == namespace:
+            node.pop("namespace", None)
+        self._owners[full], self._definitions[full] = owner, node
+        return node, own, False
+
+
+def member_of_default(hint: Hint, default: Any, place: str) -> int | None:
+    """Return the number of the member of a union that a default is of; None: it is no union, or the default of none."""
+    if not hint.members:
+        return None
+    if default is None:
+        return next((at for at, each in enumerate(hint.members) if each is type(None)), None)
+    others = [at for at, each in enumerate(hint.members) if each is not type(None)]
+    try:
+        return others[member_of(default, [read(hint.members[at]) for at in others])]
+    except TypeError as error:
+        raise SchemactlError(
+            f"{place}: its default is of no member of the union: {error}",
+            fix="give another default, or add its type to the union",
+        ) from None
+
+
+def _about(kind: type) -> dict[str, Json]:
+    """Return what a class says of its type besides its members."""
+    said, doc = avro_of(kind), doc_of(kind)
+    first = {"namespace": said["namespace"]} if "namespace" in said else {}
+    return {**first, **({"doc": doc} if doc else {}), **said}
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _shown(kind: Any) -> str:
+    return (
+        _name(kind)
+        if isinstance(kind, type) and kind.__module__ != "builtins"
+        else getattr(kind, "__name__", str(kind))
+    )

@@ -1,0 +1,369 @@
+"""Classes for a definition, as text: dataclasses or pydantic models from which `extract` takes the same definition."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import keyword
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from schemactl.columns.python_text import PYTHON_TYPES, literal
+from schemactl.columns.spark_type import Decimal
+from schemactl.columns.struct import StructOptions, convert
+from schemactl.extracting.default_text import PythonNames, default_text, is_plain
+from schemactl.formats.avro.equality import parts
+from schemactl.formats.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Record,
+    Schema,
+    Union,
+)
+from schemactl.formats.avro.schema_text import schema_text
+from schemactl.model import ClassKind
+from schemactl.typed.annotations import LOGICAL
+
+_NATURAL: Final = {
+    "boolean": "",
+    "int": "int",
+    "long": "",
+    "float": "float",
+    "double": "",
+    "bytes": "",
+    "string": "",
+    "null": "",
+}
+"""Of a primitive without properties, what its annotation says besides the Python type."""
+
+_NATURAL_LOGICAL: Final = {"dt.date": "date", "dt.datetime": "timestamp-micros", "dt.time": "time-micros"}
+
+_ONE_NUMBER: Final = ({"int", "long"}, {"float", "double"})
+"""A union of these, and of null, is one number in Spark, and so in codecs."""
+
+_IMPORTS: Final = {
+    "dt.": "import datetime as dt\n",
+    "dataclass(": "from dataclasses import dataclass\n",
+    "field(": "from dataclasses import field\n",
+    "Decimal": "from decimal import Decimal\n",
+    "StrEnum": "from enum import StrEnum\n",
+    "Annotated[": "from typing import Annotated\n",
+}
+
+_TWO_LINES: Final = _IMPORTS["dataclass("] + _IMPORTS["field("]
+
+_TAKEN: Final = frozenset(
+    {
+        "bool",
+        "bytes",
+        "dict",
+        "float",
+        "int",
+        "list",
+        "str",
+        "dt",
+        "Decimal",
+        "StrEnum",
+        "Annotated",
+        "annotations",
+    }
+    | {"dataclass", "field", "BaseModel", "ConfigDict", "Field", "True", "False", "None"}
+)
+
+_OF_PYDANTIC: Final = frozenset(
+    {
+        "copy",
+        "construct",
+        "dict",
+        "fields",
+        "from_orm",
+        "json",
+        "parse_file",
+        "parse_obj",
+        "parse_raw",
+        "schema",
+        "schema_json",
+        "update_forward_refs",
+        "validate",
+    }
+)
+"""Methods of a pydantic model that a field would hide; the others begin with `model_` or `_`."""
+
+
+def class_module(schemas: Iterable[Schema], kind: ClassKind, options: StructOptions, doc: str) -> str:
+    """Return the text of a module with the classes for all named types of some definitions; "": there is no record.
+
+    Args:
+        schemas: each is a record, or it has no classes.
+        kind: what to write.
+        options: for which Spark values are read, which decides on some of their types.
+        doc: of the module.
+    """
+    classes = _Classes(kind, options)
+    for each in schemas:
+        if isinstance(each, Record):
+            classes.add(each)
+    if not classes.texts:
+        return ""
+    body = "\n\n".join(classes.texts)
+    lines = [line for sign, line in _IMPORTS.items() if re.search(rf"(?<!\w){re.escape(sign)}", body)]
+    imports = "".join(lines).replace(_TWO_LINES, "from dataclasses import dataclass, field\n")
+    if kind == "pydantic":
+        names = ", ".join(
+            name for name in ("BaseModel", "ConfigDict", "Field") if re.search(rf"\b{name}\b", body)
+        )
+        imports += f"\nfrom pydantic import {names}\n"
+    return f'"""{doc}"""\n\nfrom __future__ import annotations\n\n{imports}\n\n{body}'
+
+
+class _Classes:
+    """The classes of a module, each after those that it uses."""
+
+    def __init__(self, kind: ClassKind, options: StructOptions) -> None:
+        self.texts: list[str] = []
+        self._kind = kind
+        self._options = options
+        self._names: dict[int, str] = {}
+        self._attributes: dict[int, dict[str, str]] = {}
+        self._taken = {*_TAKEN}
+        self._written: set[int] = set()
+        self._python = PythonNames(self._names, self._attributes, self._base)
+
+    def add(self, record: Record) -> None:
+        """Add the classes of a definition."""
+        named = [each for each in parts(record) if isinstance(each, Named) and id(each) not in self._names]
+        for each in named:
+            self._names[id(each)] = self._free(each.name, self._taken)
+        for each in named:
+            if isinstance(each, Record):
+                taken = {*self._taken, *(_OF_PYDANTIC if self._kind == "pydantic" else ())}
+                self._attributes[id(each)] = {
+                    field.name: self._attribute(field.name, taken) for field in each.fields
+                }
+        self._type(record, None)
+
+    def _free(self, wanted: str, taken: set[str]) -> str:
+        """Return a name for Python that is like `wanted`, and take it."""
+        name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wanted))
+        name = name if name.isidentifier() and not name.startswith("__") else f"f{name}"
+        while name in taken or keyword.iskeyword(name):
+            name += "_"
+        taken.add(name)
+        return name
+
+    def _attribute(self, name: str, taken: set[str]) -> str:
+        if self._kind == "pydantic" and name.startswith(("_", "model_")):
+            name = f"f_{name.lstrip('_')}"
+        return self._free(name, taken)
+
+    def _type(self, schema: Schema, namespace: str | None) -> str:
+        """Return the annotation of a type, whose named types are written where they were not yet."""
+        match schema:
+            case Record() | Enum() | Fixed():
+                if id(schema) not in self._written:
+                    self._written.add(id(schema))
+                    self.texts.append(self._definition(schema, namespace))
+                return self._names[id(schema)]
+            case Array():
+                return _annotated(f"list[{self._type(schema.items, namespace)}]", _json(schema.properties))
+            case Map():
+                return _annotated(
+                    f"dict[str, {self._type(schema.values, namespace)}]", _json(schema.properties)
+                )
+            case Union():
+                return self._union(schema, namespace)
+        base = self._base(schema)
+        return _annotated(base, self._said(base, schema.type, schema.properties))
+
+    def _base(self, schema: Schema) -> str:
+        """Return the type of what a codec gives for a value without parts."""
+        found = convert(schema, self._options).type
+        if isinstance(found, Decimal) and not found.is_int:
+            return "Decimal"
+        name = "int" if isinstance(found, Decimal) else PYTHON_TYPES[getattr(found, "name", "")]
+        return f"dt.{name}" if name in ("date", "datetime", "time", "timedelta") else name
+
+    def _said(self, base: str, type_: str, properties: Mapping[str, Any]) -> str:
+        """Return the text beside a Python type from which `extract` knows a primitive."""
+        logical = properties.get("logicalType")
+        if not properties:
+            return _NATURAL[type_]
+        if properties.keys() == {"logicalType"} and LOGICAL.get(str(logical)) == type_:
+            return "" if _NATURAL_LOGICAL.get(base) == logical else str(logical)
+        if base == "Decimal" and list(properties) in (
+            ["logicalType", "precision", "scale"],
+            ["precision", "scale"],
+        ):
+            return f"decimal({properties['precision']}, {properties['scale']})"
+        return _json({"type": type_, **properties})
+
+    def _union(self, union: Union, namespace: str | None, *, ordered: bool | None = None) -> str:
+        kinds = [each.type for each in union.branches]
+        if len(kinds) == 1:
+            return _annotated(self._type(union.branches[0], namespace), "union")
+        others = {*kinds} - {"null"}
+        if len(others) == len(kinds) - ("null" in kinds) == 2 and others in _ONE_NUMBER:
+            number = "float" if "double" in others else "int"
+            null = " | None" if "null" in kinds else ""
+            return _annotated(f"{number}{null}", json.dumps(json.loads(schema_text(union))))
+        types = ["None" if each.type == "null" else self._type(each, namespace) for each in union.branches]
+        if ordered is None:
+            ordered = len(others) > 1 or kinds[0] != "null"
+        if not ordered and types[0] == "None":
+            types = [*types[1:], "None"]
+        names = ", ".join(each.full_name for each in union.branches)
+        return _annotated(" | ".join(types), f"ordered: {names}" if ordered else "")
+
+    def _definition(self, schema: Record | Enum | Fixed, namespace: str | None) -> str:
+        name = self._names[id(schema)]
+        avro = self._avro(schema, name, namespace)
+        if isinstance(schema, Fixed) and self._base(schema) != "bytes":
+            said = {"type": "fixed", "name": schema.name, "size": schema.size, **avro, **_doc(schema.doc)}
+            return f"{name} = {_annotated(self._base(schema), _json(said))}\n"
+        if isinstance(schema, Fixed):
+            avro = {"type": "fixed", "size": schema.size, **avro}
+        head, lines = self._head(schema, name, avro)
+        if isinstance(schema, Fixed):
+            body = []
+        elif isinstance(schema, Enum):
+            taken = {*dir(str), "name", "value", "mro"}
+            body = [
+                f"    {self._free(each.lstrip('_') or '_x', taken)} = {literal(each)}"
+                for each in schema.symbols
+            ]
+        else:
+            body = [f"    {self._field(each, schema)}" for each in schema.fields]
+        return "\n".join([*head, *lines, *(body or ([] if lines else ["    pass"]))]) + "\n"
+
+    def _head(
+        self, schema: Record | Enum | Fixed, name: str, avro: dict[str, Any]
+    ) -> tuple[list[str], list[str]]:
+        """Return the lines that a class begins with, and those before its fields."""
+        head = {
+            "fixed": [f"class {name}(bytes):"],
+            "enum": [f"class {name}(StrEnum):"],
+            "dataclass": ["@dataclass(kw_only=True)", f"class {name}:"],
+            "pydantic": [f"class {name}(BaseModel):"],
+        }[self._kind if isinstance(schema, Record) else schema.type]
+        lines = []
+        doc = schema.doc
+        if doc and _is_docstring(doc, name):
+            lines.append(f'    """{doc}"""')
+        elif doc is not None:
+            avro["doc"] = doc
+        if self._kind == "pydantic" and isinstance(schema, Record):
+            lines.append("    model_config = ConfigDict(populate_by_name=True, arbitrary_types_allowed=True)")
+        if avro:
+            lines.append(f"    __avro__ = {_python(avro)}")
+        separated = [line for each in lines for line in (each, "")]
+        return head, separated[:-1] if isinstance(schema, Fixed) else separated
+
+    def _avro(self, schema: Record | Enum | Fixed, name: str, namespace: str | None) -> dict[str, Any]:
+        """Return what Avro has of a named type that the class does not say."""
+        own = schema.namespace or ""
+        found: dict[str, Any] = {"name": schema.name} if name != schema.name else {}
+        if own or namespace:
+            found["namespace"] = own
+        if schema.aliases:
+            found["aliases"] = [each.removeprefix(f"{own}.") if own else each for each in schema.aliases]
+        if isinstance(schema, Enum) and schema.default is not None:
+            found["default"] = schema.default
+        if isinstance(schema, Record) and schema.is_error:
+            found["type"] = "error"
+        return found | dict(schema.properties)
+
+    def _field(self, field: Field, record: Record) -> str:
+        attribute = self._attributes[id(record)][field.name]
+        annotation = self._annotation(field, record.namespace)
+        avro: dict[str, Any] = {}
+        if field.aliases:
+            avro["aliases"] = [*field.aliases]
+        if field.order != "ascending":
+            avro["order"] = field.order
+        avro |= field.properties
+        default = ""
+        if field.default is not NO_DEFAULT:
+            default = default_text(field.schema, field.default, self._python) or ""
+            if not (default and is_plain(field.schema)):
+                avro["default"] = field.default
+        write = _dataclass_field if self._kind == "dataclass" else _pydantic_field
+        return f"{attribute}: {annotation}{write(field, attribute, default, avro)}"
+
+    def _annotation(self, field: Field, namespace: str | None) -> str:
+        """Return a field's annotation; a union with null says where no default follows from it."""
+        union = field.schema
+        if not isinstance(union, Union) or len(union.branches) == 1:
+            return self._type(union, namespace)
+        kinds = [each.type for each in union.branches]
+        several = len(kinds) - ("null" in kinds) > 1
+        return self._union(
+            union, namespace, ordered=several or (field.default is NO_DEFAULT and "null" in kinds)
+        )
+
+
+def _dataclass_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
+    told = {**({"name": field.name} if attribute != field.name else {}), **_doc(field.doc), **avro}
+    is_made = default.startswith("lambda")
+    if not told and not is_made:
+        return f" = {default}" if default else ""
+    arguments = [f"default{'_factory' if is_made else ''}={default}"] if default else []
+    if told:
+        arguments.append(f"metadata={_python({'avro': told})}")
+    return f" = field({', '.join(arguments)})"
+
+
+def _pydantic_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
+    is_made = default.startswith("lambda")
+    arguments = [f"default_factory={default}" if is_made else default] if default else []
+    if attribute != field.name:
+        arguments.append(f"alias={literal(field.name)}")
+    if field.doc:
+        arguments.append(f"description={literal(field.doc)}")
+    elif field.doc is not None:
+        avro["doc"] = ""
+    if avro:
+        arguments.append(f"json_schema_extra={_python({'avro': avro})}")
+    if arguments == [default] and not is_made:
+        return f" = {default}" if default else ""
+    return f" = Field({', '.join(arguments)})" if arguments else ""
+
+
+def _doc(doc: str | None) -> dict[str, str]:
+    return {} if doc is None else {"doc": doc}
+
+
+def _annotated(annotation: str, said: str) -> str:
+    return f"Annotated[{annotation}, {literal(said)}]" if said else annotation
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(dict(value)) if value else ""
+
+
+def _python(value: Any) -> str:
+    """Return a JSON value as Python writes it."""
+    match value:
+        case str():
+            return literal(value)
+        case dict():
+            return "{" + ", ".join(f"{literal(key)}: {_python(each)}" for key, each in value.items()) + "}"
+        case list():
+            return f"[{', '.join(map(_python, value))}]"
+        case float() if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  NaN
+            return f'float("{value}")'
+    return repr(value)
+
+
+def _is_docstring(doc: str, name: str) -> bool:
+    """Whether a class has that doc again if it stands in it as its documentation."""
+    plain = doc.isprintable() and doc.isascii() and not re.search(r'\\|"""|"$', doc)
+    return (
+        plain and inspect.cleandoc(doc) == doc and not doc.startswith(f"{name}(") and doc != "An enumeration."
+    )

@@ -1,0 +1,86 @@
+"""A user's class, imported as `python -m` would."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from schemactl.errors import SchemactlError, UsageError, did_you_mean
+
+
+def load_class(text: str, folders: Sequence[str]) -> type:
+    """Return the class that `text` names as MODULE:CLASS. This runs the module, and what it imports.
+
+    Args:
+        text: `shop.models:Order`; `shop.models:Order.Line` for a class inside another.
+        folders: where to look for the module before what is installed.
+
+    Raises:
+        UsageError: the text is not of that form.
+        SchemactlError: there is no such module or class, or the module cannot be imported.
+    """
+    module_name, colon, path = text.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
+        raise UsageError(f"{text}: expected MODULE:CLASS, such as shop.models:Order")
+    found: Any = _module(module_name, folders)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            classes = [name for name, value in vars(found).items() if isinstance(value, type)]
+            where = found.__name__
+            raise SchemactlError(
+                f"{where} has no class {part}{did_you_mean(part, classes)}",
+                fix=f"name one of {', '.join(sorted(classes))}"
+                if classes
+                else "name a module that defines classes",
+            )
+        found = getattr(found, part)
+    if not isinstance(found, type):
+        raise SchemactlError(
+            f"{text} is no class, but a value of type {type(found).__name__}", fix="name a class"
+        )
+    return found
+
+
+def _module(name: str, folders: Sequence[str]) -> Any:
+    with _looking_in(folders), redirect_stdout(sys.stderr):
+        try:
+            return importlib.import_module(name)
+        except KeyboardInterrupt:
+            raise
+        # A module may do anything, and leave by sys.exit.
+        except BaseException as error:  # noqa: BLE001
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if missing and (name == missing or name.startswith(f"{missing}.")):
+                raise SchemactlError(
+                    f"there is no module {missing}, neither in {' nor in '.join(folders)} nor installed beside schemactl",
+                    fix="start in the folder that the module's name begins in, or install its package here",
+                ) from None
+            place = _place(error)
+            at = f"{place}: " if place else ""
+            last = traceback.format_exception_only(error)[-1].strip()
+            raise SchemactlError(
+                f"{at}{name} cannot be imported: {last}", fix="repair the module, or install what it needs"
+            ) from None
+
+
+@contextmanager
+def _looking_in(folders: Sequence[str]) -> Iterator[None]:
+    before = [*sys.path]
+    sys.path[:0] = folders
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _place(error: BaseException) -> str:
+    """Return the file and line that failed; "": nothing says."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno or 1}"
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if len(frames) > 1 else ""

@@ -1,0 +1,112 @@
+"""What an annotation says of an Avro type: the Python type, and what `Annotated` adds to it."""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, NewType, Union, get_args, get_origin
+
+PRIMITIVES: Final = ("boolean", "int", "long", "float", "double", "bytes", "string")
+
+LOGICAL: Final[Mapping[str, str]] = {
+    "date": "int",
+    "time-millis": "int",
+    "time-micros": "long",
+    "timestamp-millis": "long",
+    "timestamp-micros": "long",
+    "timestamp-nanos": "long",
+    "local-timestamp-millis": "long",
+    "local-timestamp-micros": "long",
+    "local-timestamp-nanos": "long",
+    "uuid": "string",
+}
+"""Avro's logical types without attributes, each with the primitive that it is written as."""
+
+ORDERED: Final = "ordered"
+"""Beside a union: its members are in the order in which they are written, and a field has no default but its own.
+
+What follows after a colon tells two such apart, for Python takes `int | str` for the same as `str | int`, and may give the one where
+the other is written.
+"""
+
+ONE: Final = "union"
+"""Beside a type: it is the only member of a union."""
+
+_DECIMAL: Final = re.compile(r"decimal\((\d+), *(\d+)\)")
+
+
+@dataclass(frozen=True)
+class Hint:
+    """An annotation, read.
+
+    Attributes:
+        type: the Python type, without `Annotated` around it.
+        attributes: of the Avro type, as its JSON has them; `type` and `logicalType` among them.
+        verbatim: the whole Avro type as JSON; None: it follows from the rest.
+        words: ORDERED, ONE.
+        doc: what the annotation says for people.
+    """
+
+    type: Any
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    verbatim: Any = None
+    words: frozenset[str] = frozenset()
+    doc: str = ""
+
+    @property
+    def members(self) -> tuple[Any, ...]:
+        """The members of a union, None among them; nothing: it is no union."""
+        return get_args(self.type) if get_origin(self.type) in (Union, types.UnionType) else ()
+
+
+def read(annotation: Any) -> Hint:
+    """Return what an annotation says. Raise ValueError: a text of JSON in `Annotated` is none."""
+    attributes: dict[str, Any] = {}
+    verbatim, words, doc = None, set(), ""
+    while True:
+        if isinstance(annotation, NewType):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType":
+            # `type Name = ...`, from Python 3.12 on.
+            annotation = annotation.__value__
+        elif get_origin(annotation) is Annotated:
+            annotation, *extras = get_args(annotation)
+            for extra in extras:
+                word = extra.partition(":")[0] if isinstance(extra, str) else ""
+                if word in (ORDERED, ONE):
+                    words.add(word)
+                elif isinstance(extra, str) and extra.startswith("["):
+                    verbatim = json.loads(extra)
+                elif (found := _attributes(extra)) is not None:
+                    attributes |= found
+                else:
+                    doc = _doc(extra) or doc
+        else:
+            return Hint(annotation, attributes, verbatim, frozenset(words), doc)
+
+
+def _attributes(extra: Any) -> Mapping[str, Any] | None:
+    """Return the attributes that something in `Annotated` gives to the type; None: it says nothing of it."""
+    if isinstance(extra, Mapping):
+        return extra
+    if not isinstance(extra, str):
+        # pydantic's limits of a Decimal.
+        digits, places = (getattr(extra, name, None) for name in ("max_digits", "decimal_places"))
+        found = {"precision": digits, "scale": places}
+        return {name: value for name, value in found.items() if isinstance(value, int)} or None
+    if extra in PRIMITIVES:
+        return {"type": extra}
+    if extra in LOGICAL:
+        return {"type": LOGICAL[extra], "logicalType": extra}
+    if numbers := _DECIMAL.fullmatch(extra):
+        return {"precision": int(numbers[1]), "scale": int(numbers[2])}
+    return dict(json.loads(extra)) if extra.startswith("{") else None
+
+
+def _doc(extra: Any) -> str:
+    # `Doc` of typing_extensions has its text in `documentation`.
+    text = extra if isinstance(extra, str) else getattr(extra, "documentation", "")
+    return text if isinstance(text, str) else ""

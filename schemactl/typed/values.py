@@ -1,0 +1,128 @@
+"""Instances of classes as values that a codec reads and writes, and the way back."""
+
+from __future__ import annotations
+
+import types
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Literal, TypeVar, get_args, get_origin
+from uuid import UUID
+
+from .annotations import Hint, read
+from .records import fields_of, is_fixed, is_record
+
+T = TypeVar("T")
+
+
+def to_value(instance: Any) -> Any:
+    """Return the value of a codec that an instance of a class stands for; what is none stays as it is.
+
+    Raises TypeError: a value is none of the union that its annotation says.
+    """
+    if isinstance(instance, dict):
+        # A KEY_VALUE, or a record that holds instances.
+        return {name: to_value(value) for name, value in instance.items()}
+    return _written(instance, type(instance)) if is_record(type(instance)) else instance
+
+
+def from_value(kind: type[T], value: Any) -> T:
+    """Return the instance of the class `kind` that a value of a codec stands for."""
+    made: T = _made(value, kind)
+    return made
+
+
+def symbol(member: Enum) -> str:
+    """Return Avro's symbol for the member of an enum: of an enum of texts the text, else the member's name."""
+    return member.value if isinstance(member, str) else member.name
+
+
+def _written(value: Any, annotation: Any) -> Any:
+    hint = read(annotation)
+    if hint.members and value is not None:
+        members = _members(hint)
+        at = member_of(value, [read(each) for each in members])
+        written = _written(value, members[at])
+        if len(members) == 1:
+            return written
+        return {f"member{number}": written if number == at else None for number in range(len(members))}
+    kind: Any = type(value)
+    if is_record(kind):
+        fields = fields_of(kind)
+        return {each.name: _written(getattr(value, each.attribute), each.annotation) for each in fields}
+    match value:
+        case Enum():
+            return symbol(value)
+        case UUID():
+            return str(value)
+        case dict():
+            of_values = (*get_args(hint.type), Any, Any)[1]
+            return {key: _written(each, of_values) for key, each in value.items()}
+        case list() | tuple():
+            of_items = (*get_args(hint.type), Any)[0]
+            return [_written(each, of_items) for each in value]
+    return bytes(value) if is_fixed(kind) else value
+
+
+def _made(value: Any, annotation: Any) -> Any:
+    hint = read(annotation)
+    if value is None:
+        return None
+    if hint.members:
+        members = _members(hint)
+        if len(members) == 1:
+            return _made(value, members[0])
+        at = next(number for number in range(len(members)) if value[f"member{number}"] is not None)
+        return _made(value[f"member{at}"], members[at])
+    kind, arguments = get_origin(hint.type) or hint.type, get_args(hint.type)
+    if is_record(kind):
+        return kind(
+            **{
+                each.argument: _made(value[each.name], each.annotation)
+                for each in fields_of(kind)
+                if each.name in value
+            }
+        )
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return next(member for member in kind if symbol(member) == value)
+    if kind is UUID or is_fixed(kind):
+        return kind(value)
+    if kind is dict and arguments:
+        return {key: _made(each, arguments[1]) for key, each in value.items()}
+    if kind in (list, tuple) and arguments:
+        return kind(_made(each, arguments[0]) for each in value)
+    return value
+
+
+def _members(hint: Hint) -> list[Any]:
+    return [each for each in hint.members if each is not types.NoneType]
+
+
+def member_of(value: Any, members: list[Hint]) -> int:
+    """Return the number of the member that a value is of: the first that has exactly such values, else the first of its type."""
+    for exactly in (True, False):
+        for number, each in enumerate(members):
+            if _fits(value, each, exactly=exactly):
+                return number
+    wanted = ", ".join(getattr(each.type, "__name__", str(each.type)) for each in members)
+    raise TypeError(f"expected one of {wanted}, found {type(value).__name__}: {value!r}")
+
+
+def _fits(value: Any, hint: Hint, *, exactly: bool) -> bool:
+    kind, attributes = get_origin(hint.type) or hint.type, hint.attributes
+    if kind is Literal:
+        return value in get_args(hint.type)
+    if not isinstance(kind, type):
+        return False
+    if not exactly:
+        wider = int if kind is float else bytes if issubclass(kind, bytes) else kind
+        return isinstance(value, (kind, wider))
+    is_of_it = type(value) is kind
+    if kind is int and attributes.get("type") == "int":
+        return is_of_it and -(2**31) <= value < 2**31
+    if kind is Decimal:
+        return is_of_it and value.as_tuple().exponent == -attributes.get("scale", 0)
+    if kind is datetime:
+        is_local = str(attributes.get("logicalType")).startswith("local")
+        return is_of_it and (value.tzinfo is None) == is_local
+    return is_of_it

@@ -1,0 +1,125 @@
+"""`schemactl extract`: prints, writes and compares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch, declared
+
+SHOP = """
+from dataclasses import dataclass
+from pydantic import BaseModel
+print("the shop opens")
+
+@dataclass
+class Order:
+    id: str
+    total: float = 0.0
+
+@dataclass
+class Other:
+    id: str
+
+    class Inner(BaseModel):
+        id: int
+
+number = 1
+"""
+numbers = count()
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Iterator[str]:
+    """The name of a module in the folder."""
+    name = f"extracted_{next(numbers)}"
+    (tmp_path / f"{name}.py").write_text(SHOP)
+    yield name
+    sys.modules.pop(name, None)
+
+
+def test_a_definition_is_printed_alone(tmp_path: Path, module: str) -> None:
+    printed = schemactl(tmp_path, "extract", f"{module}:Order")
+    assert printed.out == (
+        '{\n  "type": "record",\n  "name": "Order",\n  "fields": [\n    {"name": "id", "type": "string"},\n'
+        '    {"name": "total", "type": "double", "default": 0.0}\n  ]\n}\n'
+    )
+    # What a module prints is no part of the definition.
+    assert printed.err == "the shop opens\n"
+    assert schemactl(tmp_path, "extract", f"{module}:Other.Inner").out.count('"Inner"') == 1
+
+
+def test_a_file_is_written_once_and_never_over_something_else(tmp_path: Path, module: str) -> None:
+    file = tmp_path / "orders.avsc"
+    write = ("extract", f"{module}:Order", "--out", "orders.avsc")
+    assert schemactl(tmp_path, *write).out.endswith("orders.avsc: created\n")
+    before = file.stat().st_mtime_ns
+    assert schemactl(tmp_path, *write).out.endswith("orders.avsc: unchanged\n")
+    assert file.stat().st_mtime_ns == before
+    assert schemactl(tmp_path, *write, "--always-allow-null").out.endswith("orders.avsc: updated\n")
+    for text in (file.read_text(), "notes"):
+        file.write_text(text)
+        found = schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", code=1)
+        assert "orders.avsc holds something else than a definition of Other, and is left alone" in found.err
+        assert file.read_text() == text
+    schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", "--force")
+    assert '"Other"' in file.read_text()
+    assert (
+        "goes into a file that ends in .avsc or .json"
+        in schemactl(tmp_path, *write[:-1], "x.proto", code=64).err
+    )
+
+
+def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path, module: str) -> None:
+    order = f"{module}:Order"
+    schemactl(tmp_path, "extract", order, "--out", "topics/orders.avsc")
+    repository = Scratch(tmp_path / "git")
+    repository.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/orders.yaml": declared(),
+            "topics/orders.avsc": (tmp_path / "topics/orders.avsc").read_text(),
+            f"{module}.py": SHOP,
+        },
+        "orders",
+    )
+    repository.flush()
+    for against in (("--out", "topics/orders.avsc"), ("--topic", "orders")):
+        assert (
+            f"and {order} are one version.\n"
+            in schemactl(repository.path, "extract", order, "--check", *against).out
+        )
+        found = schemactl(repository.path, "extract", f"{module}:Other", "--check", *against, code=100).out
+        assert '-      "name": "total",\n' in found
+        assert f"{module}:Other reads" in found
+    assert "give --out FILE or --topic TOPIC" in schemactl(tmp_path, "extract", order, "--check", code=64).err
+
+
+def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, module: str) -> None:
+    def error(text: str) -> str:
+        printed = schemactl(tmp_path, "extract", text, code=(1, 64))
+        assert "Traceback" not in printed.err
+        return printed.err
+
+    for name, text, last in (
+        ("raises", "import json\n\ndef fail():\n    return {}['key']\nfail()\n", "4: {} cannot be imported: KeyError: 'key'"),
+        ("leaves", "import sys\nsys.exit(3)\n", "2: {} cannot be imported: SystemExit: 3"),
+        ("parses", "x = (\n", "1: {} cannot be imported: SyntaxError: '(' was never closed"),
+        ("misses", "import nothing_of_that_name\n", "1: {} cannot be imported: ModuleNotFoundError"),
+    ):  # fmt: skip
+        (tmp_path / f"{module}_{name}.py").write_text(text)
+        assert f"{module}_{name}.py:{last.format(f'{module}_{name}')}" in error(f"{module}_{name}:Order")
+    assert "there is no module no_such_shop, neither in " in error("no_such_shop.models:Order")
+    assert f"{module} has no class Ordr; did you mean Order?" in error(f"{module}:Ordr")
+    assert "is no class, but a value of type int" in error(f"{module}:number")
+    assert "expected MODULE:CLASS, such as shop.models:Order" in error("orders.avsc")
+
+
+def test_the_folder_of_the_module_is_looked_in_for_the_import_alone(tmp_path: Path, module: str) -> None:
+    before = [*sys.path]
+    schemactl(tmp_path, "extract", f"{module}:Order")
+    assert sys.path == before
