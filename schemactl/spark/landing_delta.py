@@ -134,21 +134,17 @@ class DeltaTable:
                 "with Spark first"
             )
 
-    def files(self) -> Sequence[DataFile]:
-        """Return the files that the table has now, of one without partitions.
+    def files(self) -> tuple[Folder, Sequence[str]]:
+        """Return the files that the table has now, by their names in a folder.
 
         Raises:
             WrongArgument: rows of theirs are deleted by vectors, which only Spark reads.
         """
         table = self._open()
-        if table is None:
-            return ()
-        if table.deletion_vectors().read_all().num_rows:
-            raise WrongArgument(
-                f"{self.place} has deletion vectors: type REORG TABLE delta.{quoted(self.place)} APPLY (PURGE)"
-            )
-        found = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records"]).to_pylist()
-        return [DataFile(each["path"], each["size_bytes"], each["num_records"] or 0, {}) for each in found]
+        if table is not None and table.deletion_vectors().read_all().num_rows:
+            name = f"delta.{quoted(self.place)}"
+            raise WrongArgument(f"{self.place} has deletion vectors: type REORG TABLE {name} APPLY (PURGE)")
+        return self.folder(), _names(table) if table else ()
 
     def last(self, app: str) -> int | None:
         """Return the version of the application's last commit; None: there is none."""
@@ -322,13 +318,12 @@ class DeltaTable:
     def _removed(self, table: deltalake.DeltaTable, addition: Addition) -> list[RemoveAction]:
         from deltalake.transaction import RemoveAction
 
-        there = set(pa.table(table.get_add_actions())["path"].to_pylist()) if addition.removes else set()
-        if not there.issuperset(each.name for each in addition.removes):
+        if addition.removes and not set(_names(table)).issuperset(addition.removes):
             raise Conflict(
                 f"another writer replaced files of {self.place} meanwhile: nothing was changed; try again"
             )
         now_ms = time.time_ns() // 1_000_000
-        return [RemoveAction(each.name, True, now_ms, each.bytes) for each in addition.removes]  # noqa: FBT003  it changes data
+        return [RemoveAction(name, data_change=True, deletion_timestamp=now_ms) for name in addition.removes]
 
     def _holds(self, transaction: Transaction | None, mark: str, *, since: int) -> bool:
         """Whether the commit was made after all: delta-rs raises of what comes after a commit, too."""
@@ -343,13 +338,15 @@ class DeltaTable:
 
         What delta-rs has for it (`history`) finds nothing where there is a `#` in the path.
         """
-        folder = self.folder().below("_delta_log")
+        log = self.folder().below("_delta_log")
         for number in range(version, -1, -1):
-            content = folder.read(f"{number:020}.json")
-            if content is None:
+            try:
+                with log.files.open_input_stream(log.place(f"{number:020}.json")) as file:
+                    lines = file.read().splitlines()
+            except FileNotFoundError:
                 return
             actions: dict[str, list[dict[str, Any]]] = {"commitInfo": [], "txn": []}
-            for line in content.splitlines():
+            for line in lines:
                 for kind, action in json.loads(line).items():
                     if kind in actions:
                         actions[kind].append(action)
@@ -380,6 +377,11 @@ def _properties(
 
     ids = [deltalake.Transaction(transaction.app, transaction.version)] if transaction else []
     return deltalake.CommitProperties(dict(info), max_commit_retries, ids)
+
+
+def _names(table: deltalake.DeltaTable) -> list[str]:
+    names: list[str] = pa.table(table.get_add_actions())["path"].to_pylist()
+    return names
 
 
 def _action(file: DataFile, written_ms: int) -> AddAction:

@@ -73,7 +73,7 @@ class Addition:
         transaction: see there; None: the commit is not to be recognised.
         beside: the rows' files of the same landing, where this is the commit of its rejected messages. That one comes first,
             so that whoever repeats the landing after a crash between the two commits the same rows.
-        removes: of the table's files those that are gone with this; they are a Conflict if they went before.
+        removes: the names of those of the table's files that are gone with this; they are a Conflict if they went before.
     """
 
     files: Sequence[DataFile]
@@ -83,7 +83,7 @@ class Addition:
     overwrite: bool = False
     transaction: Transaction | None = None
     beside: Sequence[DataFile] = field(default_factory=tuple)
-    removes: Sequence[DataFile] = field(default_factory=tuple)
+    removes: Sequence[str] = ()
 
 
 class LandingTable(Protocol):
