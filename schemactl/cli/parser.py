@@ -55,6 +55,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "promote": CommandEntry("deploy", "promote", "move a target along the approved history, showing what comes with it"),
     "drift": CommandEntry("deploy", "drift", "show where a registry differs from what Git approved"),
     "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
+    "clients": CommandEntry("deploy", "clients", "list who is declared to read and write topics, beside who is connected"),
     "import": CommandEntry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
     "rebuild": CommandEntry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
     "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),

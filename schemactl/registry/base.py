@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from schemactl.model import (
     BrokerDefaults,
@@ -66,6 +66,29 @@ class Scope:
     def asked(self, name: NamespaceName | TopicName) -> frozenset[str]:
         """Return the settings that are asked for."""
         return self.settings.get(name, frozenset())
+
+
+class ConnectedClient(NamedTuple):
+    """A producer, consumer or reader that is connected to a topic.
+
+    Attributes:
+        name: its own, or what the broker or the client's library calls it.
+        subscription: a consumer's or reader's; "": it is a producer.
+        address: from where it is connected.
+        since: when it connected, as the broker writes it.
+        software: the client's library and its release; "": it does not say.
+        version: of the schema it is built with; None: it does not tell.
+        backlog: how many messages its subscription has yet to acknowledge; None: it has none.
+    """
+
+    role: Literal["producer", "consumer", "reader"]
+    name: str
+    subscription: str
+    address: str
+    since: str
+    software: str
+    version: int | None
+    backlog: int | None
 
 
 def asked_for(policies: Policies, names: frozenset[str]) -> Policies:
@@ -153,6 +176,9 @@ class Registry(Protocol):
 
         With `written_with_schema`, messages that carry no version do not count.
         """
+
+    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[ConnectedClient, ...]]:
+        """Return who is connected to each topic. Raise RegistryError where no client ever is."""
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """Soft: append a tombstone and return its number. Force: delete everything and return None."""

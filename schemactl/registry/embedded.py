@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ from schemactl.model import (
     live,
     strategy_of,
 )
-from schemactl.registry.base import Scope, asked_for
+from schemactl.registry.base import ConnectedClient, Scope, asked_for
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
@@ -237,6 +237,14 @@ class EmbeddedRegistry(Metadata, Relaxing):
         """See `Registry.retained`. It has no messages."""
         del topic, written_with_schema
         return ""
+
+    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[ConnectedClient, ...]]:
+        """See `Registry.clients`. It has no clients."""
+        del topics
+        raise RegistryError(
+            f"{self.url} is an embedded registry, which has no clients: they connect to brokers",
+            fix="ask a target whose registry is a Pulsar cluster",
+        )
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """See `Registry.delete_schema`. A soft delete of nothing writes a tombstone, too, as Pulsar's does."""

@@ -82,6 +82,8 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
                 "POST": topics.grow_partitions,
                 "DELETE": topics.delete_partitioned,
             },
+            "/{tenant}/{namespace}/{topic}/stats": {"GET": topics.statistics},
+            "/{tenant}/{namespace}/{topic}/partitioned-stats": {"GET": topics.statistics},
             "/{tenant}/{namespace}/{topic}/schemaCompatibilityStrategy": {
                 "GET": topics.get_strategy,
                 "PUT": topics.set_strategy,

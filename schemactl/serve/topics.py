@@ -95,6 +95,11 @@ def grow_partitions(call: AdminCall) -> Response:
     return nothing()
 
 
+def statistics(call: AdminCall) -> Response:
+    """GET stats and partitioned-stats: there are no clients and no messages to count."""
+    raise RestError(501, f"{call.topic}: this registry has no clients and messages, they are at brokers")
+
+
 def delete(call: AdminCall) -> Response:
     """DELETE {topic}. Its schemas go with it, and those of a topic that does not exist, too; a partition's stay."""
     name, index = call.topic, call.partition

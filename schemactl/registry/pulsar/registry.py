@@ -30,6 +30,7 @@ from schemactl.model import (
 )
 from schemactl.registry.base import (
     AUTO_UPDATE_STRATEGIES,
+    ConnectedClient,
     OnProgress,
     Scope,
     Warn,
@@ -38,6 +39,7 @@ from schemactl.registry.base import (
 )
 from schemactl.registry.pulsar import retention, schemas, settings
 from schemactl.registry.pulsar.broker_settings import BrokerSettings
+from schemactl.registry.pulsar.clients import connected
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.replies import (
@@ -172,6 +174,12 @@ class PulsarRegistry(Relaxing):
             if topic is not None:
                 topics[topic.name] = topic
         return Catalog(spaces, topics)
+
+    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[ConnectedClient, ...]]:
+        """See `Registry.clients`."""
+        asked = list(topics)
+        found = self._each(lambda name: connected(self._connection, _path(name)), asked)
+        return dict(zip(asked, found, strict=True))
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """See `Registry.versions`."""

@@ -1,0 +1,227 @@
+"""`schemactl clients`: who reads and writes topics, as declared, and as a target has them connected."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.selection import TOPIC_HELP, add_selection, find, target_of
+from schemactl.errors import UsageError
+from schemactl.printing import on_one_line
+
+if TYPE_CHECKING:
+    from schemactl.model import Client, Target, Topic, TopicName
+    from schemactl.registry.base import ConnectedClient
+
+_EPILOG = """\
+A connected client is the declared one by whose name it, or its subscription, is called: billing, or billing-1, billing-2, ... The version that it is
+built with is known where it tells it, by the property `schemactl.version`: generated packages do, and any client can. Else it is
+unknown.
+
+Exit code 100, with --expect: not every client that is asked about is connected, and tells that version or a later one, on every connection.
+
+examples:
+  schemactl clients                                     who is declared, of all topics
+  schemactl clients orders --target prod                and who is connected
+  schemactl clients orders --target prod --expect 5     has everybody come to version 5?
+  schemactl clients orders --target prod --expect 5 --client billing --client audit
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `clients`."""
+    parser.description = (
+        "List the producers and consumers that topics declare. With a target, who is connected to its brokers stands beside: with which "
+        "version, where it tells it, who is declared and not connected, and who is connected and not declared."
+    )
+    parser.epilog = _EPILOG
+    parser.add_argument("one", nargs="?", metavar="TOPIC", help=TOPIC_HELP)
+    add_selection(parser)
+    add_options(parser, "--expect N: every client is built with version N or a later one, else 100", type=int)
+    add_options(parser, "--client NAME...: with --expect, only this declared client; may be repeated")
+    add_format(parser)
+
+
+class _Seen(NamedTuple):
+    """A declared client and its connections; None: those of nobody who is declared."""
+
+    client: Client | None
+    connections: tuple[ConnectedClient, ...]
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0 after the list is printed; 100: with --expect, somebody is not where he should be."""
+    from schemactl.effective import chosen_topics
+    from schemactl.topic_match import require_matches, select
+
+    if args.expect is not None and not (args.target and args.one):
+        raise UsageError(
+            "--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N"
+        )
+    if args.client and args.expect is None:
+        raise UsageError("--client says of whom --expect asks: give that, too")
+    target = target_of(args.target, context) if args.target else None
+    catalog = context.approved(*((target.project, target.target) if target else ())).catalog
+    if args.one:
+        topics = [find(args.one, catalog)]
+    else:
+        require_matches(catalog.topics, args.topic, args.namespace)
+        names = select(catalog.topics, args.topic, args.namespace)
+        names = chosen_topics(names, target.target) if target else names
+        topics = [topic for name in sorted(names) if not (topic := catalog.topics[name]).deleted]
+    if target is None:
+        return _print(context, args.format, None, [(each, _declared(each)) for each in topics])
+    there = {each.name: target.target.names.there(each.name) for each in topics}
+    with closing(target.open(context)) as registry:
+        found = registry.clients(there.values())
+    seen = [(each, _beside(each, target.target, found[there[each.name]])) for each in topics]
+    code = _print(context, args.format, target.target, seen, there)
+    if args.expect is None:
+        return code
+    [(topic, clients)] = seen
+    behind = list(_behind(topic, clients, args.expect, args.client))
+    for line in behind:
+        context.say(line)
+    return NEGATIVE if behind else 0
+
+
+def _declared(topic: Topic) -> list[_Seen]:
+    return [_Seen(client, ()) for client in topic.clients]
+
+
+def _beside(topic: Topic, target: Target, connected: Sequence[ConnectedClient]) -> list[_Seen]:
+    """Return the clients that are declared for the target, each with its connections; then all other connections."""
+    left = list(connected)
+    found = []
+    for client in topic.clients:
+        if client.runs_on(target.name):
+            own = [each for each in left if _is(each, client)]
+            left = [each for each in left if each not in own]
+            found.append(_Seen(client, tuple(own)))
+    return [*found, *(_Seen(None, (each,)) for each in left)]
+
+
+def _is(connected: ConnectedClient, client: Client) -> bool:
+    """Return whether the connection is the declared client's, by its name or its subscription's."""
+    names = (connected.name, connected.subscription)
+    is_called = any(name == client.name or name.startswith(f"{client.name}-") for name in names)
+    return is_called and (connected.role == "producer") == (client.role == "producer")
+
+
+def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequence[str]) -> Iterator[str]:
+    """Yield, for each client that is asked about, why it is not known to have come to that version."""
+    declared = {seen.client.name: seen for seen in clients if seen.client}
+    for name in names:
+        if name not in declared:
+            raise UsageError(
+                f"{topic.name} declares no client {name} there: it has {', '.join(declared) or 'none'}"
+            )
+    for name in names or declared:
+        connections = declared[name].connections
+        if not connections:
+            yield f"{on_one_line(name)} is not connected"
+        elif any(each.version is None for each in connections):
+            yield f"{on_one_line(name)} does not tell its version: give it the property schemactl.version"
+        elif any(each.version < expected for each in connections if each.version is not None):
+            yield f"{on_one_line(name)} is at {_versions(connections)}, not yet at {expected}"
+
+
+def _print(
+    context: Context,
+    form: str,
+    target: Target | None,
+    topics: Sequence[tuple[Topic, Sequence[_Seen]]],
+    there: Mapping[TopicName, TopicName] | None = None,
+) -> int:
+    if form == "json":
+        context.report_json(
+            target=target.name if target else None,
+            topics=[
+                {
+                    "topic": str(topic.name),
+                    "name_there": str(there[topic.name]) if there else None,
+                    "clients": [_value(each, is_asked=target is not None) for each in clients],
+                }
+                for topic, clients in topics
+            ],
+        )
+        return 0
+    shown = [(topic, clients) for topic, clients in topics if clients]
+    if not shown:
+        context.report(
+            "No client is declared." if target is None else "No client is declared, and none is connected."
+        )
+        return 0
+    context.report("\n\n".join(_text(topic, clients, target) for topic, clients in shown))
+    return 0
+
+
+def _state(seen: _Seen) -> str:
+    if seen.client is None:
+        return "not declared"
+    return "connected" if seen.connections else "not connected"
+
+
+def _value(seen: _Seen, *, is_asked: bool) -> dict[str, Any]:
+    from schemactl.json_values import client_value
+
+    return {
+        "declared": client_value(seen.client) if seen.client else None,
+        "state": _state(seen) if is_asked else None,
+        "connections": [each._asdict() for each in seen.connections],
+    }
+
+
+def _text(topic: Topic, clients: Sequence[_Seen], target: Target | None) -> str:
+    from schemactl.report.style import table
+
+    head = ["client", "role", "built with"]
+    head += ["runs", "connections", "backlog"] if target else ["language", "targets", "contact"]
+    rows = [head]
+    for seen in clients:
+        client = seen.client
+        if client is None:
+            [each] = seen.connections
+            name = each.name or each.subscription or "-"
+            first = [
+                f"{name} ({', '.join(filter(None, (each.software, each.address)))})",
+                each.role,
+                "not declared",
+            ]
+        else:
+            first = [client.who, client.role, client.built]
+        if target:
+            runs = _versions(seen.connections) if seen.connections else "not connected"
+            last = [runs, str(len(seen.connections)), _backlog(seen.connections)]
+        elif client:
+            last = [client.language or "-", ", ".join(client.targets) or "all", client.contact or "-"]
+        rows.append([on_one_line(text) for text in (*first, *last)])
+    where = f" on {target.name}" if target else ""
+    lines = [f"{topic.name}{where}", *(f"  {line}" for line in table(rows))]
+    if target:
+        gone = [seen.client.name for seen in clients if seen.client and not seen.connections]
+        more = sum(seen.client is None for seen in clients)
+        lines += [f"  declared and not connected: {on_one_line(', '.join(gone))}"] if gone else []
+        lines += [f"  connected and not declared: {more}"] if more else []
+    return "\n".join(lines)
+
+
+def _versions(connections: Sequence[ConnectedClient]) -> str:
+    """Return the versions that the connections tell: `version 4`, `versions 4, 5 and unknown`."""
+    from schemactl.messages import numbers
+
+    told = {each.version for each in connections if each.version is not None}
+    known = numbers(told)
+    if any(each.version is None for each in connections):
+        return f"{known} and unknown" if known else "unknown"
+    return known
+
+
+def _backlog(connections: Sequence[ConnectedClient]) -> str:
+    """Return how many messages their subscriptions have yet to acknowledge."""
+    backlogs = {each.subscription: each.backlog for each in connections if each.backlog is not None}
+    return str(sum(backlogs.values())) if backlogs else "-"

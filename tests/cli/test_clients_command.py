@@ -1,0 +1,142 @@
+"""`schemactl clients`: who is declared, and on a real broker who is connected beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import admin_rest
+import brokers
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+CLIENTS = """\
+clients:
+  - {name: shop, team: web, role: producer, schema: 0, language: java, contact: "@acme/web"}
+  - {name: billing, team: payments, role: consumer, schema: 0..1, targets: [prod]}
+  - {name: audit, role: reader}
+  - {name: elsewhere, role: consumer, targets: [local]}
+"""
+SCHEMA = "schema: {type: AVRO, definition: {type: record, name: Order, fields: []}}\n"
+
+
+def made(path: Path, tenant: str, url: str) -> Path:
+    """A project whose topics are declared in `tenant`, with an embedded target and one at `url`."""
+    repository = Scratch(path)
+    targets = f"targets: {{local: {{registry: 'sqlite:local.db'}}, prod: {{registry: '{url}'}}}}\n"
+    topic = f"topic: {tenant}/sales/"
+    repository.commit(
+        {
+            "schemactl.yaml": f"version: 1\nroots: [topics]\n{targets}",
+            "topics/sales.yaml": f"namespace: {tenant}/sales\n",
+            "topics/orders.yaml": f"{topic}orders\npartitions: 2\n{CLIENTS}{SCHEMA}",
+            "topics/notes.yaml": f"{topic}notes\n{SCHEMA}",
+        }
+    )
+    repository.flush()
+    return repository.path
+
+
+def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
+    folder = made(tmp_path / "r", "shop", "https://pulsar.example.com")
+    printed = schemactl(folder, "clients").out
+    assert [line.split() for line in printed.splitlines()] == [
+        ["persistent://shop/sales/orders"],
+        ["client", "role", "built", "with", "language", "targets", "contact"],
+        ["shop", "(team", "web)", "producer", "0", "java", "all", "@acme/web"],
+        ["billing", "(team", "payments)", "consumer", "0..1", "-", "prod", "-"],
+        ["audit", "reader", "latest", "-", "all", "-"],
+        ["elsewhere", "consumer", "latest", "-", "local", "-"],
+    ]
+    [orders] = json.loads(schemactl(folder, "clients", "orders", "--format", "json").out)["topics"]
+    assert [each["declared"]["name"] for each in orders["clients"]] == [
+        "shop",
+        "billing",
+        "audit",
+        "elsewhere",
+    ]
+    assert schemactl(folder, "clients", "notes").out == "No client is declared.\n"
+    asked = schemactl(folder, "clients", "orders", "--target", "local", code=1)
+    assert "is an embedded registry, which has no clients: they connect to brokers" in asked.err
+    for wrong in (["--expect", "1"], ["orders", "--client", "audit"], ["nothing"], ["--topic", "nothing"]):
+        assert schemactl(folder, "clients", *wrong, code=64).out == ""
+
+
+@pytest.mark.network
+def test_serve_says_that_it_has_no_clients(tmp_path: Path) -> None:
+    with admin_rest.served(folder=tmp_path) as (url, _):
+        folder = made(tmp_path / "r", "shop", url)
+        schemactl(folder, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
+        asked = schemactl(folder, "clients", "orders", "--target", "prod", code=1)
+    assert f"{url} is `schemactl serve`, which has no clients: they connect to brokers" in asked.err
+
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.mark.live
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.RELEASES)
+def test_connected_clients_stand_beside_the_declared_ones(
+    release: str, tmp_path: Path, opened: ExitStack
+) -> None:
+    broker, tenant = brokers.running(release), brokers.new_tenant()
+    folder = made(tmp_path / "r", tenant, broker.url)
+    plain = schemactl(folder, "clients", "orders", "--target", "prod").out
+    assert "declared and not connected: shop, billing, audit" in plain
+    schemactl(folder, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
+    pulsar: Any = import_module("pulsar")
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "log"))
+    client = pulsar.Client(broker.service_url, logger=logger)
+    opened.callback(client.close)
+    orders = f"persistent://{tenant}/sales/orders"
+
+    def told(version: int) -> dict[str, Any]:
+        return {"properties": {"schemactl.version": str(version)}}
+
+    producer = client.create_producer(orders, producer_name="shop-7f", **told(0))
+    client.subscribe(
+        orders, "billing", consumer_name="a", consumer_type=pulsar.ConsumerType.Shared, **told(1)
+    )
+    client.subscribe(orders, "billing", consumer_type=pulsar.ConsumerType.Shared)
+    client.subscribe(orders, "someone", **told(0))
+    client.create_reader(f"{orders}-partition-1", pulsar.MessageId.earliest, reader_name="audit")
+    for _ in range(3):
+        producer.send(b"")
+    [found] = json.loads(schemactl(folder, "clients", "orders", "--target", "prod", "--format", "json").out)[
+        "topics"
+    ]
+    shown = {
+        each["declared"]["name"] if each["declared"] else each["connections"][0]["subscription"]: (
+            each["state"],
+            [(one["role"], one["version"]) for one in each["connections"]],
+        )
+        for each in found["clients"]
+    }
+    assert shown == {
+        "shop": ("connected", [("producer", 0)]),
+        "billing": ("connected", [("consumer", 1), ("consumer", None)]),
+        "audit": ("connected", [("reader", None)]),
+        "someone": ("not declared", [("consumer", 0)]),
+    }
+    printed = schemactl(folder, "clients", "orders", "--target", "prod").out
+    assert "connected and not declared: 1" in printed
+    [line] = [line.split() for line in printed.splitlines() if "billing" in line]
+    assert line[-5:] == ["1", "and", "unknown", "2", "3"]
+    expect = ("clients", "orders", "--target", "prod", "--expect")
+    assert schemactl(folder, *expect, "0", "--client", "shop").err == ""
+    behind = schemactl(folder, *expect, "1", code=100).err
+    assert behind.splitlines() == [
+        "shop is at 0, not yet at 1",
+        "billing does not tell its version: give it the property schemactl.version",
+        "audit does not tell its version: give it the property schemactl.version",
+    ]
+    assert "declares no client mail" in schemactl(folder, *expect, "1", "--client", "mail", code=64).err
