@@ -194,6 +194,18 @@ LAYERS: dict[str, set[str]] = {
         "columns",
         "extracting",
     },
+    "site": {
+        "errors",
+        "printing",
+        "installation",
+        "messages",
+        "model",
+        "formats",
+        "columns",
+        "codegen",
+        "history",
+        "report",
+    },
     "tables": {"errors", "model", "formats", "columns"},
     "definition_json": {"broker", "formats", "model"},
     "project_check": {

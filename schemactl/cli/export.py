@@ -64,6 +64,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--server and --title belong to `export asyncapi`")
     project, _ = history.load_project(context.directory, context.config)
     approved = context.approved(project)
+    context.note(approved.notes)
     topics = [*_chosen(args, approved)]
     if args.kind == "asyncapi":
         text = _asyncapi(args, context, project, approved, topics)

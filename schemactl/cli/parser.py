@@ -59,6 +59,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "import": CommandEntry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
     "rebuild": CommandEntry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
     "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),
+    "site": CommandEntry("use", "site", "write a static catalogue of the topics, with search, versions and who reads whom"),
     "export": CommandEntry("use", "export", "print the schemas for other tools: AsyncAPI, JSON Schema, SQL, Avro"),
     "decode": CommandEntry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
     "spark": CommandEntry("use", "spark", "verify that stored messages of every version are readable, or land them as Parquet"),

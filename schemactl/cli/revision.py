@@ -71,7 +71,7 @@ def read_revision(
         subjects,
         commits,
         authors,
-        _authors(repository, ids - {NOT_APPROVED}),
+        authors_of(repository, ids - {NOT_APPROVED}),
     )
 
 
@@ -136,7 +136,7 @@ def _between(repository: Repository, older: History, newer: History) -> tuple[in
     return len(listed), tuple(sorted({*listed}))
 
 
-def _authors(repository: Repository, ids: Collection[str]) -> dict[str, str]:
+def authors_of(repository: Repository, ids: Collection[str]) -> dict[str, str]:
     """Return the author of each of these commits, by its id."""
     if not ids:
         return {}

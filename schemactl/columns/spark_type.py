@@ -120,21 +120,24 @@ _DDL: Final = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long":
 
 def columns_ddl(columns: Struct) -> str:
     """Return the columns as Spark's DDL has them, one a line; that an array or a map holds no nulls, a comment says."""
-    return ",\n".join(f"{_ddl_name(each.name)} {_ddl(each.type)}{_not_null(each)}" for each in columns.fields)
+    return ",\n".join(
+        f"{_ddl_name(each.name)} {type_ddl(each.type)}{_not_null(each)}" for each in columns.fields
+    )
 
 
-def _ddl(spark_type: SparkType) -> str:
+def type_ddl(spark_type: SparkType) -> str:
+    """Return the type as Spark's DDL has it, on one line."""
     match spark_type:
         case Atomic(name):
             return _DDL.get(name, name.upper())
         case Decimal(precision, scale):
             return f"DECIMAL({precision},{scale})"
         case SparkArray(element, contains_null):
-            return f"ARRAY<{_ddl(element)}{_without_nulls(contains_null)}>"
+            return f"ARRAY<{type_ddl(element)}{_without_nulls(contains_null)}>"
         case SparkMap(value, contains_null, key):
-            return f"MAP<{_ddl(key)}, {_ddl(value)}{_without_nulls(contains_null)}>"
+            return f"MAP<{type_ddl(key)}, {type_ddl(value)}{_without_nulls(contains_null)}>"
         case Struct(fields):
-            parts = (f"{_ddl_name(each.name)}: {_ddl(each.type)}{_not_null(each)}" for each in fields)
+            parts = (f"{_ddl_name(each.name)}: {type_ddl(each.type)}{_not_null(each)}" for each in fields)
             return f"STRUCT<{', '.join(parts)}>"
 
 

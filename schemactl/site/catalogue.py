@@ -1,0 +1,233 @@
+"""What the pages of the catalogue show: the approved history, one topic after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
+
+from schemactl.columns.struct import StructOptions
+from schemactl.errors import InvalidSchema
+from schemactl.formats import resolve, spec
+from schemactl.formats.outline import PartChange, part_changes
+from schemactl.history import History
+from schemactl.model import (
+    Catalog,
+    Metadata,
+    NamespaceName,
+    Project,
+    SchemaInfo,
+    SchemaVersion,
+    Topic,
+    TopicName,
+)
+from schemactl.site.field_rows import FieldRow, field_rows, message_doc
+
+MAX_COMPARED: Final = 12
+"""So many of the newest versions stand in the table of who can read whom."""
+
+Reading = Literal["yes", "strict", "no"]
+"""Whether a reader of one version can read the messages of another: strict readers may not, though Pulsar's Java clients can."""
+
+
+class Read(NamedTuple):
+    """Whether one version reads another, and the first reason why not."""
+
+    answer: Reading
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a target has of a topic, as far as Git says it: the version in force at its position; None: it does not have the topic."""
+
+    target: str
+    number: int | None
+    strategy: str
+    level: str
+
+
+@dataclass(frozen=True)
+class VersionEntry:
+    """A version of a topic, and what it changed.
+
+    Attributes:
+        author: of the commit that brought it; "": not known.
+        before: the version before it that has a definition.
+    """
+
+    version: SchemaVersion
+    author: str
+    before: SchemaVersion | None
+
+    @cached_property
+    def changes(self) -> list[PartChange]:
+        """What it changed of the one before, in parts; all of it, if it is the first."""
+        if self.version.info is None or self.before is None:
+            return []
+        try:
+            return [*part_changes(old=self.before.info, new=self.version.info)]
+        except InvalidSchema:
+            return []
+
+
+@dataclass(frozen=True)
+class TopicEntry:
+    """A topic that has had a schema.
+
+    Attributes:
+        number: of the version in force; None: none is, any more.
+        info: the definition in force, as it reads now, else the last one.
+        doc: what the definition says of the message.
+        since: the number of the version since which each field is there, by its holder and name.
+        environments: what the targets have of it.
+        latest_first: its versions.
+    """
+
+    topic: Topic
+    metadata: Metadata
+    number: int | None
+    info: SchemaInfo
+    doc: str
+    strategy: str
+    level: str
+    rows: Sequence[FieldRow]
+    since: Mapping[tuple[str, str], int]
+    environments: Sequence[Environment]
+    latest_first: Sequence[VersionEntry]
+
+    @property
+    def name(self) -> TopicName:
+        """The topic's name."""
+        return self.topic.name
+
+    @cached_property
+    def uses(self) -> Mapping[str, frozenset[str]]:
+        """By the full name of each named type of the definition those that it uses."""
+        try:
+            return spec(self.info).uses(self.info)
+        except InvalidSchema:
+            return {}
+
+    @cached_property
+    def compared(self) -> list[SchemaVersion]:
+        """The newest versions that have a definition, oldest first."""
+        found = [each.version for each in self.latest_first if each.version.info is not None]
+        return found[:MAX_COMPARED][::-1]
+
+    def reading(self, *, reader: SchemaVersion, writer: SchemaVersion) -> Read:
+        """Return whether readers of one version can read messages of the other."""
+        if reader.number == writer.number:
+            return Read("yes")
+        assert reader.info is not None  # noqa: S101  they are among those compared
+        assert writer.info is not None  # noqa: S101
+        if reader.info.type is not writer.info.type:
+            return Read("no", f"{reader.info.type.name} cannot read {writer.info.type.name}")
+        try:
+            found = [*resolve(reader=reader.info, writer=writer.info)]
+        except InvalidSchema as error:
+            return Read("no", str(error))
+        if not found:
+            return Read("yes")
+        return Read("strict" if all(each.strict_only for each in found) else "no", found[0].message)
+
+
+class Environs(NamedTuple):
+    """A target, and the approved history as far as it has come there; None: to no commit that is known here."""
+
+    name: str
+    history: History | None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The approved history as a catalogue.
+
+    Attributes:
+        history: what was approved.
+        authors: of commits, by their ids.
+        targets: in the order of the project file.
+    """
+
+    history: History
+    project: Project
+    authors: Mapping[str, str]
+    targets: Sequence[Environs] = field(default=())
+
+    @property
+    def catalog(self) -> Catalog:
+        """What was approved."""
+        return self.history.catalog
+
+    def topics(self, names: Sequence[TopicName]) -> Iterator[TopicEntry]:
+        """Yield these topics, each read when its turn comes; those that never had a schema are left out."""
+        options = StructOptions(
+            self.project.generate.spark if self.project.generate else StructOptions().spark, as_decoded=True
+        )
+        for name in names:
+            topic = self.catalog.topics[name].load()
+            versions = [version.load() for version in topic.versions]
+            last = next((each for each in reversed(versions) if each.info is not None), None)
+            if last is None or last.info is None:
+                continue
+            number = self.history.current(name)
+            info = topic.schema.load() if topic.schema and number is not None else last.info
+            strategy, level = self.catalog.strategy(name, self.project.defaults)
+            yield TopicEntry(
+                topic,
+                self.catalog.metadata(name),
+                number,
+                info,
+                self._doc(info),
+                strategy.value,
+                level,
+                self._rows(info, options),
+                self._since(versions, number, options),
+                [*self._environments(name)],
+                [*self._versions(versions)][::-1],
+            )
+
+    def namespaces(self) -> list[NamespaceName]:
+        """Return the namespaces that are declared, or have topics."""
+        return sorted({*self.catalog.namespaces, *(name.namespace_name for name in self.catalog.topics)})
+
+    def _rows(self, info: SchemaInfo, options: StructOptions) -> list[FieldRow]:
+        try:
+            return field_rows(info, self.project.release, options)
+        except InvalidSchema:
+            return []
+
+    def _doc(self, info: SchemaInfo) -> str:
+        try:
+            return message_doc(info, self.project.release)
+        except InvalidSchema:
+            return ""
+
+    def _since(
+        self, versions: Sequence[SchemaVersion], number: int | None, options: StructOptions
+    ) -> dict[tuple[str, str], int]:
+        """Return since which version each field is there without a gap, up to version `number`."""
+        found: dict[tuple[str, str], int] = {}
+        for version in versions:
+            if version.info is None or (number is not None and version.number > number):
+                continue
+            there = {(row.holder, row.name) for row in self._rows(version.info, options)}
+            found = {key: found.get(key, version.number) for key in there}
+        return found
+
+    def _environments(self, name: TopicName) -> Iterator[Environment]:
+        for target, history in self.targets:
+            topic = history.catalog.topics.get(name) if history else None
+            if history is None or topic is None or topic.deleted:
+                yield Environment(target, None, "", "")
+                continue
+            strategy, level = history.catalog.strategy(name, self.project.defaults)
+            yield Environment(target, history.current(name), strategy.value, level)
+
+    def _versions(self, versions: Sequence[SchemaVersion]) -> Iterator[VersionEntry]:
+        before = None
+        for version in versions:
+            author = self.authors.get(version.commit.id, "") if version.commit else ""
+            yield VersionEntry(version, author, before)
+            before = version if version.info is not None else before

@@ -1,0 +1,280 @@
+"""The fields of a definition as the rows of a table, nested ones below their field."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from schemactl.columns.spark_type import SparkArray, SparkField, SparkMap, SparkType, Struct, type_ddl
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import value_of
+from schemactl.errors import SchemactlError
+from schemactl.formats import pair_of, protobuf_native, spec
+from schemactl.formats.avro import schema as avro
+from schemactl.formats.avro.parse import parse
+from schemactl.model import Release, SchemaInfo
+
+MAX_ROWS: Final = 400
+"""A definition has more rows only on the pages of its types."""
+
+
+class Piece(NamedTuple):
+    """A part of a type's text; `name` is the full name of the type that it names, or ""."""
+
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A field.
+
+    Attributes:
+        depth: 0 for a field of the message itself.
+        name: without those above it.
+        type: as its language spells it, in pieces: named types by their names, each with its full name; "" for what is none.
+        logical: the logical type, with its parameters.
+        default: as JSON; "": there is none.
+        doc: what the definition says of it, and of its type where that is spelled out here alone.
+        aliases: former names.
+        holder: the full name of the record or message that has the field; "": the message is no record.
+        spark: the type of its column, as Spark's DDL has it; "": there is none.
+        symbols: of an enum.
+    """
+
+    depth: int
+    name: str
+    type: tuple[Piece, ...]
+    logical: str = ""
+    default: str = ""
+    doc: str = ""
+    aliases: tuple[str, ...] = ()
+    holder: str = ""
+    spark: str = ""
+    symbols: tuple[str, ...] = ()
+
+    @property
+    def types(self) -> list[str]:
+        """The full names of the named types in it."""
+        return [piece.name for piece in self.type if piece.name]
+
+    @property
+    def type_text(self) -> str:
+        """The type as one text."""
+        return "".join(piece.text for piece in self.type)
+
+
+def field_rows(info: SchemaInfo, release: Release, options: StructOptions) -> list[FieldRow]:
+    """Return the fields of a topic's messages, at most MAX_ROWS of them; a message that is no record is one row, `value`.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    rows: list[FieldRow] = []
+    for row in _rows(info, release, options):
+        rows.append(row)
+        if len(rows) == MAX_ROWS:
+            break
+    return rows
+
+
+def message_doc(info: SchemaInfo, release: Release) -> str:
+    """Return what the definition says of the whole message; "": nothing. Raises as `field_rows`."""
+    if spec(info).language != "avro":
+        return ""
+    root = parse(info.schema, release)
+    return (root.doc or "") if isinstance(root, avro.Record) else ""
+
+
+def _rows(info: SchemaInfo, release: Release, options: StructOptions) -> Iterator[FieldRow]:
+    if both := pair_of(info):
+        for name, half in both.halves.items():
+            inner = [*_rows(half, release, options)]
+            if [row.name for row in inner] == ["value"]:
+                yield replace(inner[0], name=name)
+                continue
+            yield FieldRow(0, name, (Piece(half.type.name),))
+            for row in inner:
+                yield replace(row, depth=row.depth + 1)
+        return
+    found = _spark(info, release, options)
+    kind = spec(info)
+    native = info if kind.language == "protobuf" else info.proto
+    if native is not None:
+        root = protobuf_native.load("wrapper").parse(native.schema).root
+        yield from _message(root, found, 0, frozenset())
+    elif kind.language == "avro":
+        root = parse(info.schema, release)
+        if isinstance(root, avro.Record):
+            yield from _record(root, found, 0, frozenset())
+        else:
+            yield from _value("value", root, found, 0, frozenset())
+    else:
+        yield FieldRow(0, "value", (Piece(info.type.name),), spark=_ddl(found))
+
+
+def _spark(info: SchemaInfo, release: Release, options: StructOptions) -> SparkType | None:
+    try:
+        found = value_of(info, options, release)
+    except SchemactlError:
+        return None
+    return found.type if found else None
+
+
+def _record(
+    record: avro.Record, spark: SparkType | None, depth: int, above: frozenset[str]
+) -> Iterator[FieldRow]:
+    columns = _columns(spark)
+    for field in record.fields:
+        column = columns.get(field.name)
+        yield from _value(
+            field.name,
+            field.schema,
+            column.type if column else None,
+            depth,
+            above | {record.full_name},
+            default="" if field.default is avro.NO_DEFAULT else json.dumps(field.default, ensure_ascii=False),
+            doc=field.doc or "",
+            aliases=field.aliases,
+            holder=record.full_name,
+        )
+
+
+def _columns(spark: SparkType | None) -> dict[str, SparkField]:
+    return {field.name: field for field in spark.fields} if isinstance(spark, Struct) else {}
+
+
+def _value(
+    name: str, schema: avro.Schema, spark: SparkType | None, depth: int, above: frozenset[str], **said: Any
+) -> Iterator[FieldRow]:
+    """Yield the row of a value, and below it those of the records that it holds, unless they hold it."""
+    named = [*_named(schema)]
+    enums = [each for each, _ in named if isinstance(each, avro.Enum)]
+    if not said.get("doc") and len(named) == 1:
+        said["doc"] = named[0][0].doc or ""
+    yield FieldRow(
+        depth,
+        name,
+        tuple(_type(schema)),
+        _logical(schema),
+        spark="" if any(isinstance(each, avro.Record) for each, _ in named) else _ddl(spark),
+        symbols=enums[0].symbols if len(enums) == 1 else (),
+        **said,
+    )
+    for each, path in named:
+        if isinstance(each, avro.Record) and each.full_name not in above:
+            yield from _record(each, _at(spark, path), depth + 1, above)
+
+
+def _named(
+    schema: avro.Schema, path: tuple[str, ...] = ()
+) -> Iterator[tuple[avro.NamedSchema, tuple[str, ...]]]:
+    """Yield the named types that a value holds itself, with the way to each in Spark's type."""
+    match schema:
+        case avro.Array():
+            yield from _named(schema.items, (*path, "[]"))
+        case avro.Map():
+            yield from _named(schema.values, (*path, "{}"))
+        case avro.Union():
+            branches = [each for each in schema.branches if each.type != "null"]
+            for number, each in enumerate(branches):
+                yield from _named(each, path if len(branches) == 1 else (*path, f"member{number}"))
+        case avro.Record() | avro.Enum() | avro.Fixed():
+            yield schema, path
+
+
+def _at(spark: SparkType | None, path: tuple[str, ...]) -> SparkType | None:
+    for step in path:
+        match spark:
+            case SparkArray():
+                spark = spark.element
+            case SparkMap():
+                spark = spark.value
+            case Struct():
+                field = _columns(spark).get(step)
+                spark = field.type if field else None
+    return spark
+
+
+def _type(schema: avro.Schema) -> Iterator[Piece]:
+    match schema:
+        case avro.Array() | avro.Map():
+            yield Piece(f"{schema.type}<")
+            yield from _type(schema.items if isinstance(schema, avro.Array) else schema.values)
+            yield Piece(">")
+        case avro.Union():
+            for number, branch in enumerate(schema.branches):
+                if number:
+                    yield Piece(" | ")
+                yield from _type(branch)
+        case avro.Primitive():
+            yield Piece(schema.type)
+        case _:
+            yield Piece(schema.name, schema.full_name)
+
+
+def _ddl(spark: SparkType | None) -> str:
+    """Return the type as Spark's DDL has it; what it may not be null of says the definition."""
+    return re.sub(r" /\* NOT NULL \*/| NOT NULL", "", type_ddl(spark)) if spark else ""
+
+
+def _logical(schema: avro.Schema) -> str:
+    """Return the logical type of a value, or of the one thing it is if it is not null."""
+    if isinstance(schema, avro.Union):
+        others = [each for each in schema.branches if each.type != "null"]
+        return _logical(others[0]) if len(others) == 1 else ""
+    if isinstance(schema, avro.Array):
+        return _logical(schema.items)
+    if isinstance(schema, avro.Map):
+        return _logical(schema.values)
+    name = schema.properties.get("logicalType")
+    if name == "decimal":
+        return f"decimal({schema.properties.get('precision')},{schema.properties.get('scale', 0)})"
+    return name if isinstance(name, str) else ""
+
+
+def _message(message: Any, spark: SparkType | None, depth: int, above: frozenset[str]) -> Iterator[FieldRow]:
+    kinds = protobuf_native.load("kinds")
+    columns = _columns(spark)
+    for number, field in sorted(message.fields().items()):
+        value = field.message_type.fields()[2] if field.cardinality == kinds.MAP else field
+        name = value.type_name or kinds.KIND_NAMES[value.kind]
+        short = name.rpartition(".")[2]
+        column = columns.get(field.name)
+        held = value.message_type if value.is_message and column is not None else None
+        yield FieldRow(
+            depth,
+            field.name,
+            (*_proto_type(field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
+            doc=f"one of {field.oneof}" if field.oneof else "",
+            holder=message.full_name,
+            spark=_ddl(column.type) if column and not isinstance(_inner(column.type), Struct) else "",
+            symbols=tuple(value.enum.numbers()) if value.kind == kinds.ENUM else (),
+        )
+        if held is not None and held.full_name not in above:
+            yield from _message(
+                held, _inner(column.type) if column else None, depth + 1, above | {message.full_name}
+            )
+
+
+def _proto_type(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:
+    """Yield a field's type, of whose values `value` is the name."""
+    if field.cardinality == kinds.MAP:
+        yield Piece(f"map<{kinds.KIND_NAMES[field.message_type.fields()[1].kind]}, ")
+    elif field.is_repeated:
+        yield Piece(f"{field.cardinality} ")
+    yield value
+    if field.cardinality == kinds.MAP:
+        yield Piece(">")
+
+
+def _inner(spark: SparkType) -> SparkType:
+    match spark:
+        case SparkArray():
+            return spark.element
+        case SparkMap():
+            return spark.value
+    return spark

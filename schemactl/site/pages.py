@@ -1,0 +1,296 @@
+"""The files of the catalogue: pages by Jinja2, the search index, the feed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from schemactl.codegen.names import module_paths
+from schemactl.formats import spec
+from schemactl.history.versions import Progress, no_progress
+from schemactl.installation import version
+from schemactl.messages import counted
+from schemactl.model import NamespaceName, TopicName
+from schemactl.printing import on_one_line
+from schemactl.report.page import side_by_side
+from schemactl.report.schema_diff import schema_diff
+from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
+from schemactl.site.field_rows import FieldRow
+
+_FEED_ENTRIES: Final = 100
+_RECENT: Final = 10
+_MAX_DIFF_LINES: Final = 600
+_MAX_DEFINITION: Final = 30_000
+"""Characters of a definition that a page shows."""
+
+_SHOWN_TOPICS: Final = 200
+"""So many topics stand on one page of a namespace, and so many users on that of a type."""
+
+Write = Callable[[str, str], None]
+"""Writes the file of that path below the site."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeUse:
+    """A named type, as the first topic that uses it defines it."""
+
+    name: str
+    rows: list[FieldRow] = field(default_factory=list)
+    symbols: tuple[str, ...] = ()
+    topics: list[TopicName] = field(default_factory=list)
+    used_by: set[str] = field(default_factory=set)
+
+
+class Site:
+    """Writes the catalogue, one topic after the other: only what other pages say of a topic is kept."""
+
+    def __init__(self, catalogue: Catalogue, title: str, write: Write) -> None:
+        """Write with `write`; `title` is what the catalogue is called."""
+        self._catalogue = catalogue
+        self._write = write
+        self._paths = module_paths(catalogue.catalog.topics)
+        self._types: dict[str, TypeUse] = {}
+        self._search: list[list[Any]] = []
+        self._listed: dict[NamespaceName, list[dict[str, Any]]] = defaultdict(list)
+        self._changes: list[tuple[int, TopicName, VersionEntry]] = []
+        self._jinja = Environment(
+            loader=PackageLoader("schemactl.site"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=StrictUndefined,
+            finalize=_shown,
+        )
+        self._jinja.globals |= {"site": title, "made_by": f"schemactl {version()}"}
+        self._jinja.globals |= {"link": self._link, "space_link": space_link, "type_link": type_link}
+        self._jinja.filters |= {"day": day_of, "counted": counted}
+
+    def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
+        """Write all pages, those of the topics `names` first; return how many of these have had a schema."""
+        for number, entry in enumerate(self._catalogue.topics(names), 1):
+            self._topic(entry)
+            progress(number, len(names))
+        for use in self._types.values():
+            self._type(use)
+        by_users = sorted(self._types.values(), key=lambda use: (-len(use.topics), use.name))
+        self._render("types.html", "types.html", types=by_users)
+        for space in self._catalogue.namespaces():
+            self._namespace(space)
+        self._changes.sort(key=lambda each: (-each[0], str(each[1])))
+        self._index()
+        self._feed()
+        self._search_index()
+        report = files("schemactl.report")
+        own = files("schemactl.site")
+        self._write(
+            "site.css",
+            report.joinpath("page.css").read_text("utf-8") + own.joinpath("site.css").read_text("utf-8"),
+        )
+        self._write("site.js", own.joinpath("site.js").read_text("utf-8"))
+        return len(self._search)
+
+    def _render(self, template: str, path: str, **values: Any) -> None:
+        root = "../" * path.count("/")
+        self._write(path, self._jinja.get_template(template).render(root=root, **values))
+
+    def _link(self, name: TopicName, number: int | None = None) -> str:
+        """Return the path of a topic's page, or of one of its versions."""
+        path = "/".join(self._paths[name])
+        return f"topics/{path}.html" if number is None else f"topics/{path}.v{number}.html"
+
+    def _topic(self, entry: TopicEntry) -> None:
+        name = entry.name
+        catalogue = self._catalogue
+        matrix = [
+            (reader, [(writer, entry.reading(reader=reader, writer=writer)) for writer in entry.compared])
+            for reader in entry.compared
+        ]
+        latest = next((each for each in entry.latest_first if each.version.number == entry.number), None)
+        generate = catalogue.project.generate
+        module = ".".join(self._paths[name]) if generate else ""
+        self._render(
+            "topic.html",
+            self._link(name),
+            entry=entry,
+            latest=latest,
+            matrix=matrix,
+            package=generate.package if generate else "",
+            module=module,
+            constant=self._paths[name][2].upper(),
+            definition=_definition(entry),
+        )
+        for each in entry.latest_first:
+            self._version(entry, each)
+        self._keep(entry)
+
+    def _version(self, entry: TopicEntry, each: VersionEntry) -> None:
+        info = each.version.info
+        if info is None:
+            return
+        before = each.before.info if each.before else None
+        labels = (f"version {each.before.number}" if each.before else "", f"version {each.version.number}")
+        found = schema_diff(old=before, new=info, labels=labels) if before else None
+        self._render(
+            "version.html",
+            self._link(entry.name, each.version.number),
+            entry=entry,
+            each=each,
+            diff=Markup(side_by_side(found, _MAX_DIFF_LINES)) if found else "",  # noqa: S704  it escapes what it shows
+            definition="\n".join(spec(info).lines(info))[:_MAX_DEFINITION],
+        )
+
+    def _keep(self, entry: TopicEntry) -> None:
+        """Keep what other pages show of the topic."""
+        name, said = entry.name, entry.metadata
+        self._listed[name.namespace_name].append(
+            {
+                "name": name,
+                "type": entry.info.type.name,
+                "number": entry.number,
+                "strategy": entry.strategy,
+                "owner": said.owner,
+                "description": said.description or entry.doc,
+                "deprecated": bool(said.deprecated),
+            }
+        )
+        fields = [
+            [row.name, " ".join(filter(None, (row.type_text, row.logical))), row.doc] for row in entry.rows
+        ]
+        self._search.append(
+            [
+                self._link(name),
+                str(name),
+                said.owner,
+                said.description or entry.doc,
+                entry.info.type.name,
+                fields,
+            ]
+        )
+        if entry.number is not None:
+            self._keep_types(entry)
+        self._changes += [
+            (each.version.commit.time_s, name, each) for each in entry.latest_first if each.version.commit
+        ]
+
+    def _keep_types(self, entry: TopicEntry) -> None:
+        for name, used in entry.uses.items():
+            if not name:
+                continue
+            use = self._types.get(name)
+            if use is None:
+                symbols = next((row.symbols for row in entry.rows if row.symbols and name in row.types), ())
+                rows = {row.name: row for row in reversed(entry.rows) if row.holder == name}
+                use = self._types[name] = TypeUse(name, [*rows.values()][::-1], symbols)
+            use.topics.append(entry.name)
+            for other in used:
+                if other in self._types:
+                    self._types[other].used_by.add(name)
+        for name, used in entry.uses.items():
+            for other in used if name else ():
+                if other in self._types:
+                    self._types[other].used_by.add(name)
+
+    def _type(self, use: TypeUse) -> None:
+        users = sorted(use.topics, key=str)
+        self._render(
+            "type.html",
+            type_link(use.name),
+            use=use,
+            users=users[:_SHOWN_TOPICS],
+            more=len(users[_SHOWN_TOPICS:]),
+        )
+
+    def _namespace(self, name: NamespaceName) -> None:
+        space = self._catalogue.catalog.namespaces.get(name)
+        topics = sorted(self._listed[name], key=lambda each: str(each["name"]))
+        pages = [topics[at : at + _SHOWN_TOPICS] for at in range(0, len(topics), _SHOWN_TOPICS)] or [[]]
+        base = space_link(name).removesuffix(".html")
+        paths = [f"{base}.html", *(f"{base}.{number}.html" for number in range(2, len(pages) + 1))]
+        for path, shown in zip(paths, pages, strict=True):
+            self._render(
+                "namespace.html",
+                path,
+                name=name,
+                space=space,
+                said=self._catalogue.catalog.metadata(name),
+                topics=shown,
+                count=len(topics),
+                paths=paths if len(paths) > 1 else [],
+                here=path,
+            )
+
+    def _index(self) -> None:
+        spaces = [
+            (name, self._catalogue.catalog.metadata(name), len(self._listed[name]))
+            for name in self._catalogue.namespaces()
+        ]
+        owners = Counter(
+            each["owner"] for listed in self._listed.values() for each in listed if each["owner"]
+        )
+        self._render(
+            "index.html",
+            "index.html",
+            spaces=spaces,
+            owners=sorted(owners.items()),
+            recent=self._changes[:_RECENT],
+            topics=sum(map(len, self._listed.values())),
+            types=len(self._types),
+            tip=self._catalogue.history.tip,
+            ref=self._catalogue.history.ref,
+        )
+        self._render("changes.html", "changes.html", changes=self._changes[:_FEED_ENTRIES])
+
+    def _feed(self) -> None:
+        entries = self._changes[:_FEED_ENTRIES]
+        newest_s = entries[0][0] if entries else 0
+        self._render("feed.xml", "feed.xml", changes=entries, updated=_moment(newest_s), moment=_moment)
+
+    def _search_index(self) -> None:
+        """Write the index as a script: what is opened as a file cannot ask for another one."""
+        named = [[type_link(name), name] for name in sorted(self._types)]
+        text = json.dumps({"topics": self._search, "types": named}, ensure_ascii=True, separators=(",", ":"))
+        self._write("search.js", f"window.schemactlIndex={text};\n")
+
+
+def space_link(name: NamespaceName) -> str:
+    """Return the path of a namespace's page."""
+    return f"namespaces/{slug(name.tenant)}/{slug(name.name)}.html"
+
+
+def type_link(name: str) -> str:
+    """Return the path of a named type's page."""
+    return f"types/{slug(name)}.html"
+
+
+def day_of(time_s: int) -> str:
+    """Return the day of a time in seconds since 1970, in UTC."""
+    return datetime.fromtimestamp(time_s, UTC).date().isoformat()
+
+
+def _moment(time_s: int) -> str:
+    return datetime.fromtimestamp(time_s, UTC).isoformat()
+
+
+def _shown(value: Any) -> Any:
+    """Return what a page shows of a value: no control characters, unless it is HTML of ours."""
+    return value if isinstance(value, Markup) else "\n".join(map(on_one_line, str(value).split("\n")))
+
+
+def _definition(entry: TopicEntry) -> str:
+    return "\n".join(spec(entry.info).lines(entry.info))[:_MAX_DEFINITION]
+
+
+def slug(name: str) -> str:
+    """Return a file's name for any name: its own where that is one for every file system, else with a part of its hash."""
+    plain = re.sub(r"[^a-z0-9_.-]", "_", name.lower())[:150].strip(".")
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

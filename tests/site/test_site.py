@@ -1,0 +1,250 @@
+"""The catalogue says what Git has approved, page by page, and leads nowhere else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree.ElementTree import Element, fromstring
+
+import html5lib
+import pytest
+from command import schemactl
+from scratch import Scratch, declared, record
+
+from schemactl.site.pages import slug
+
+EVIL = '<script>alert("x")</script>\u202e'
+MONEY = {"type": "record", "name": "acme.Money", "fields": [{"name": "amount", "type": "long"}]}
+
+
+def order(*fields: object) -> str:
+    return json.dumps(
+        {
+            "type": "record",
+            "name": "acme.Order",
+            "doc": EVIL,
+            "fields": [{"name": "id", "type": "string"}, *fields],
+        }
+    )
+
+
+TOTAL = {"name": "total", "type": MONEY, "doc": "What was paid."}
+CHANNEL = {
+    "name": "channel",
+    "type": {"type": "enum", "name": "acme.Channel", "symbols": ["WEB", "SHOP"]},
+    "default": "WEB",
+}
+MONEY_TOPIC = "schema: {type: JSON, definition: money.avsc}\n"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Orders of three versions, of which prod has two; a topic that is gone; others of several types, with hostile words."""
+    shop = Scratch(tmp_path_factory.mktemp("site") / "shop")
+    targets = 'targets: {stage: {registry: "sqlite:s.db"}, prod: {registry: "sqlite:p.db", promoted: refs/tags/prod, exclude: [carts]}, '
+    shop.commit(
+        {
+            "schemactl.yaml": f"version: 1\nroots: [topics]\n{targets}next: {{registry: 'sqlite:n.db', promoted: refs/tags/none}}}}\n"
+            "generate: {package: shop_schemas, out: generated}\n",
+            "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\nowner: team-sales\n"
+            "description: All that is sold.\n",
+            "topics/orders.yaml": declared(
+                more="links: {wiki: 'https://example.com/a?b=1&c=2'}\nlabels: {tier: gold}\n"
+                "clients:\n  - {name: billing, role: consumer, schema: 0, team: payments, targets: [prod]}\n"
+            ),
+            "topics/orders.avsc": order(),
+            "topics/money.yaml": f"topic: shop/sales/money\n{MONEY_TOPIC}",
+            "topics/coins.yaml": f"topic: shop/sales/Money\ndescription: '{EVIL.replace(chr(0x202E), '')}'\n{MONEY_TOPIC}",
+            "topics/money.avsc": json.dumps(MONEY),
+            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "topics/refunds.avsc": record("id", name="Refund"),
+            "topics/carts.yaml": "topic: shop/web/carts\nschema: {type: STRING}\n",
+            "topics/clicks.yaml": "topic: shop/web/clicks\n"
+            "schema: {type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}\n",
+            "topics/click.proto": 'syntax = "proto3";\npackage web;\nmessage Click { string url = 1; map<string, Click> more = 2; }\n',
+            "topics/pairs.yaml": "topic: shop/web/pairs\nschema: {type: KEY_VALUE, encoding: SEPARATED, key: {type: STRING}, "
+            "value: {type: JSON, definition: money.avsc}}\n",
+            "topics/pings.yaml": "topic: shop/web/pings\n",
+        }
+    )
+    shop.commit({"topics/orders.avsc": order(TOTAL)}, message=f"Orders have a total {EVIL}")
+    shop.flush()
+    shop.git("tag", "prod")
+    shop.commit(
+        {"topics/orders.avsc": order(TOTAL, CHANNEL), "topics/refunds.yaml": None},
+        message="Orders say whence they came",
+    )
+    shop.flush()
+    return shop
+
+
+@pytest.fixture(scope="module")
+def site(shop: Scratch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("out") / "site"
+    done = schemactl(shop.path, "site", "--out", str(out), "--title", "Acme & Co")
+    assert "7 topics" in done.out
+    return out
+
+
+def page(path: Path) -> Element:
+    """The page, read as strictly as the standard has it."""
+    found: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(
+        path.read_text("utf-8")
+    )
+    return found
+
+
+def text(element: Element) -> str:
+    return " ".join(" ".join(element.itertext()).split())
+
+
+def table(root: Element, label: str) -> list[list[str]]:
+    """The rows of a table, by what it is called."""
+    (found,) = (each for each in root.iter("div") if each.get("aria-label") == label)
+    return [[text(cell) for cell in row] for body in found.iter("tbody") for row in body]
+
+
+def orders(site: Path) -> Element:
+    return page(site / "topics/shop/sales/orders.html")
+
+
+def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 20
+    outside = set()
+    for path in pages:
+        for element in page(path).iter():
+            for attribute in ("href", "src"):
+                found = element.get(attribute)
+                if found is None:
+                    continue
+                parts = urlsplit(found)
+                if parts.scheme:
+                    assert element.tag == "a"
+                    outside.add(found)
+                elif parts.path:
+                    assert (path.parent / unquote(parts.path)).resolve().is_file(), (path, found)
+    assert outside == {"https://example.com/a?b=1&c=2"}
+
+
+def test_hostile_words_stay_words(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        content = path.read_text("utf-8")
+        assert "<script>" not in content
+        assert "\u202e" not in content
+    index = (site / "search.js").read_text("utf-8")
+    assert json.loads(index.removeprefix("window.schemactlIndex=").removesuffix(";\n"))["types"]
+    assert index.isascii()
+
+
+def test_the_page_of_a_topic_answers_what_newcomers_ask(site: Path) -> None:
+    root = orders(site)
+    said = text(root)
+    assert "Owner team-sales" in said
+    assert "BACKWARD, set by the namespace" in said
+    assert "AVRO, version 2" in said
+    assert table(root, "Clients") == [["billing", "consumer", "0", "payments", "prod"]]
+    assert "from shop_schemas.shop.sales.orders import ORDERS" in said
+    fields = {row[0]: row[1:] for row in table(root, "Fields")}
+    assert fields["total"] == ["Money", "", "", "v1", "What was paid."]
+    assert fields["amount"] == ["long", "BIGINT", "", "v1", ""]
+    assert fields["channel"] == ["Channel", "STRING", '"WEB"', "v2", "WEB SHOP"]
+    versions = table(root, "Versions")
+    assert [row[0] for row in versions] == ["version 2", "version 1", "version 0"]
+    assert "Orders say whence they came" in versions[0][3]
+    assert "+ Order.channel" in versions[0][4]
+
+
+def test_the_page_says_who_can_read_whom(site: Path) -> None:
+    rows = table(orders(site), "Who can read whom")
+    # A version without a default for `total` reads no older message.
+    assert [row[1:] for row in rows] == [["yes", "yes", "yes"], ["no", "yes", "yes"], ["no", "yes", "yes"]]
+    assert "v2 on messages of v0: " in text(orders(site))
+
+
+def test_the_page_says_what_each_target_has(site: Path) -> None:
+    rows = {row[0]: row[1] for row in table(orders(site), "Environments")}
+    assert rows == {"stage": "2", "prod": "1", "next": "not there"}
+    carts = page(site / "topics/shop/web/carts.html")
+    assert {row[0]: row[1] for row in table(carts, "Environments")}["prod"] == "not there"
+
+
+def test_a_version_says_what_it_changed(site: Path) -> None:
+    said = text(page(site / "topics/shop/sales/orders.v2.html"))
+    assert 'added: Order.channel: Channel = "WEB"' in said
+    assert "version 1" in said
+    assert '"WEB"' in said
+
+
+def test_a_topic_that_is_gone_says_so(site: Path) -> None:
+    assert "Gone : no file declares" in text(page(site / "topics/shop/sales/refunds.html"))
+    rows = {row[0]: row for row in table(page(site / "namespaces/shop/sales.html"), "Topics")}
+    assert rows["refunds"][2] == "gone"
+
+
+def test_types_know_their_users(site: Path) -> None:
+    money = page(site / f"types/{slug('acme.Money')}.html")
+    said = text(money)
+    assert "Used by 4 topics" in said
+    assert "shop/sales/orders" in said
+    assert "Part of the types acme.Order" in said
+    assert table(money, "Fields") == [["amount", "long", "BIGINT", "", ""]]
+    first = table(page(site / "types.html"), "Types")[0]
+    assert first[:2] == ["acme.Money", "4"]
+
+
+def test_names_that_differ_in_case_alone_have_pages_of_their_own(site: Path) -> None:
+    files = [path.relative_to(site).as_posix() for path in site.rglob("*.html")]
+    assert len({name.lower() for name in files}) == len(files)
+    assert slug("acme.Money") != slug("acme.money")
+    assert slug("acme.money") == "acme.money"
+
+
+def test_feed_readers_get_each_version_once(site: Path) -> None:
+    feed = fromstring((site / "feed.xml").read_text("utf-8"))  # noqa: S314  it is ours
+    atom = "{http://www.w3.org/2005/Atom}"
+    ids = [
+        found.text for entry in feed.iter(f"{atom}entry") if (found := entry.find(f"{atom}id")) is not None
+    ]
+    assert len(ids) == len({*ids}) == 9
+    assert all(
+        entry.find(f"{atom}{part}") is not None
+        for entry in feed.iter(f"{atom}entry")
+        for part in ("title", "updated")
+    )
+
+
+def test_pages_are_small_and_ask_nobody_for_anything(site: Path) -> None:
+    for path in site.rglob("*"):
+        if path.suffix in (".html", ".css", ".js"):
+            content = path.read_text("utf-8")
+            assert len(content) < 100_000
+            assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", content)
+
+
+def test_what_is_no_longer_part_of_it_is_removed_and_nothing_else(shop: Scratch, tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    schemactl(shop.path, "site", "--out", str(out))
+    (out / "CNAME").write_text("schemas.example.com\n")
+    schemactl(shop.path, "site", "--out", str(out), "--namespace", "shop/web")
+    assert not (out / "topics/shop/sales/orders.html").exists()
+    assert (out / "topics/shop/web/carts.html").exists()
+    assert (out / "CNAME").exists()
+
+
+def test_a_folder_of_other_files_is_left_alone(shop: Scratch, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    assert "none of a catalogue" in schemactl(shop.path, "site", "--out", str(tmp_path), code=64).err
+    assert "is a file" in schemactl(shop.path, "site", "--out", str(tmp_path / "thesis.tex"), code=64).err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_list_that_somebody_forged_removes_nothing_outside(shop: Scratch, tmp_path: Path) -> None:
+    out, kept = tmp_path / "site", tmp_path / "kept"
+    kept.touch()
+    out.mkdir()
+    (out / ".schemactl-site").write_text(f"../kept\n{kept}\nindex.html/../../kept\n")
+    schemactl(shop.path, "site", "--out", str(out), "--namespace", "shop/web")
+    assert kept.exists()
