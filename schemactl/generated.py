@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .spark.decoding import ParseMode, Split
     from .spark.landing import LandingOptions, SaveMode
     from .spark.landing_journal import Landed
+    from .spark.views import Format
 
 __all__ = [
     "CodecError",
@@ -285,11 +286,20 @@ class GeneratedTopic(Generic[Row]):
 
         return land_stream(messages, self.codec, path, **options)
 
-    def view(self, spark: SparkSession, path: str, *, name: str | None = None) -> DataFrame:
+    def view(
+        self,
+        spark: SparkSession,
+        path: str,
+        *,
+        format: Format = "parquet",  # noqa: A002  as in `land`
+        former: bool = False,
+        name: str | None = None,
+    ) -> DataFrame:
         """Return the rows that any version landed in `path`, with the columns of this one (see `spark.view`)."""
         from .spark.views import view
 
-        return view(spark, self.codec, path, former_names=self.former_names, name=name)
+        names = self.former_names
+        return view(spark, self.codec, path, format=format, former_names=names, former=former, name=name)
 
     def _definition(self, files: SchemaFile | KeyValueFiles) -> Any:
         """Return the schema, read from its files."""

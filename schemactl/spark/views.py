@@ -7,7 +7,7 @@ new name in all rows, a wider one its new type, and one that came later is null 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FormerNames = Mapping[str, Sequence[str]]
 """What columns were called before, the newest first, by their paths: `address.zip`, `items.element.sku`, `by_day.value.sku`."""
 
+Format = Literal["parquet", "delta", "iceberg"]
+
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double")
 """Each can be promoted to those behind it, as in Avro."""
 
@@ -37,36 +39,41 @@ def view(
     codec: Codec,
     path: str,
     *,
+    format: Format = "parquet",  # noqa: A002  as in `land`
     former_names: FormerNames | None = None,
+    former: bool = False,
     name: str | None = None,
 ) -> DataFrame:
-    """Return the rows of a folder of Parquet that was landed by this codec and those before it, with the columns of today.
+    """Return the rows that were landed in `path` by this codec and those before it, with the columns of today.
 
     They come in the order of the codec's columns; then the columns that its other versions have, null where a row was landed
-    without; then all else the files and their folders have (`__key`, `__topic`, `__schemaVersion`, what a partition is named by).
-    Where files differ in types, so that Spark cannot merge their columns, all else is what one of the files has.
+    without; then all else that is there (`__key`, `__topic`, `__schemaVersion`, what a partition is named by).
+    Where files of Parquet differ in types, so that Spark cannot merge their columns, all else is what one of the files has.
 
     Args:
-        session: which reads it.
+        session: which reads it, of Delta and Iceberg with their jars.
         codec: of the topic.
-        path: the folder, anything that `spark.read.parquet` takes.
+        path: a folder of Parquet, anything that `spark.read.parquet` takes; the path of a Delta table; or the name of a table in a
+            catalog, as SQL has it.
+        format: of what is there.
         former_names: of the codec's columns; a generated topic has them as `former_names`.
+        former: give renamed columns under their former names, too, so that SQL of that time goes on working.
         name: of a temporary view to be made of it, for SQL; None: none is made.
 
     Raises:
-        AnalysisException: there is no such folder, or nothing in it.
+        AnalysisException: there is no such folder or table, or nothing in it.
+        ValueError: a column of a table cannot be read as the type of today: the table must be rewritten.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
     fold = folded(session)
-    columns = _Columns(former_names or {}, fold)
-    today = struct_of(codec.columns)
-    known = columns.widened(today, "")
-    gone = _without(_of_other_versions(codec, fold), known, fold)
-    given = spark.StructType([*known.fields, *gone])
-    others = _without(_found(session, path), given, fold)
-    table = session.read.schema(spark.StructType([*given.fields, *others])).parquet(path)
-    kept = [quoted(field.name) for field in (*gone, *others)]
-    rows = table.select(*map(sql.expr, [*columns.select(today, known), *kept]))
+    columns = _Columns(codec, former_names or {}, fold)
+    if format == "parquet":
+        known = spark.StructType([*columns.known.fields, *columns.gone])
+        others = _without(_found(session, path), known, fold)
+        table = session.read.schema(spark.StructType([*known.fields, *others])).parquet(path)
+    else:
+        table = session.read.format(format).load(path) if "/" in path else session.table(path)
+    rows = table.select(*map(sql.expr, columns.select(table.schema, former=former)))
     if name is not None:
         rows.createOrReplaceTempView(name)
     return rows
@@ -79,38 +86,42 @@ def view_sql(
     *,
     name: str,
     former_names: FormerNames | None = None,
+    former: bool = False,
 ) -> str:
-    """Return the statement that makes a view with the columns of today over a table in a catalog; create it again for a new version.
-
-    The other columns of the table come behind them, as they are.
+    """Return the statement that makes a view with the columns of `view` over a table in a catalog; create it again for a new version.
 
     Args:
         table: its name as SQL has it, quoted where it needs to be.
         columns: what it has now: `spark.table(table).schema`.
         codec: of the topic.
         name: of the view, as SQL has it.
-        former_names: of the codec's columns; a generated topic has them as `former_names`.
+        former_names: as for `view`.
+        former: as for `view`.
 
     Raises:
         ValueError: a column cannot be read as the type of today: the table must be rewritten.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
-    fold = folding(columns)
-    found = _Columns(former_names or {}, fold)
-    today = struct_of(codec.columns)
-    known = found.widened(today, "")
-    others = [quoted(field.name) for field in _without(columns, known, fold)]
-    selected = ",\n  ".join([*found.select(today, columns), *others])
+    found = _Columns(codec, former_names or {}, folding(columns))
+    selected = ",\n  ".join(found.select(columns, former=former))
     return f"CREATE OR REPLACE VIEW {name} AS\nSELECT\n  {selected}\nFROM {table}"
 
 
 class _Columns:
-    """The columns of today out of those that are there."""
+    """The columns of today out of those that are there.
 
-    def __init__(self, former_names: FormerNames, fold: Callable[[str], str]) -> None:
+    Attributes:
+        known: those of today, and beside them what they were called, at every depth.
+        gone: those that only other versions have.
+    """
+
+    def __init__(self, codec: Codec, former_names: FormerNames, fold: Callable[[str], str]) -> None:
         """Names are the same if `fold` makes the same of them."""
         self._former_names = former_names
         self._fold = fold
+        self._today = struct_of(codec.columns)
+        self.known = self.widened(self._today, "")
+        self.gone = _without(_of_other_versions(codec, fold), self.known, fold)
 
     def widened(self, struct: spark.StructType, path: str) -> spark.StructType:
         """Return the struct with its former columns beside those of today, at every depth."""
@@ -132,10 +143,15 @@ class _Columns:
                 return spark.MapType(of.keyType, self._widened(of.valueType, f"{path}.value"))
         return of
 
-    def select(self, today: spark.StructType, there: spark.StructType) -> list[str]:
-        """Return an expression for each column of today."""
-        made = [(self._column(field, there, "", ""), quoted(field.name)) for field in today]
-        return [value if value == name else f"{value} AS {name}" for value, name in made]
+    def select(self, there: spark.StructType, *, former: bool) -> list[str]:
+        """Return an expression for each column of the view, of those that are there."""
+        wanted = [(field, field.name) for field in (*self._today, *self.gone)]
+        if former:
+            wanted += [(field, name) for field in self._today for name in self._former("", field.name)]
+        made = [(self._column(field, there, "", ""), quoted(name)) for field, name in wanted]
+        others = _without(there, spark.StructType([*self.known.fields, *self.gone]), self._fold)
+        values = [value if value == name else f"{value} AS {name}" for value, name in made]
+        return values + [quoted(field.name) for field in others]
 
     def _former(self, path: str, name: str) -> Sequence[str]:
         return self._former_names.get(f"{path}{name}", ())

@@ -76,7 +76,7 @@ LANDED = (
 )
 """What each version's epoch brings; the first message has no `items`, which its readers know later."""
 
-STABLE = "SELECT id, place.city FROM orders ORDER BY id"
+STABLE = "SELECT id, amount, place.city, note FROM orders ORDER BY id"
 TODAY = (
     "SELECT id, sum, channel, place.zip, transform(items, i -> i.article) AS articles, items[0].price AS price, note "
     "FROM orders ORDER BY id"
@@ -117,10 +117,11 @@ def test_the_same_sql_works_in_every_epoch_and_new_names_in_all_rows(
     seen: list[Any] = []
     for number, topic in enumerate(epochs):
         land_epoch(spark, topic, number, folder)
-        topic.view(spark, folder, name="orders")
+        topic.view(spark, folder, former=True, name="orders")
         rows = spark.sql(STABLE).collect()
         assert rows[:-1] == seen
         seen = rows
+    assert [row["amount"] for row in seen] == [1.5, 2.5, 3.5, 4.5]
     assert spark.sql(TODAY).collect() == [
         (1, 1.5, None, "3000", None, None, "n1"),
         (2**40, 2.5, "WEB", "1200", [7], None, "n2"),
@@ -134,6 +135,8 @@ def test_the_same_sql_works_in_every_epoch_and_new_names_in_all_rows(
         each.dataType for each in nullable(epochs[-1].struct)
     ]
     assert [row["__schemaVersion"] for row in found.orderBy("id").collect()] == [0, 1, 2, 3]
+    former = epochs[-1].view(spark, folder, former=True).columns
+    assert former == [*found.columns[:6], "total", "amount", *found.columns[6:]]
 
 
 def nullable(of: Any) -> Any:
@@ -214,6 +217,13 @@ def test_a_table_in_the_catalog_has_a_view_in_sql(spark: SparkSession, folder: s
             "day": None,
         }
         assert spark.table("orders_v").schema["no"].dataType == spark_types.LongType()
+        for number in range(2):
+            if number:
+                spark.sql("ALTER TABLE landed ADD COLUMNS (no bigint)")
+                spark.sql("INSERT INTO landed (no) VALUES (2)")
+            found = view(spark, today, "landed", format="iceberg", former_names=names, former=True)
+            assert found.columns == ["no", "places", "price", "channel", "id", "day"]
+            assert [row["no"] for row in found.orderBy("no").collect()] == [1, 2][: number + 1]
     finally:
         spark.sql("DROP VIEW IF EXISTS orders_v")
         spark.sql("DROP TABLE landed")
