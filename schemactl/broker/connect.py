@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from schemactl.broker.checkers import known_to
@@ -29,6 +29,8 @@ Role = Literal["producer", "consumer", "reader", "message"]
 
 _ON_THE_WIRE: Final = {INCOMPATIBLE: "IncompatibleSchema", INVALID: "IncompatibleSchema"}
 """BrokerServiceException.getClientErrorCode; everything else is an UnknownError, which clients retry."""
+
+_NOT_UPDATED: Final = "Schema not found and schema auto updating is disabled."
 
 _AUTO: Final = {SchemaType.AUTO_CONSUME: require_consumable, SchemaType.AUTO_PUBLISH: require_producible}
 """What the clients that take the topic's own schema ask of it."""
@@ -91,6 +93,7 @@ class Decision:
 
     Attributes:
         allowed: it is.
+        row: the row of Pulsar's rules behind it (see `connect_rules`).
         error: the wire protocol's ServerError, or the exception of a client that asks no broker; "" when allowed.
         message: its words, "" when allowed.
         version: the number that a producer stamps on its messages; None: they carry no version.
@@ -99,6 +102,7 @@ class Decision:
     """
 
     allowed: bool
+    row: str
     error: str = ""
     message: str = ""
     version: int | None = None
@@ -125,7 +129,9 @@ def admit(
         try:
             _AUTO[client.type](latest, release)
         except JavaException as thrown:
-            return Decision(allowed=False, error=thrown.exception, message=thrown.message, by_client=True)
+            return Decision(
+                allowed=False, row="J1", error=thrown.exception, message=thrown.message, by_client=True
+            )
     if client is not None and client.type is SchemaType.AUTO_PUBLISH:
         client = latest
     if client is not None and client.type in WITHOUT_SCHEMA:
@@ -134,7 +140,18 @@ def admit(
         return _admit_consumer(client, topic, policies, release)
     if client is None:
         return _admit_without_schema(topic, policies)
-    return _decision(_add(client, topic, policies, release))
+    answered = _add(client, topic, policies, release)
+    if answered.outcome is Outcome.OK:
+        return _decision(answered, "P6" if live(topic.versions) else "P5")
+    return _decision(answered, _row_of_producer(answered))
+
+
+def _row_of_producer(answered: Answer) -> str:
+    if answered.outcome is Outcome.UNCHANGED:
+        return "P4"
+    if answered.message == _NOT_UPDATED:
+        return "P8"
+    return {Outcome.INCOMPATIBLE: "P7", Outcome.INVALID: "P9"}.get(answered.outcome, "P10")
 
 
 def _latest(topic: TopicState) -> SchemaInfo | None:
@@ -149,15 +166,15 @@ def _admit_without_schema(topic: TopicState, policies: PoliciesInForce) -> Decis
             "Producers cannot connect or send message without a schema to topics with a schema"
             "when SchemaValidationEnforced is enabled"
         )
-        return Decision(allowed=False, error="IncompatibleSchema", message=message)
-    return Decision(allowed=True)
+        return Decision(allowed=False, row="P3", error="IncompatibleSchema", message=message)
+    return Decision(allowed=True, row="P2" if live(topic.versions) else "P1")
 
 
 def _admit_consumer(
     client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release
 ) -> Decision:
     if client is None or client.type is SchemaType.AUTO_CONSUME:
-        return Decision(allowed=True)
+        return Decision(allowed=True, row="C2" if client else "C1")
     if live(topic.versions) or topic.producers or topic.consumers or topic.has_data:
         answered = check_consumer(
             topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
@@ -165,13 +182,16 @@ def _admit_consumer(
         if answered.exception == NOT_EXIST:
             message = f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
             answered = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
-        return _decision(answered)
+        if live(topic.versions):
+            rows = {Outcome.INCOMPATIBLE: "C7", Outcome.ERROR: "C10"}
+            return _decision(answered, rows.get(answered.outcome, "C6"))
+        return _decision(answered, "C9" if answered.exception else "C8")
     answered = _add(client, topic, policies, release)
     if answered.outcome is Outcome.INVALID:
         # Taken for a ledger that is lost for ever (ignoreUnrecoverableBKException), it is let in, and nothing is stored.
-        return Decision(allowed=True)
-    decided = _decision(answered)
-    return Decision(decided.allowed, decided.error, decided.message, None, decided.registered)
+        return Decision(allowed=True, row="C5")
+    row = {Outcome.OK: "C3", Outcome.UNCHANGED: "C3", Outcome.INCOMPATIBLE: "C4"}.get(answered.outcome, "C10")
+    return replace(_decision(answered, row), version=None)
 
 
 def _add(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, release: Release) -> Answer:
@@ -184,14 +204,13 @@ def _add(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce, relea
     except JavaException as thrown:
         return answer(thrown)
     if number == NOT_FOUND:
-        message = "Schema not found and schema auto updating is disabled."
-        return Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
+        return Answer(Outcome.INCOMPATIBLE, None, _NOT_UPDATED, INCOMPATIBLE)
     return Answer(Outcome.UNCHANGED, number)
 
 
-def _decision(answered: Answer) -> Decision:
+def _decision(answered: Answer, row: str) -> Decision:
     if answered.outcome in (Outcome.OK, Outcome.UNCHANGED):
         registered = answered.version if answered.outcome is Outcome.OK else None
-        return Decision(allowed=True, version=answered.version, registered=registered)
+        return Decision(allowed=True, row=row, version=answered.version, registered=registered)
     error = _ON_THE_WIRE.get(answered.exception, "UnknownError")
-    return Decision(allowed=False, error=error, message=answered.message)
+    return Decision(allowed=False, row=row, error=error, message=answered.message)

@@ -12,7 +12,7 @@ from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
-from schemactl.cli.selection import VERSION_HELP, ChosenTopic, add_target, choose, target_of
+from schemactl.cli.selection import VERSION_HELP, ChosenTopic, add_target, choose, find, target_of
 from schemactl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ _MOST_SHOWN = 3
 _ROLES: Final[tuple[Role, ...]] = ("producer", "consumer", "reader")
 
 _EPILOG = """\
-Exit code 100: the broker, or Java's client itself, would reject it; the answer and the fix are on standard output.
+Exit code 100: the broker, or Java's client itself, would reject it, with --all a declared client; the answer and the fix are on standard output. Each
+answer names the row of Pulsar's rules behind it (P4, C7, ...): docs/reference/connects.md has them all.
 
 JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
 "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
@@ -36,6 +37,7 @@ examples:
   schemactl admit consumer orders@2 --target prod        with version 2, as the registry of prod is now
   schemactl admit producer orders --file new.avsc
   schemactl admit consumer orders --producers 1          somebody has connected before
+  schemactl admit --all orders                           every declared client, and every version
   schemactl admit --jsonl < connects.jsonl
 """
 
@@ -49,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("role", nargs="?", choices=_ROLES, metavar="ROLE", help=", ".join(_ROLES))
     parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
+    add_options(parser, "--all TOPIC: every declared client of the topic, and a client with each version")
     add_schema_arguments(parser)
     add_options(
         parser,
@@ -66,12 +69,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: accepted; 100: rejected. With --jsonl 0: every line was read; 1: at least one was not."""
     if args.jsonl:
-        if args.role or args.topic:
+        if args.role or args.topic or args.all:
             raise UsageError("--jsonl reads its questions from standard input, not from the command line")
         from schemactl.cli.admit_lines import connect
         from schemactl.cli.json_lines import answer_lines
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
+    if args.all:
+        return _all(args, context)
     if args.role is None or args.topic is None:
         raise UsageError(
             "who wants in, and where?", fix="schemactl admit producer|consumer|reader TOPIC, or --jsonl"
@@ -86,6 +91,24 @@ def run(args: argparse.Namespace, context: Context) -> int:
     else:
         context.report(_text(question, decision, args.role))
     return 0 if decision.allowed else NEGATIVE
+
+
+def _all(args: argparse.Namespace, context: Context) -> int:
+    from schemactl.broker import TopicState
+    from schemactl.cli.admit_matrix import facts, matrix, text
+
+    if args.role or is_given(args) or args.without_schema or args.auto:
+        raise UsageError("--all asks about every client: leave out the role, the schema and --auto")
+    approved = context.approved()
+    chosen = find(args.all, approved.catalog)
+    topic, policies, release = _state(args, context, chosen, approved.catalog)
+    state = TopicState(topic.versions, args.producers, args.consumers, args.has_data)
+    found = matrix(chosen.load(), state, policies, release, args.target)
+    if args.format == "json":
+        context.report_json(**facts(found), policies=_policies(policies))
+    else:
+        context.report(text(found))
+    return 0 if all(entry.decision.allowed for entry in found.declared) else NEGATIVE
 
 
 class _Question(NamedTuple):
@@ -156,7 +179,7 @@ def _state(
 
 def _text(question: _Question, decision: Decision, role: str) -> str:
     verdict = "accepted" if decision.allowed else "rejected"
-    lines = [f"{verdict}: a {role} of {question.topic.name} with {question.what}"]
+    lines = [f"{verdict} ({decision.row}): a {role} of {question.topic.name} with {question.what}"]
     if decision.registered is not None:
         lines.append(f"  the broker registers it as version {decision.registered}")
     elif decision.allowed and role == "producer" and decision.version is not None:
@@ -209,19 +232,20 @@ def _fix(question: _Question, decision: Decision) -> str:
 
 
 def _facts(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
+    from schemactl.cli.admit_matrix import decision_value
+
     return {
         "role": role,
         "topic": str(question.topic.name),
         "client": question.client.type.name if question.client else None,
-        "allowed": decision.allowed,
-        "registers": decision.registered,
-        "version": decision.version,
-        "error": decision.error or None,
-        "reason": decision.message or None,
-        "by_client": decision.by_client,
-        "policies": {
-            "schema_compatibility_strategy": question.policies.strategy.value,
-            "is_allow_auto_update_schema": question.policies.is_allow_auto_update_schema,
-            "schema_validation_enforced": question.policies.schema_validation_enforced,
-        },
+        **decision_value(decision),
+        "policies": _policies(question.policies),
+    }
+
+
+def _policies(policies: PoliciesInForce) -> dict[str, Any]:
+    return {
+        "schema_compatibility_strategy": policies.strategy.value,
+        "is_allow_auto_update_schema": policies.is_allow_auto_update_schema,
+        "schema_validation_enforced": policies.schema_validation_enforced,
     }

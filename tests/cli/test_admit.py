@@ -11,6 +11,8 @@ import shop
 from corpora import rows
 from scratch import Scratch
 
+from schemactl.broker.connect_rules import CONNECT_RULES
+
 pytestmark = pytest.mark.slow
 
 ASKED = ("id", "role", "client_schema", "policies", "topic_state")
@@ -129,10 +131,73 @@ def test_an_auto_client_that_refuses_the_schema_itself_is_quoted(tmp_path: Path)
     repository.flush()
     done = shop.run(repository.path, "admit", "consumer", "click", "--auto", code=100)
     assert done.out == (
-        "rejected: a consumer of persistent://web/app/click with the topic's own schema, whatever it is\n"
+        "rejected (J1): a consumer of persistent://web/app/click with the topic's own schema, whatever it is\n"
         "  Java's client itself throws IllegalArgumentException: Retrieve schema instance from schema info for type 'PROTOBUF' is not supported yet\n"
         "  Fix: give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)\n"
     )
+
+
+CLIENTS = """\
+clients:
+  - {name: shop, team: web, role: producer, schema: 0..1}
+  - {name: billing, role: consumer, schema: 0, targets: [local]}
+  - {name: audit, role: reader, schema: audit.avsc, targets: [local]}
+  - {name: mail, role: consumer}
+"""
+
+
+def test_a_matrix_has_every_declared_client_and_every_version(tmp_path: Path) -> None:
+    def order(*fields: str) -> str:
+        return f'{{"type": "record", "name": "Order", "fields": [{", ".join(fields)}]}}'
+
+    made = Scratch(tmp_path / "r")
+    number, text = '{"name": "id", "type": "int"}', '{"name": "note", "type": "string"}'
+    files = {"topics/audit.avsc": order(number), "topics/orders.avsc": order(text)}
+    project = "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:here.db'}, other: {registry: 'sqlite:there.db'}}\n"
+    strategy = "schema_compatibility_strategy: BACKWARD\n"
+    declared = f"topic: shop/sales/orders\n{strategy}schema: {{type: AVRO, definition: orders.avsc}}\n"
+    made.commit({"schemactl.yaml": project, "topics/orders.yaml": declared, **files})
+    made.commit({"topics/orders.avsc": order(), "topics/orders.yaml": declared + CLIENTS})
+    made.flush()
+    printed = shop.run(made.path, "admit", "--all", "orders", code=100).out
+    assert [line.split() for line in printed.splitlines()[2:14]] == [
+        ["client", "role", "built", "with", "answer"],
+        ["shop", "(team", "web)", "producer", "0", "accepted", "(P4)"],
+        ["shop", "(team", "web)", "producer", "1", "accepted", "(P4)"],
+        ["billing", "consumer", "0", "rejected", "(C7)"],
+        ["audit", "reader", "audit.avsc", "rejected", "(C7)"],
+        ["mail", "consumer", "1", "accepted", "(C6)"],
+        [],
+        ["built", "with", "producer", "consumer", "or", "reader"],
+        ["0", "accepted", "(P4)", "rejected", "(C7)"],
+        ["1", "accepted", "(P4)", "accepted", "(C6)"],
+        ["no", "schema", "accepted", "(P2)", "accepted", "(C1)"],
+        ["the", "topic's", "own", "accepted", "(P4)", "accepted", "(C2)"],
+    ]
+    assert "  C7  a consumer or reader with a schema that does not: rejected" in printed
+    asked = json.loads(shop.run(made.path, "admit", "--all", "orders", "--format", "json", code=100).out)
+    assert {each["row"] for each in asked["decisions"]} == asked["rules"].keys()
+    # Nothing is applied there, and billing and audit do not run there.
+    elsewhere = shop.run(made.path, "admit", "--all", "orders", "--target", "other").out
+    assert "billing" not in elsewhere
+    assert "registers 0 (P5)" in elsewhere
+
+
+def test_every_row_of_the_rules_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "connects.md").read_text(encoding="utf-8")
+    rows = {
+        cells[1].strip(): cells
+        for cells in (line.split("|") for line in page.splitlines())
+        if len(cells) == 6
+    }
+    assert {
+        row: (
+            f" {rule.when} ",
+            f" {rule.then} ",
+            f" [{rule.class_.rpartition('/')[2].removesuffix('.java')}]({rule.source}) ",
+        )
+        for row, rule in CONNECT_RULES.items()
+    } == {row: tuple(cells[2:5]) for row, cells in rows.items() if row in CONNECT_RULES}
 
 
 def test_asking_changes_no_registry(repository: Path) -> None:

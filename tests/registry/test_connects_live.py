@@ -1,4 +1,4 @@
-"""Random clients at a real broker and at the embedded registry: both let in the same, and both have registered the same then."""
+"""Random clients at a real broker: it lets in whom the embedded registry lets in, and whom `admit` predicted, and has registered the same then."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ import json
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import admin_rest
 import brokers
 import pytest
 
+from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, put
 from schemactl.broker.connect import Role
 from schemactl.errors import SchemaRejected
-from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName, live
+from schemactl.model import (
+    CompatibilityStrategy,
+    Policies,
+    Release,
+    SchemaInfo,
+    SchemaType,
+    SchemaVersion,
+    TopicName,
+    live,
+)
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.verdicts import Outcome
 
 pulsar: Any = import_module("pulsar")
 native: Any = import_module("_pulsar")
@@ -38,6 +50,7 @@ DEFINITIONS = [
 ]
 ROLES: tuple[Role, ...] = ("producer", "consumer", "reader")
 SEQUENCES = 24
+PREDICTED = 200
 
 
 class Carried(Schema):  # type: ignore[misc]  # the client has no types
@@ -49,13 +62,37 @@ class Carried(Schema):  # type: ignore[misc]  # the client has no types
         self._record_cls = bytes
 
 
-@pytest.fixture(scope="module")
-def client(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    log = tmp_path_factory.mktemp("client") / "log"
+@contextmanager
+def connected(broker: brokers.Broker, log: Path) -> Iterator[Any]:
+    """A client that does not wait for long."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
     opened = pulsar.Client(broker.service_url, operation_timeout_seconds=5, logger=logger)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def client(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with connected(broker, tmp_path_factory.mktemp("client") / "log") as opened:
+        yield opened
+
+
+def connect(
+    client: Any, opened: ExitStack, topic: TopicName, role: Role, info: SchemaInfo, name: str
+) -> bool:
+    """Whether the broker lets in a client with that schema, which stays connected."""
+    brought = {} if info.type is SchemaType.BYTES else {"schema": Carried(info)}
+    try:
+        if role == "producer":
+            made = client.create_producer(str(topic), **brought)
+        elif role == "consumer":
+            made = client.subscribe(str(topic), name, **brought)
+        else:
+            made = client.create_reader(str(topic), pulsar.MessageId.earliest, **brought)
+    except pulsar.PulsarException:
+        return False
+    opened.callback(made.close)
+    return True
 
 
 @dataclass
@@ -83,17 +120,8 @@ class Both:
         decision = self.registry.connect(
             self.topic, role, info, producers=self.producers, consumers=self.consumers
         )
-        brought = {} if info.type is SchemaType.BYTES else {"schema": Carried(info)}
-        try:
-            if role == "producer":
-                made = self.client.create_producer(str(self.topic), **brought)
-            elif role == "consumer":
-                made = self.client.subscribe(str(self.topic), name, **brought)
-            else:
-                made = self.client.create_reader(str(self.topic), pulsar.MessageId.earliest, **brought)
-        except pulsar.PulsarException:
+        if not connect(self.client, self.opened, self.topic, role, info, name):
             return False, decision.allowed
-        self.opened.callback(made.close)
         self.producers += role == "producer"
         self.consumers += role != "producer"
         return True, decision.allowed
@@ -160,3 +188,87 @@ def _info(chance: random.Random) -> SchemaInfo:
     )
     described = kind in (SchemaType.AVRO, SchemaType.JSON)
     return SchemaInfo(kind, chance.choice(DEFINITIONS).encode() if described else b"")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A client at a topic of its own, before anything is done.
+
+    Attributes:
+        uploads: what is uploaded before, whether the broker takes it or not.
+        beside: a client without schema that is connected before; None: nobody is.
+        decision: what `admit` says.
+        held: the numbers and types of the versions then.
+    """
+
+    topic: TopicName
+    policies: Policies
+    uploads: tuple[SchemaInfo, ...]
+    beside: Role | None
+    role: Role
+    info: SchemaInfo
+    decision: Decision
+    held: list[tuple[int, str]]
+
+
+def planned(seed: int, release: Release) -> Planned:
+    """A random client and the answer that it will get."""
+    chance = random.Random(seed)  # noqa: S311  no secret
+    strategy, enforced = chance.choice(list(CompatibilityStrategy)), chance.random() < 0.4
+    policies = Policies(strategy, chance.random() < 0.7, schema_validation_enforced=enforced)
+    in_force = PoliciesInForce(
+        CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy,
+        policies.is_allow_auto_update_schema is not False,
+        schema_validation_enforced=enforced,
+    )
+    uploads = [
+        info for _ in range(chance.randint(0, 3)) if (info := _info(chance)).type is not SchemaType.BYTES
+    ]
+    versions: list[SchemaVersion] = []
+    for info in uploads:
+        if put(versions, info, in_force.strategy, release).outcome is Outcome.OK:
+            versions.append(SchemaVersion(len(versions), info))
+    beside = chance.choice([None, None, *ROLES[:2]])
+    if beside == "producer" and versions and enforced:
+        beside = None
+    role, info = chance.choice(ROLES), _info(chance)
+    state = TopicState(tuple(versions), producers=beside == "producer", consumers=beside == "consumer")
+    decision = admit(role, info, state, in_force, release)
+    if decision.registered is not None:
+        versions.append(SchemaVersion(decision.registered, info))
+    held = [(each.number, each.info.type.name) for each in versions if each.info]
+    topic = TopicName(brokers.new_tenant(), "ns", "topic")
+    return Planned(topic, policies, tuple(uploads), beside, role, info, decision, held)
+
+
+@pytest.mark.live
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.RELEASES)
+def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tmp_path: Path) -> None:
+    broker = brokers.running(release)
+    plans = [planned(seed, Release(release)) for seed in range(1000, 1000 + PREDICTED)]
+    assert {plan.decision.allowed for plan in plans} == {True, False}
+    assert len({plan.decision.row for plan in plans}) > 12
+    with connected(broker, tmp_path / "log") as client, ThreadPoolExecutor(8) as threads:
+        seen = list(threads.map(partial(carried_out, broker, client), plans))
+    differing = [
+        (plan, found)
+        for plan, found in zip(plans, seen, strict=True)
+        if found != (plan.decision.allowed, plan.held)
+    ]
+    assert differing == []
+
+
+def carried_out(broker: brokers.Broker, client: Any, plan: Planned) -> tuple[bool, list[tuple[int, str]]]:
+    """Whether the broker let the client in, and which versions it had then."""
+    with closing(admin_rest.Client(broker.url)) as rest, ExitStack() as opened:
+        _make(rest, plan.topic, plan.policies)
+        for info in plan.uploads:
+            payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": {}}
+            rest.call("POST", f"/schemas/{plan.topic.schema_id}/schema", payload)
+        if plan.beside:
+            nothing = SchemaInfo(SchemaType.BYTES)
+            assert connect(client, opened, plan.topic, plan.beside, nothing, "beside")
+        allowed = connect(client, opened, plan.topic, plan.role, plan.info, "s")
+        told = rest.call("GET", f"/schemas/{plan.topic.schema_id}/schemas").json()
+        return allowed, [(each["version"], each["type"]) for each in told["getSchemaResponses"]]
