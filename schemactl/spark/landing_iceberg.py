@@ -29,6 +29,7 @@ from .landing_iceberg_files import data_file, iceberg_schema, mapped_id, spark_s
 from .landing_table import Addition, Change, DataFile, Transaction
 
 if TYPE_CHECKING:
+    from pyiceberg import manifest
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import CreateTableTransaction, Table
     from pyiceberg.table import Transaction as TableTransaction
@@ -121,6 +122,21 @@ class IcebergTable:
             return
         statements(changes, self.name, "iceberg")
         self._require_fit(self._evolved(table, struct, changes).table_metadata, struct)
+
+    def files(self) -> tuple[Folder, Sequence[str]]:
+        """Return the files that the table has now, by their names in a folder.
+
+        Raises:
+            WrongArgument: rows of theirs are deleted, or they are elsewhere.
+        """
+        place, table = self._placed(), self._open()
+        found = [] if table is None else [*table.scan().plan_files()]
+        names = [task.file.file_path.removeprefix(f"{place.uri}/") for task in found]
+        if any(task.delete_files for task in found) or any("://" in name for name in names):
+            raise WrongArgument(
+                f"{self.name} has deletions, or files elsewhere than in {place.uri}: write it anew with Spark, by INSERT OVERWRITE"
+            )
+        return place.folder, names
 
     def last(self, app: str) -> int | None:
         """Return the version of the application's last commit; None: there is none."""
@@ -279,7 +295,10 @@ class IcebergTable:
             with made.update_snapshot(summary).delete() as gone:
                 gone.delete_by_predicate(AlwaysTrue())
         # Also without files: only a snapshot fails where another one came first, and a property does not.
-        with made.update_snapshot(summary).fast_append() as added:
+        snapshot = made.update_snapshot(summary)
+        with snapshot.overwrite() if addition.removes else snapshot.fast_append() as added:
+            for gone_file in _found(table, place, addition.removes):
+                added.delete_data_file(gone_file)
             for file, footer in zip(addition.files, footers, strict=True):
                 added.append_data_file(data_file(metadata, by, place.uri, file, footer))
         return made
@@ -424,6 +443,17 @@ def _attempts() -> Iterator[None]:
     for number in range(_TRIES):
         yield
         time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.02 * 2**number)))  # noqa: S311  no secret
+
+
+def _found(table: Table | None, place: _Place, names: Sequence[str]) -> list[manifest.DataFile]:
+    """Return what the table says of the files. Raises WrongArgument: it does not have one of them any more."""
+    if not names:
+        return []
+    there = {} if table is None else {task.file.file_path: task.file for task in table.scan().plan_files()}
+    found = [there[path] for name in names if (path := f"{place.uri}/{name}") in there]
+    if len(found) < len(names):
+        raise WrongArgument("files of it were replaced; try again")
+    return found
 
 
 def _last(table: Table | None, app: str) -> int | None:

@@ -531,3 +531,38 @@ def all_land_once(lake: Lake, writers: int, each: int) -> bool:
 
 def test_processes_that_commit_at_the_same_time_all_land_each_transaction_once(lake: Lake) -> None:
     assert all_land_once(lake, 2, 4)
+
+
+def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_meanwhile(lake: Lake) -> None:
+    lake.land(pa.table({"id": [1]}))
+    written = lake.land(pa.table({"id": [2]}))
+    folder, seen = lake.table.files()
+    assert (folder, len(seen)) == (lake.table.folder(), 2)
+    assert written[0].name in seen
+    lake.land(pa.table({"id": [3]}))
+    before = len(lake.orders.history())
+    lake.land(pa.table({"id": [4]}), removes=seen, transaction=Transaction("app", 1), beside=written)
+    assert (lake.rows("id"), len(lake.orders.history())) == ([3, 4], before + 1)
+    assert (lake.table.last("app"), lake.table.beside(Transaction("app", 1))) == (1, written)
+    with pytest.raises(Conflict, match="files of it were replaced; try again"):
+        lake.land(pa.table({"id": [5]}), removes=seen)
+    lake.land(pa.table({"id": [6]}).slice(1), removes=lake.table.files()[1])
+    assert lake.rows("id") == []
+
+
+def test_of_two_writers_that_replace_the_same_file_at_once_one_does(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.land(pa.table({"id": [1]}))
+    _, seen = lake.table.files()
+    commit = TableTransaction.commit_transaction
+
+    def overtaken(self: TableTransaction) -> Table:
+        monkeypatch.undo()
+        lake.land(pa.table({"id": [2]}), removes=seen)
+        return commit(self)
+
+    monkeypatch.setattr(TableTransaction, "commit_transaction", overtaken)
+    with pytest.raises(Conflict, match="files of it were replaced; try again"):
+        lake.land(pa.table({"id": [3]}), removes=seen)
+    assert lake.rows("id") == [2]
