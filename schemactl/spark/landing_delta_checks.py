@@ -45,7 +45,9 @@ def check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool) 
     land_elsewhere = f"land in a copy of it: CREATE TABLE {copy}"
     if settings.get("delta.columnMapping.mode", "none") != "none":
         raise WrongArgument(
-            f"{place} maps its columns to other names in files, which delta-rs does not write: {land_elsewhere}"
+            f"{place} maps its columns to other names in files, which delta-rs does not write: type ALTER TABLE {name} "
+            "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none'), by which Spark writes it anew, or "
+            f"{land_elsewhere}"
         )
     unknown = set(table.protocol().writer_features or ()) - _FEATURES
     if unknown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
@@ -29,12 +29,6 @@ _DIGITS: Final = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 
 _IN_ICEBERG: Final = {("int", "bigint"), ("float", "double")}
 """The widenings that Iceberg has, besides those of a decimal to more digits before the point."""
-
-_PROPERTIES: Final = {
-    "widen": "'delta.enableTypeWidening' = 'true'",
-    "rename": "'delta.columnMapping.mode' = 'name'",
-}
-"""What a Delta table must have for such a change."""
 
 _ANEW: Final = "write the table anew with a cast, or land in another one"
 
@@ -74,25 +68,18 @@ def require_allowed(needed: Sequence[Change], evolve: Evolution) -> None:
         )
 
 
-def statements(needed: Sequence[Change], table: str, format: Literal["delta", "iceberg"]) -> list[str]:  # noqa: A002  as in `land`
-    """Return the statements of Spark SQL that make the changes.
+def statements(needed: Sequence[Change], table: str) -> list[str]:
+    """Return the statements of Spark SQL that make the changes of an Iceberg table of that name.
 
-    Args:
-        needed: in their order.
-        table: its name as SQL has it: one of a catalog, or delta.`/lake/orders`.
-        format: of the table.
+    Delta has such statements, too, but delta-rs does not write to a table of which they were typed.
 
     Raises:
-        WrongArgument: the format has no such widening.
+        WrongArgument: Iceberg has no such widening.
     """
-    made: dict[str, None] = {}
     for each in needed:
-        if format == "iceberg" and each.kind == "widen":
+        if each.kind == "widen":
             _check_widens_in_iceberg(each)
-        if format == "delta" and each.kind in _PROPERTIES:
-            made[f"ALTER TABLE {table} SET TBLPROPERTIES ({_PROPERTIES[each.kind]})"] = None
-        made[f"ALTER TABLE {table} {_clause(each)}"] = None
-    return [*made]
+    return [f"ALTER TABLE {table} {_clause(each)}" for each in needed]
 
 
 def widens(have: spark.DataType, want: spark.DataType) -> bool:

@@ -120,7 +120,7 @@ class IcebergTable:
         if table is None:
             self._new(struct, ())
             return
-        statements(changes, self.name, "iceberg")
+        statements(changes, self.name)
         self._require_fit(self._evolved(table, struct, changes).table_metadata, struct)
 
     def files(self) -> tuple[Folder, Sequence[str]]:
@@ -395,7 +395,7 @@ class IcebergTable:
                 catalog = (
                     self.catalog if isinstance(self.catalog, str) else self.catalog.get("name", "CATALOG")
                 )
-                alter = "; ".join(statements([each], f"{catalog}.{self.name}", "iceberg"))
+                alter = "; ".join(statements([each], f"{catalog}.{self.name}"))
                 raise WrongArgument(
                     f"{each.column} was the name of another column of {self.name}, whose values would come back: type in Spark SQL "
                     f"CALL {catalog}.system.rewrite_data_files(table => '{self.name}', options => map('rewrite-all', 'true')); {alter}"

@@ -134,17 +134,8 @@ def test_changes_are_those_of_columns_at_every_depth_in_an_order_in_which_they_c
     assert path_of("Items.element.`n``o`.`a.b`") == ("Items", "element", "n`o", "a.b")
 
 
-def test_the_statements_make_each_change_after_those_that_it_stands_on() -> None:
-    on_delta = statements(NEEDED, "delta.`/lake/orders`", "delta")
-    assert (
-        on_delta[0]
-        == "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
-    )
-    assert (
-        on_delta[2]
-        == "ALTER TABLE delta.`/lake/orders` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    )
-    assert statements(NEEDED, "shop.orders", "iceberg") == [
+def test_the_statements_for_iceberg_make_each_change_after_those_that_it_stands_on() -> None:
+    assert statements(NEEDED, "shop.orders") == [
         "ALTER TABLE shop.orders ALTER COLUMN Id TYPE bigint",
         "ALTER TABLE shop.orders RENAME COLUMN total TO sum",
         "ALTER TABLE shop.orders ALTER COLUMN sum TYPE double",
@@ -166,7 +157,7 @@ def test_a_widening_that_iceberg_has_not_is_refused(have: str, want: str) -> Non
     with pytest.raises(
         WrongArgument, match=r"Iceberg does not widen x from .* write the table anew with a cast"
     ):
-        statements([Change("widen", "x", want, have)], "t", "iceberg")
+        statements([Change("widen", "x", want, have)], "t")
 
 
 @pytest.mark.parametrize(
