@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,9 @@ from pathlib import Path
 
 from pyarrow import fs
 from pyspark.find_spark_home import _find_spark_home
+from waiting import assert_soon
+
+from schemactl.spark import ensure_java
 
 _SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _STARTS_S = 120
@@ -51,6 +55,31 @@ def s3_access(folder: Path) -> Iterator[dict[str, str]]:
         }
         fs.S3FileSystem(**access, allow_bucket_creation=True).create_dir("lake")
         yield access
+
+
+@contextmanager
+def rest_catalog(folder: Path, jars: Sequence[Path]) -> Iterator[str]:
+    """The URL of Iceberg's own REST catalog for tests, which keeps its tables in `folder`."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    spark_jars = f"{_find_spark_home()}/jars/*"  # type: ignore[no-untyped-call]
+    command = [f"{ensure_java()}/bin/java", *_SMALL.split(), "-cp", ":".join([*map(str, jars), spark_jars])]
+    environment = {
+        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "CATALOG_URI": f"jdbc:sqlite:{folder}/rest.db",
+        "CATALOG_WAREHOUSE": f"file://{folder}/lake",
+        "CATALOG_REST_PORT": str(port),
+    }
+    with _daemon(folder / "rest.log", [*command, "org.apache.iceberg.rest.RESTCatalogServer"], environment):
+        assert_soon(lambda: _refusal(port), 0, within_s=_STARTS_S)
+        yield f"http://127.0.0.1:{port}"
+
+
+def _refusal(port: int) -> int:
+    """The number of the error with which nobody listens there; 0: somebody does."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port))
 
 
 def _spark(folder: Path, kind: str, host: str, *options: str) -> AbstractContextManager[Path]:

@@ -27,12 +27,17 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IntegerType, StringType
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
+from spark_jars import FOLDER, TABLES
 
 from schemactl.spark.errors import Conflict, WrongArgument
 from schemactl.spark.landing_evolution import changes
 from schemactl.spark.landing_iceberg import IcebergTable
 from schemactl.spark.landing_parquet import NULL_PARTITION, ParquetFiles, Shape
 from schemactl.spark.landing_table import Addition, Change, DataFile, Transaction
+
+from .daemons import rest_catalog, s3_access
+
+REST = FOLDER / "iceberg-rest"
 
 SECRET = "pa55word"  # noqa: S105  of nothing
 
@@ -566,3 +571,41 @@ def test_of_two_writers_that_replace_the_same_file_at_once_one_does(
     with pytest.raises(Conflict, match="files of it were replaced; try again"):
         lake.land(pa.table({"id": [3]}), removes=seen)
     assert lake.rows("id") == [2]
+
+
+@pytest.mark.live
+def test_tables_on_s3_take_files_that_workers_write_by_the_properties_of_the_catalog(tmp_path: Path) -> None:
+    with s3_access(tmp_path) as access:
+        properties = {
+            "name": "lake",
+            "uri": f"sqlite:///{tmp_path}/catalog.db",
+            "warehouse": "s3://lake/warehouse",
+            "s3.endpoint": access["endpoint_override"],
+            "s3.access-key-id": access["access_key"],
+            "s3.secret-access-key": access["secret_key"],
+            "s3.region": access["region"],
+        }
+        lake = Lake(properties)
+        lake.catalog.create_namespace("shop")
+        lake.land(pa.table({"day": ["a/b %", None, ""], "n": [1, 2, 3]}), "day")
+        lake.land(pa.table({"day": ["a/b %"], "n": [4], "more": [1.5]}), "day")
+        assert lake.rows("n", row_filter=equal("day", "a/b %")) == [1, 4]
+        assert lake.rows("more") == [1.5, None, None, None]
+        folder = pickle.loads(pickle.dumps(lake.table.folder()))  # noqa: S301  as a worker gets it
+        assert (folder.path, len(folder.sizes())) == ("lake/warehouse/shop/orders/data", 4)
+        lake.catalog.drop_table("shop.orders")
+        assert all_land_once(lake, 2, 4)
+
+
+@pytest.mark.live
+@pytest.mark.skipif(not REST.is_dir(), reason=f"no {REST}: make spark-jars fetches it")
+def test_a_rest_catalog_takes_what_one_in_a_database_takes(tmp_path: Path) -> None:
+    with rest_catalog(tmp_path, [REST / "*", FOLDER / TABLES[-1]]) as uri:
+        lake = Lake({"uri": uri})
+        lake.catalog.create_namespace("shop")
+        test_columns_are_added_widened_and_renamed_at_any_depth_in_the_commit_of_the_rows(lake)
+        for number in range(2):
+            lake.land(pa.table({"number": [number]}), overwrite=True, transaction=Transaction("app", number))
+        assert (lake.rows("number"), lake.table.last("app")) == ([1], 1)
+        lake.catalog.drop_table("shop.orders")
+        assert all_land_once(lake, 2, 4)

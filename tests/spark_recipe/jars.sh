@@ -1,6 +1,7 @@
 #!/bin/sh
 # jars.sh VERSION: the jars that tests give to that version of Spark are in the folder, fetched by Maven if need be; prints their
-# paths: Spark's Avro module, and for the pinned release Delta, Iceberg and what reads the SQLite file of a catalog.
+# paths: Spark's Avro module, and for the pinned release Delta, Iceberg and what reads the SQLite file of a catalog; in a folder of
+# their own, those of Iceberg's REST catalog.
 #
 # Environment
 #   SCHEMACTL_SPARK_JARS   folder for jars, kept between runs   [.jars in the checkout]
@@ -35,3 +36,15 @@ for artifact in $wanted; do
   mv "$part/$name" "$folder/$name"; rm -rf "$part"
   echo "$folder/$name"
 done
+case $version in 4.1.*) ;; *) exit 0 ;; esac
+rest=$folder/iceberg-rest
+if [ ! -d "$rest" ]; then
+  echo "fetching Iceberg's REST catalog with Maven into $rest" >&2
+  part=$folder/.part-iceberg-rest; rm -rf "$part"
+  ${MVN:-mvn} -q -B -C -f "$here/iceberg-rest.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+    "-DoutputDirectory=$part" >&2 || { rm -rf "$part"; echo "Maven could not fetch it; the tests that need it are skipped" >&2; exit 0; }
+  sh "$here/../jar_sums.sh" "$part" "$here/iceberg-rest.sha256" || { rm -rf "$part"; exit 1; }
+  mv "$part" "$rest"
+fi
+sh "$here/../jar_sums.sh" "$rest" "$here/iceberg-rest.sha256"
+echo "$rest"
