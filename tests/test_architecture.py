@@ -77,6 +77,7 @@ LAYERS: dict[str, set[str]] = {
         "waivers",
         "topic_match",
     },
+    "rollout": {"broker", "checking", "compat", "effective", "formats", "messages", "model", "printing"},
     "rewriting": {"declare", "model", "output"},
     "layout": {"declare", "errors", "formats", "model", "rewriting", "source"},
     "lint": {
@@ -175,6 +176,7 @@ LAYERS: dict[str, set[str]] = {
         "changes",
         "promotion",
         "revision",
+        "rollout",
         "usage",
     },
     "codec": set(),

@@ -56,8 +56,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         findings += found
         findings += clients.standing(run, proposal, before, is_changed=seen.verdict is not None)
         if before:
-            meant = clients.impacts(proposal) if seen.verdict else ()
-            seen = replace(seen, clients=meant, tables=tables.impact_of(run, proposal, before))
+            seen = replace(seen, tables=tables.impact_of(run, proposal, before))
             findings += tables.findings(run, proposal, seen.tables)
     elif before is None:
         seen = replace(seen, change="added")
@@ -132,6 +131,7 @@ def _schema(
         schema=proposal.schema,
         before=before,
         versions=former.versions if former else proposal.versions,
+        clients=clients.impacts(proposal),
     )
     return seen, found
 

@@ -22,7 +22,8 @@ A connected client is the declared one by whose name it, or its subscription, is
 built with is known where it tells it, by the property `schemactl.version`: generated packages do, and any client can. Else it is
 unknown.
 
-Exit code 100, with --expect: not every client that is asked about is connected, and tells that version or a later one, on every connection.
+Exit code 100, with --expect: not every client that is asked about is connected, and tells that version or a later one, on every connection;
+with --drained: a subscription with connected consumers has messages left to read.
 
 examples:
   schemactl clients                                     who is declared, of all topics
@@ -42,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("one", nargs="?", metavar="TOPIC", help=TOPIC_HELP)
     add_selection(parser)
     add_options(parser, "--expect N: every client is built with version N or a later one, else 100", type=int)
+    add_options(parser, "--drained: no subscription has messages left to read, else 100")
     add_options(parser, "--client NAME...: with --expect, only this declared client; may be repeated")
     add_format(parser)
 
@@ -62,6 +64,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(
             "--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N"
         )
+    if args.drained and not (args.target and args.one):
+        raise UsageError(
+            "--drained asks a target about one topic: schemactl clients TOPIC --target T --drained"
+        )
     if args.client and args.expect is None:
         raise UsageError("--client says of whom --expect asks: give that, too")
     target = target_of(args.target, context) if args.target else None
@@ -80,10 +86,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
         found = registry.clients(there.values())
     seen = [(each, _beside(each, target.target, found[there[each.name]])) for each in topics]
     code = _print(context, args.format, target.target, seen, there)
-    if args.expect is None:
+    if args.expect is None and not args.drained:
         return code
     [(topic, clients)] = seen
-    behind = list(_behind(topic, clients, args.expect, args.client))
+    behind = list(_behind(topic, clients, args.expect, args.client)) if args.expect is not None else []
+    behind += _undrained(clients) if args.drained else []
     for line in behind:
         context.say(line)
     return NEGATIVE if behind else 0
@@ -128,6 +135,14 @@ def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequen
             yield f"{on_one_line(name)} does not tell its version: give it the property schemactl.version"
         elif any(each.version < expected for each in connections if each.version is not None):
             yield f"{on_one_line(name)} is at {_versions(connections)}, not yet at {expected}"
+
+
+def _undrained(clients: Sequence[_Seen]) -> Iterator[str]:
+    """Yield the subscriptions that have messages left to read."""
+    backlogs = {
+        each.subscription: each.backlog for seen in clients for each in seen.connections if each.backlog
+    }
+    yield from (f"{on_one_line(name)} has {count} messages left to read" for name, count in backlogs.items())
 
 
 def _print(

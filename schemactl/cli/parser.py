@@ -53,6 +53,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),
     "promote": CommandEntry("deploy", "promote", "move a target along the approved history, showing what comes with it"),
+    "rollout": CommandEntry("deploy", "rollout", "tell in which order a change goes to consumers, registries and producers"),
     "drift": CommandEntry("deploy", "drift", "show where a registry differs from what Git approved"),
     "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
     "clients": CommandEntry("deploy", "clients", "list who is declared to read and write topics, beside who is connected"),

@@ -63,7 +63,13 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
     assert schemactl(folder, "clients", "notes").out == "No client is declared.\n"
     asked = schemactl(folder, "clients", "orders", "--target", "local", code=1)
     assert "is an embedded registry, which has no clients: they connect to brokers" in asked.err
-    for wrong in (["--expect", "1"], ["orders", "--client", "audit"], ["nothing"], ["--topic", "nothing"]):
+    for wrong in (
+        ["--expect", "1"],
+        ["orders", "--client", "audit"],
+        ["orders", "--drained"],
+        ["nothing"],
+        ["--topic", "nothing"],
+    ):
         assert schemactl(folder, "clients", *wrong, code=64).out == ""
 
 
@@ -131,6 +137,8 @@ def test_connected_clients_stand_beside_the_declared_ones(
     assert "connected and not declared: 1" in printed
     [line] = [line.split() for line in printed.splitlines() if "billing" in line]
     assert line[-5:] == ["1", "and", "unknown", "2", "3"]
+    left = schemactl(folder, "clients", "orders", "--target", "prod", "--drained", code=100).err
+    assert "billing has 3 messages left to read" in left
     expect = ("clients", "orders", "--target", "prod", "--expect")
     assert schemactl(folder, *expect, "0", "--client", "shop").err == ""
     behind = schemactl(folder, *expect, "1", code=100).err

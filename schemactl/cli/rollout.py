@@ -1,0 +1,102 @@
+"""`schemactl rollout`: the order in which the pending change of a topic goes to its consumers, registries and producers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.parser import add_options
+from schemactl.cli.selection import TOPIC_HELP
+from schemactl.cli.time_limit import add_timeout
+from schemactl.deadline import DEFAULT_S, within
+from schemactl.printing import redirected
+from schemactl.project_check import check_project
+from schemactl.project_check.request import CheckRequest
+
+if TYPE_CHECKING:
+    from schemactl.deadline import Deadline
+    from schemactl.rollout import Rollout
+
+_EPILOG = """\
+Exit code 100: no order is safe, and the report says why. 0: the plan is printed, or there is no pending change of the schema.
+
+examples:
+  schemactl rollout orders                          of the files here
+  schemactl rollout orders --base origin/main       of this branch, in a pull request
+  schemactl rollout orders --base HEAD^             of what was merged last
+  schemactl rollout orders --format markdown        a checklist
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rollout`."""
+    parser.description = (
+        "The order in which the pending change of a topic's schema goes to its clients and targets: consumers first, then the schema, then "
+        "producers; or the other way round; or none is safe. It follows from the actual change, over what the declared clients are "
+        "built with, and from the strategy. Each step has the command that ends with 0 once it is done."
+    )
+    parser.epilog = _EPILOG
+    parser.add_argument("topic", metavar="TOPIC", help=TOPIC_HELP)
+    add_options(
+        parser,
+        "--base REF: the change of HEAD, not of the working tree, against this ref (default: `approved` of the project file)",
+    )
+    formats = ("text", "markdown", "json")
+    parser.add_argument("--format", choices=formats, default="text", help="(default: text)")
+    add_timeout(parser, DEFAULT_S)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: there is a safe order, or nothing is pending; 100: there is none."""
+    return within(args.timeout, lambda deadline: _run(args, context, deadline))
+
+
+def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
+    from schemactl import history
+    from schemactl.report import rollout_text
+    from schemactl.rollout import rollout
+    from schemactl.topic_match import find_one
+
+    request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
+    report = check_project(
+        request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
+    )
+    project, _ = history.load_project(context.directory, context.config)
+    changed = {row.topic for row in report.topics}
+    known = context.approved(project).catalog.topics
+    name = find_one(args.topic, {**dict.fromkeys(changed), **dict.fromkeys(known)}, globs=False)
+    found = rollout(name, report, project.targets)
+    if args.format == "json":
+        context.report_json(topic=str(name), pending=found is not None, **(_value(found) if found else {}))
+    elif found is None:
+        context.report(f"{name}: no change of its schema is pending.")
+    elif args.format == "markdown":
+        print(rollout_text.render_markdown(found), file=redirected(sys.stdout))
+    else:
+        context.report(rollout_text.render(found))
+    return NEGATIVE if found and found.order == "no safe order" else 0
+
+
+def _value(found: Rollout) -> dict[str, Any]:
+    from schemactl.json_values import client_value
+
+    return {
+        "version": found.version,
+        "latest": found.latest,
+        "strategy": found.strategy.value,
+        "order": found.order,
+        "reasons": list(found.reasons),
+        "fix": found.fix or None,
+        "steps": [
+            {
+                "kind": step.kind,
+                "target": step.target or None,
+                "clients": [client_value(each) for each in step.clients],
+                "text": step.text,
+                "command": step.command,
+            }
+            for step in found.steps
+        ],
+    }

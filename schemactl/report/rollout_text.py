@@ -1,0 +1,62 @@
+"""A rollout as text for a terminal, and as a checklist in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemactl.messages import versions
+from schemactl.printing import on_one_line
+from schemactl.report.markdown import bold, code, plain, prose
+from schemactl.rollout import Rollout, Step
+
+_WORDS = {
+    "any order": "Any order is safe.",
+    "consumers first": "Consumers first, then the schema, then producers.",
+    "producers first": "The schema first, then producers, then consumers.",
+    "no safe order": "No order is safe.",
+}
+
+
+def render(found: Rollout) -> str:
+    """Return the order and why, and the steps, each with the command that ends with 0 once it is done."""
+    lines = [
+        _title(found),
+        "",
+        _WORDS[found.order],
+        *(f"  {on_one_line(each)}" for each in found.reasons),
+        "",
+    ]
+    if found.fix:
+        lines.append(f"Fix: {found.fix}")
+    for number, step in enumerate(found.steps, 1):
+        lines.append(f"{number}. {_where(step)}{on_one_line(step.text)}")
+        lines.append(f"   done once this ends with 0: {on_one_line(step.command)}")
+    return "\n".join(lines).rstrip()
+
+
+def render_markdown(found: Rollout) -> str:
+    """Return the same as a checklist."""
+    return "\n".join(_markdown(found)).rstrip()
+
+
+def _markdown(found: Rollout) -> Iterator[str]:
+    yield f"### {plain(_title(found))}"
+    yield ""
+    yield bold(_WORDS[found.order])
+    yield ""
+    yield from (f"* {plain(each)}" for each in found.reasons)
+    yield ""
+    if found.fix:
+        yield prose(f"Fix: {found.fix}")
+    for step in found.steps:
+        yield f"- [ ] {plain(_where(step))} {prose(step.text)}".replace("]  ", "] ")
+        yield f"      done once this ends with 0: {code(step.command)}"
+
+
+def _title(found: Rollout) -> str:
+    before = "" if found.latest is None else f"version {found.latest} to "
+    return f"{found.topic}: {before}{versions([found.version])}, {found.strategy}"
+
+
+def _where(step: Step) -> str:
+    return f"{on_one_line(step.target)}: " if step.target else ""

@@ -1,0 +1,243 @@
+"""The order in which a changed schema reaches a topic's consumers, registries and producers, without a message that nobody can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from schemactl.broker.checkers import TRANSITIVE
+from schemactl.checking import CheckReport, TopicCheck
+from schemactl.checking.clients import ClientImpact
+from schemactl.compat import breakages
+from schemactl.effective import chosen_topics
+from schemactl.formats import explain
+from schemactl.messages import versions as versions_said
+from schemactl.model import Client, CompatibilityStrategy, SchemaVersion, Target, TopicName, live
+from schemactl.printing import on_one_line
+
+Order = Literal["any order", "consumers first", "producers first", "no safe order"]
+
+Kind = Literal["declare", "merge", "apply", "consumers", "producers", "drain"]
+
+_ANY_TARGET: Final = "TARGET"
+"""Stands for the target in the commands of a project that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do, and how to know that it is done.
+
+    Attributes:
+        target: where; "": it is the same for all.
+        clients: whom it is about, of those that are declared.
+        text: what to do.
+        command: ends with 0 once it is done.
+    """
+
+    kind: Kind
+    target: str
+    clients: tuple[Client, ...]
+    text: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The plan for the pending change of a topic.
+
+    Attributes:
+        version: the number that it gets.
+        latest: the version before; None: it is the first.
+        reasons: why this order, in sentences.
+        steps: in order; () where none is safe.
+        fix: what to do where none is.
+    """
+
+    topic: TopicName
+    version: int
+    latest: int | None
+    strategy: CompatibilityStrategy
+    order: Order
+    reasons: tuple[str, ...]
+    steps: tuple[Step, ...] = ()
+    fix: str = ""
+
+
+def rollout(name: TopicName, report: CheckReport, targets: Mapping[str, Target]) -> Rollout | None:
+    """Return the plan for what `report`, of a check, says of the topic; None: it changes no schema.
+
+    Args:
+        name: the topic.
+        report: the check, of all targets.
+        targets: those of the project.
+    """
+    rows = [row for row in report.topics if row.topic == name and row.schema]
+    if not rows or rows[0].version is None:
+        return None
+    row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
+    facts = _Facts(row)
+    refused = [
+        f"{each.rule}: {each.message.partition(chr(10))[0]}"
+        for each in report.findings
+        # A client that breaks is what the order is about.
+        if each.topic == name and each.severity == "error" and each.rule != "CLIENT_BREAKS"
+    ]
+    order: Order = "no safe order" if refused else facts.order
+    fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
+    if refused:
+        fix = "change the schema until `schemactl check` passes; docs/how-to/break.md has the ways through a break"
+    is_safe = order != "no safe order"
+    reasons = (*refused, *facts.reasons)
+    steps = tuple(_steps(row, facts, order, _in_order(name, targets))) if is_safe else ()
+    assert row.version is not None  # noqa: S101  looked at above
+    return Rollout(name, row.version, row.latest, row.strategy, order, reasons, steps, "" if is_safe else fix)
+
+
+class _Facts:
+    """Who reads whom, of the new version and of what runs today."""
+
+    def __init__(self, row: TopicCheck) -> None:
+        self.row = row
+        self.new = f"version {row.version}"
+        self.consumers = [each for each in row.clients if each.client.reads]
+        self.producers = [each for each in row.clients if not each.client.reads]
+        #: Why the new version does not read what is written today; "": it does.
+        self.unreadable = self._unreadable()
+        #: Why those who read today do not read the new version, by who they are.
+        self.blocked = {each.client.who: each.breaks for each in self.consumers if not each.is_fine}
+        if not self.consumers and (found := self._break(CompatibilityStrategy.FORWARD)):
+            self.blocked["consumers of the latest version"] = found
+
+    @property
+    def order(self) -> Order:
+        if self.blocked:
+            return "no safe order" if self.unreadable else "consumers first"
+        return "producers first" if self.unreadable else "any order"
+
+    @property
+    def reasons(self) -> Iterator[str]:
+        """Say what decides the order."""
+        if self.row.latest is None:
+            yield "There are no messages yet; a broker judges clients by the schema that is registered."
+            return
+        if self.unreadable:
+            yield f"{self.new.capitalize()} cannot read all that is written today: {self.unreadable}"
+        else:
+            yield f"{self.new.capitalize()} reads what is written today."
+        for who, why in self.blocked.items():
+            yield f"{who} cannot read {self.new}: {why}"
+        if not self.blocked:
+            who = "Every declared consumer" if self.consumers else "The latest version"
+            yield f"{who} reads {self.new}."
+
+    def _unreadable(self) -> str:
+        for each in self.producers:
+            if not each.is_fine:
+                return each.breaks
+        is_transitive = self.row.strategy in TRANSITIVE
+        return self._break(
+            CompatibilityStrategy.BACKWARD_TRANSITIVE if is_transitive else CompatibilityStrategy.BACKWARD
+        )
+
+    def _break(self, direction: CompatibilityStrategy) -> str:
+        """Return the first reason why real readers and writers fail under that strategy; "": none."""
+        new = self.row.schema
+        versions: Sequence[SchemaVersion] = live(self.row.versions)
+        infos = {each.number: each.info for each in versions}
+        for found in breakages(versions, new, direction, by_any_release=True) if new else ():
+            old = infos[found.against]
+            if new and old and not found.incompatibility.strict_only:
+                return on_one_line(explain(found, new=new, old=old).reason)
+        return ""
+
+
+def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
+    """Return the targets that have the topic, each behind those that its `after` names; one without name where there are none."""
+    having = [each.name for each in targets.values() if chosen_topics([name], each)]
+    found: list[str] = []
+    while left := [each for each in having if each not in found]:
+        # A circle is no order, and is left as it is written.
+        free = (each for each in left if not {*targets[each].after} & {*left})
+        found.append(next(free, left[0]))
+    return found or ([] if targets else [_ANY_TARGET])
+
+
+def _steps(row: TopicCheck, facts: _Facts, order: Order, targets: Iterable[str]) -> Iterator[Step]:
+    name, version = row.topic, row.version
+    short = str(name).removeprefix("persistent://")
+    pinned = [each.client for each in row.clients if not each.is_fine and not each.client.is_latest]
+    if pinned:
+        yield Step(
+            "declare",
+            "",
+            tuple(pinned),
+            f"in a change of its own, declare that {_names(pinned)} will be upgraded in this order (`schema: latest`), or what is built with a "
+            f"definition that understands both (`schema: FILE`)",
+            f"schemactl check --topic {short}",
+        )
+    yield Step(
+        "merge",
+        "",
+        (),
+        f"merge the change: {versions_said([version or 0])} is approved",
+        f"schemactl show {short}@{version}",
+    )
+    for target in targets:
+        there = [each for each in row.clients if target == _ANY_TARGET or each.client.runs_on(target)]
+        yield from _on(target, there, facts, order, short)
+
+
+def _on(
+    target: str, clients: Sequence[ClientImpact], facts: _Facts, order: Order, short: str
+) -> Iterator[Step]:
+    """Yield the steps on one target."""
+    version = facts.row.version
+    consumers = [each.client for each in clients if each.client.reads]
+    producers = [each.client for each in clients if not each.client.reads]
+    first = [each.client for each in clients if each.client.reads and not each.is_fine]
+    later = [each for each in consumers if each not in first]
+    apply = Step(
+        "apply",
+        target,
+        (),
+        f"register version {version}: schemactl apply --target {target} --topic {short}",
+        f"schemactl plan --target {target} --topic {short} --detailed-exitcode",
+    )
+
+    def upgrade(
+        kind: Literal["consumers", "producers"], who: Sequence[Client], *, everybody: str
+    ) -> Iterator[Step]:
+        asked = "".join(f" --client {each.name}" for each in who)
+        # What nobody declared, nobody can ask for by name.
+        if who or everybody:
+            yield Step(
+                kind,
+                target,
+                tuple(who),
+                f"upgrade {_names(who) or everybody} to version {version}",
+                f"schemactl clients {short} --target {target} --expect {version}{asked}",
+            )
+
+    others = "" if facts.producers else "producers"
+    if order == "consumers first":
+        yield from upgrade("consumers", first, everybody="" if facts.consumers else "consumers")
+        yield apply
+        yield from upgrade("producers", producers, everybody=others)
+        yield from upgrade("consumers", later, everybody="")
+        return
+    yield apply
+    yield from upgrade("producers", producers, everybody=others)
+    if order == "producers first":
+        yield Step(
+            "drain",
+            target,
+            tuple(consumers),
+            f"wait until all messages from before version {version} are consumed, or have expired: a backlog of 0",
+            f"schemactl clients {short} --target {target} --drained",
+        )
+    yield from upgrade("consumers", consumers, everybody="" if facts.consumers else "consumers")
+
+
+def _names(clients: Iterable[Client]) -> str:
+    return ", ".join(each.who for each in clients)

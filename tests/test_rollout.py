@@ -1,0 +1,171 @@
+"""`schemactl rollout`: which order is safe follows from the change, the strategy and what clients are built with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+TARGETS = """\
+targets:
+  prod: {registry: 'sqlite:prod.db', after: [stage]}
+  stage: {registry: 'sqlite:stage.db', after: [dev]}
+  dev: {registry: 'sqlite:dev.db'}
+  web: {registry: 'sqlite:web.db', exclude: ['shop/**']}
+"""
+A, B = '{"name": "a", "type": "int"}', '{"name": "b", "type": "int"}'
+DEFAULT = '{"name": "b", "type": "int", "default": 0}'
+C = '{"name": "c", "type": "int", "default": 0}'
+SHOP = "{name: shop, team: web, role: producer}"
+BILLING = "{name: billing, team: payments, role: consumer}"
+MAIL = "{name: mail, role: consumer, targets: [prod]}"
+
+
+def made(
+    path: Path, strategy: str, versions: Sequence[str], clients: str = "", targets: str = TARGETS
+) -> Scratch:
+    """A project with these approved versions of a topic, each the fields of a record; the last is in the working tree."""
+    repository = Scratch(path)
+    project = (
+        f"version: 1\nroots: [topics]\ndefaults: {{schema_compatibility_strategy: {strategy}}}\n{targets}"
+    )
+    declared = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
+    declared += f"clients: [{clients}]\n" if clients else ""
+    repository.commit(
+        {"schemactl.yaml": project, "topics/orders.yaml": declared, "topics/orders.avsc": record(versions[0])}
+    )
+    for each in versions[1:-1]:
+        repository.commit({"topics/orders.avsc": record(each)})
+    repository.flush()
+    repository.write({"topics/orders.avsc": record(versions[-1])})
+    return repository
+
+
+def record(fields: str) -> str:
+    return f'{{"type": "record", "name": "Order", "fields": [{fields}]}}'
+
+
+def kinds(found: dict[str, object]) -> list[tuple[object, object, list[str]]]:
+    steps = found["steps"]
+    assert isinstance(steps, list)
+    return [(each["kind"], each["target"], [one["name"] for one in each["clients"]]) for each in steps]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "versions", "clients", "order", "on_prod"),
+    [
+        # A required field goes: whoever has it throws. Producers may leave it out when everybody knows.
+        (
+            "BACKWARD",
+            [f"{A}, {B}", A],
+            f"{SHOP}, {BILLING}, {MAIL}",
+            "consumers first",
+            [("consumers", ["mail", "billing"]), ("apply", []), ("producers", ["shop"])],
+        ),
+        (
+            "BACKWARD",
+            [f"{A}, {B}", A],
+            "",
+            "consumers first",
+            [("consumers", []), ("apply", []), ("producers", [])],
+        ),
+        # A required field comes: the new schema cannot read what was written without it.
+        (
+            "FORWARD",
+            [A, f"{A}, {B}"],
+            f"{SHOP}, {BILLING}, {MAIL}",
+            "producers first",
+            [
+                ("apply", []),
+                ("producers", ["shop"]),
+                ("drain", ["mail", "billing"]),
+                ("consumers", ["mail", "billing"]),
+            ],
+        ),
+        (
+            "FULL",
+            [A, f"{A}, {DEFAULT}"],
+            f"{SHOP}, {BILLING}",
+            "any order",
+            [("apply", []), ("producers", ["shop"]), ("consumers", ["billing"])],
+        ),
+        # Nobody is protected, and nobody is safe.
+        ("ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {BILLING}", "no safe order", []),
+        # The order would be one that the strategy does not allow.
+        ("FORWARD", [f"{A}, {B}", A], "", "no safe order", []),
+        # The only consumer has read nothing of it since version 0: it stays as it is.
+        (
+            "BACKWARD",
+            [A, f"{A}, {DEFAULT}", f"{A}, {C}"],
+            f"{SHOP}, {{name: audit, role: reader, schema: 0}}",
+            "any order",
+            [("apply", []), ("producers", ["shop"]), ("consumers", ["audit"])],
+        ),
+    ],
+)
+def test_the_order_follows_from_the_change_and_from_who_reads_it(
+    tmp_path: Path,
+    strategy: str,
+    versions: Sequence[str],
+    clients: str,
+    order: str,
+    on_prod: list[tuple[str, list[str]]],
+) -> None:
+    repository = made(tmp_path / "r", strategy, versions, clients)
+    code = 100 if order == "no safe order" else 0
+    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)
+    assert found["order"] == order
+    assert found["reasons"]
+    seen = kinds(found)
+    assert [(kind, names) for kind, target, names in seen if target == "prod"] == on_prod
+    targets = list(dict.fromkeys(target for _, target, _ in seen if target))
+    assert targets == (["dev", "stage", "prod"] if on_prod else [])
+    assert bool(found["fix"]) is (code == 100)
+    text = schemactl(repository.path, "rollout", "orders", code=code).out
+    markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown", code=code).out
+    for step in found["steps"]:
+        assert f"done once this ends with 0: {step['command']}" in text
+    assert markdown.count("- [ ] ") == len(seen)
+
+
+def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: Path) -> None:
+    pinned = BILLING.replace("role", "schema: 0, role")
+    repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {pinned}")
+    assert "CLIENT_BREAKS" in schemactl(repository.path, "check", code=100).out
+    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    assert kinds(found)[:3] == [
+        ("declare", None, ["billing"]),
+        ("merge", None, []),
+        ("consumers", "dev", ["billing"]),
+    ]
+
+
+def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", "BACKWARD", [A, A])
+    nothing = "persistent://shop/sales/orders: no change of its schema is pending.\n"
+    assert schemactl(repository.path, "rollout", "orders").out == nothing
+    repository.write({"topics/orders.avsc": record(f"{A}, {DEFAULT}")})
+    repository.git("commit", "-qam", "b")
+    assert schemactl(repository.path, "rollout", "orders").out == nothing
+    assert "Any order is safe." in schemactl(repository.path, "rollout", "orders", "--base", "HEAD^").out
+    assert schemactl(repository.path, "rollout", "carts", code=64).out == ""
+
+
+def test_a_new_topic_and_a_project_without_targets_have_a_plan(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", "FULL", [A, A], targets="")
+    new = "topic: shop/sales/carts\nschema: {type: AVRO, definition: orders.avsc}\n"
+    repository.write({"topics/carts.yaml": new})
+    printed = schemactl(repository.path, "rollout", "carts").out
+    assert "schemactl plan --target TARGET --topic shop/sales/carts --detailed-exitcode" in printed
+
+
+def test_names_are_hostile_in_no_format(tmp_path: Path) -> None:
+    hostile = '{name: "<img>| [x](y) @all", role: consumer}'
+    repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], hostile)
+    markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown").out
+    assert "<img>" not in markdown
+    assert "[x](y)" not in markdown
