@@ -26,6 +26,7 @@ from .codec import (
 )
 from .codec import KeyValue as KeyValueDefinition
 from .codec.generic_record import GenericRecord
+from .typed.values import from_value, to_value
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .spark.landing import LandingOptions, SaveMode
     from .spark.landing_journal import Landed
     from .spark.views import Format
+    from .typed.records import Instance
 
 __all__ = [
     "CodecError",
@@ -58,6 +60,7 @@ __all__ = [
 ]
 
 Row = TypeVar("Row")
+Kind = TypeVar("Kind")
 
 
 class SchemaFile(NamedTuple):
@@ -184,15 +187,28 @@ class GeneratedTopic(Generic[Row]):
     def encode_one(self, value: Row, version: None = None) -> bytes | None: ...
 
     @overload
+    def encode_one(self, value: Instance, version: None = None) -> bytes | None: ...
+
+    @overload
     def encode_one(self, value: Any, version: int) -> bytes | None: ...
 
     def encode_one(self, value: Any, version: int | None = None) -> bytes | None:
-        """Return the payload of a value, written as `version` or as the reader's (see `Codec.encode_one`)."""
-        return self.codec.encode_one(value, version)
+        """Return the payload of a value, or of an instance of one of the classes of the package, written as `version` or as the reader's (see `Codec.encode_one`)."""
+        return self.codec.encode_one(to_value(value), version)
 
     def encode_key(self, value: Any, version: int | None = None) -> bytes | None:
         """Return the message's key for a value, where keys are not part of the payload (see `Codec.encode_key`)."""
-        return self.codec.encode_key(value, version)
+        return self.codec.encode_key(to_value(value), version)
+
+    def decode_as(
+        self,
+        kind: type[Kind],
+        payload: bytes | None,
+        version: int | bytes | None = None,
+        key: bytes | None = None,
+    ) -> Kind:
+        """Return one message as an instance of a class of the package (see `Codec.decode_one`)."""
+        return from_value(kind, self.codec.decode_one(payload, version, key))
 
     def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
         """Return the payloads of Arrow columns (see `Codec.encode_batch`)."""

@@ -140,7 +140,7 @@ def _value_of(action: argparse.Action, current: str, given: argparse.Namespace) 
     """Return what may be the value of an option or of a positional argument."""
     if action.choices is not None:
         return [(str(each), "") for each in action.choices]
-    if action.dest in ("topic", "old", "new", "node", "allow_delete", "force_delete"):
+    if action.dest in ("topic", "old", "new", "node", "of", "allow_delete", "force_delete"):
         return [(name, "") for name in _spelled(_declared(given, _TOPIC_LINE), current)]
     if action.dest == "namespace":
         return [

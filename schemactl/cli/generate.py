@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
@@ -17,9 +17,10 @@ from schemactl.cli.reading import (
     check_recursion_depth,
     reading,
 )
-from schemactl.cli.selection import add_filters, output_file
-from schemactl.cli.states import merge_of
+from schemactl.cli.selection import VERSION_HELP, add_filters, output_file
+from schemactl.cli.states import States, merge_of
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.model import ClassKind
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
@@ -44,7 +45,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl generate --check                   is it up to date? (exit 100 if not; for CI)\n"
         "  schemactl generate --zip shop_schemas.zip    a package that needs no schemactl\n"
         "  spark-submit --py-files shop_schemas.zip job.py\n"
+        "  schemactl generate --classes pydantic        with models for the records of each topic\n"
+        "  schemactl generate --classes dataclass orders@2 > order_v2.py    the classes of one version alone\n"
         "  schemactl generate --wheel --with-commits    dist/shop_schemas-2026.3.1.220509-py3-none-any.whl, for pip\n"
+    )
+    parser.add_argument(
+        "of",
+        nargs="?",
+        metavar="TOPIC[@N]",
+        help=f"with --classes: print the classes of this version: {VERSION_HELP}",
     )
     add_options(
         parser,
@@ -67,6 +76,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser, "--with-commits: pack `versions.json`, too: the commit of every version, and its time"
     )
+    parser.add_argument(
+        "--classes",
+        choices=get_args(ClassKind),
+        help="also write classes for the records of each topic (default: `generate.classes`)",
+    )
     add_numbers_of(parser, "`generate.target`, else Git's numbers")
     add_recursion_depth(parser)
     add_filters(parser)
@@ -84,6 +98,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
             f"{project.path} has no `generate`",
             fix='add `generate: {package: my_schemas, out: generated, spark: "4.1"}`',
         )
+    if args.of:
+        return _print_classes(args, context, project, generate)
+    generate = replace(generate, classes=args.classes or generate.classes)
     maker = _Maker(args, context, project, top, generate)
     merged = merge_of(context, project, top, by_commit=args.rebase)
     package = maker.package(merged)
@@ -95,6 +112,30 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if merged is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
     return _check(package, maker, merged) if args.check else _write(package, maker, merged)
+
+
+def _print_classes(args: argparse.Namespace, context: Context, project: Project, generate: Generate) -> int:
+    """Print the classes of one version, which needs nothing of the package."""
+    from schemactl.columns.struct import StructOptions
+    from schemactl.extracting.class_text import topic_classes
+
+    kind = args.classes or generate.classes
+    if kind is None or args.check or args.zip or args.wheel or args.out:
+        raise UsageError(f"{args.of}: one version alone is for --classes, which prints its classes")
+    named = States(context).definition(args.of)
+    if named.info is None:
+        raise UsageError(f"{named.topic.name} has no schema")
+    options = StructOptions(generate.spark, args.recursion_depth, as_decoded=True)
+    text = topic_classes(
+        named.topic.name, named.number or 0, named.info.load(), kind, options, project.release
+    )
+    if not text:
+        raise SchemactlError(
+            f"{named.topic.name} is {named.info.type.name}, and no record of Avro's: it has no classes",
+            fix="for protobuf, `protoc --python_out` writes classes",
+        )
+    print(text, end="")
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

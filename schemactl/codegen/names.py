@@ -18,6 +18,9 @@ RUNTIME: Final = "_runtime"
 SCHEMAS: Final = "schemas"
 """The folder beside modules that holds their schemas."""
 
+CLASSES: Final = "classes"
+"""The folder beside modules that holds their classes."""
+
 _MAX_LENGTH: Final = 200
 """File systems take names of 255 bytes, and something may come behind."""
 
@@ -33,7 +36,7 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
     others end in the first digits of a hash of their full names, so that one topic more never moves the others. No two
     topics have one module: a name that ends in a hash and that another topic's has, too, gives way to one with another hash.
     """
-    paths = {topic: (_tenant(topic.tenant), _part(topic.namespace), _part(topic.topic)) for topic in topics}
+    paths = {topic: (_tenant(topic.tenant), _part(topic.namespace), _topic(topic.topic)) for topic in topics}
     sharing = Counter(paths.values())
     # Also those that nobody keeps: what a topic is called hangs on as few others as can be.
     taken = set(paths.values())
@@ -55,6 +58,11 @@ def is_importable(name: str) -> bool:
 def _tenant(name: str) -> str:
     part = _part(name)
     return f"{part}_" if part in _OF_THE_PACKAGE else part
+
+
+def _topic(name: str) -> str:
+    part = _part(name)
+    return f"{part}_" if part == CLASSES else part
 
 
 def _part(name: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from schemactl.codegen.approved import Approved
-from schemactl.codegen.names import RUNTIME, SCHEMAS, is_importable, module_paths
+from schemactl.codegen.names import CLASSES, RUNTIME, SCHEMAS, is_importable, module_paths
 from schemactl.codegen.topic_module import HEADER, topic_module
 from schemactl.columns.python_text import literal
 from schemactl.columns.spark_type import UnsupportedBySpark
 from schemactl.columns.struct import StructOptions
 from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.extracting.class_text import topic_classes
 from schemactl.model import Generate, Release
 
 _PACKAGE: Final = '''\
@@ -93,6 +94,12 @@ def package_files(
         folder = f"{root}/{'/'.join(path[:2])}"
         files[f"{folder}/{path[-1]}.py"] = module.text
         files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
+        number, reader = approved[name].reader
+        if generate.classes and (
+            text := topic_classes(name, number, reader, generate.classes, options, release)
+        ):
+            files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
+            files[f"{folder}/{CLASSES}/{path[-1]}.py"] = HEADER + text
     if failed:
         raise SchemactlError(
             "\n".join(["there are no columns for every topic:", *failed]),

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from schemactl import installation
 from schemactl.codegen.approved import Approved
-from schemactl.codegen.names import RUNTIME
+from schemactl.codegen.names import CLASSES, RUNTIME
 from schemactl.codegen.package import exports
 from schemactl.codegen.topic_module import HEADER
 from schemactl.errors import SchemactlError, UsageError
@@ -121,7 +121,7 @@ def wheel(
     stem = f"{re.sub('[._]+', '_', package).lower()}-{version}"
     info = f"{stem}.dist-info"
     described = {
-        f"{info}/METADATA": _metadata(package, version, topics),
+        f"{info}/METADATA": _metadata(package, version, topics, has_models="pydantic" in _imported(files)),
         f"{info}/WHEEL": (
             f"Wheel-Version: 1.0\nGenerator: schemactl {installation.version()}\n"
             f"Root-Is-Purelib: true\nTag: {_TAG}\n"
@@ -174,7 +174,13 @@ def _license() -> str:
     return text
 
 
-def _metadata(package: str, version: str, topics: Iterable[Approved]) -> str:
+def _imported(files: Mapping[str, str]) -> set[str]:
+    """Return what the modules with classes import."""
+    texts = (text for name, text in files.items() if f"/{CLASSES}/" in name)
+    return {found for text in texts for found in re.findall(r"^from (\w+)", text, re.MULTILINE)}
+
+
+def _metadata(package: str, version: str, topics: Iterable[Approved], *, has_models: bool) -> str:
     approved = sorted(topics, key=lambda one: one.topic.name)
     lines = [
         "Metadata-Version: 2.1",
@@ -184,6 +190,7 @@ def _metadata(package: str, version: str, topics: Iterable[Approved]) -> str:
         f"Requires-Python: {metadata.metadata(DISTRIBUTION)['Requires-Python']}",
     ]
     needed, extras = _required("codec"), ["spark"]
+    needed += [name for name in _required("") if has_models and name.startswith("pydantic")]
     if "protobuf" in _payloads(approved):
         # Reading needs no compiler, which the extra has for declarations.
         needed += [name for name in _required("proto") if re.match(r"protobuf\b", name)]
@@ -197,11 +204,10 @@ def _metadata(package: str, version: str, topics: Iterable[Approved]) -> str:
 
 
 def _required(extra: str) -> list[str]:
-    """Return what an extra of schemactl asks for."""
+    """Return what an extra of schemactl asks for; "": schemactl itself."""
     found = (text.partition(";") for text in metadata.requires(DISTRIBUTION) or ())
-    return [
-        name.strip() for name, _, marker in found if marker.replace("'", '"').strip() == f'extra == "{extra}"'
-    ]
+    wanted = f'extra == "{extra}"' if extra else ""
+    return [name.strip() for name, _, marker in found if marker.replace("'", '"').strip() == wanted]
 
 
 def _payloads(topics: Iterable[Approved]) -> set[str]:

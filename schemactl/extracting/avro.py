@@ -95,7 +95,8 @@ class _Definer:
         if java_null:
             type_ = [type_, "null"] if given and default is not None else ["null", type_]
         found: dict[str, Json] = {"name": field.name, "type": type_}
-        if doc := field.doc or hint.doc:
+        doc = field.doc if field.doc is not None else hint.doc or None
+        if doc is not None:
             found["doc"] = doc
         if "default" in field.avro:
             found["default"] = field.avro["default"]

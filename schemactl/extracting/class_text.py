@@ -13,8 +13,10 @@ from typing import Any, Final
 from schemactl.columns.python_text import PYTHON_TYPES, literal
 from schemactl.columns.spark_type import Decimal
 from schemactl.columns.struct import StructOptions, convert
-from schemactl.extracting.default_text import PythonNames, default_text, is_plain
+from schemactl.extracting.default_text import PythonNames, default_text, is_made, is_plain
+from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.equality import parts
+from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
@@ -28,7 +30,7 @@ from schemactl.formats.avro.schema import (
     Union,
 )
 from schemactl.formats.avro.schema_text import schema_text
-from schemactl.model import ClassKind
+from schemactl.model import ClassKind, Release, SchemaInfo, TopicName
 from schemactl.typed.annotations import LOGICAL
 
 _NATURAL: Final = {
@@ -97,15 +99,30 @@ _OF_PYDANTIC: Final = frozenset(
 """Methods of a pydantic model that a field would hide; the others begin with `model_` or `_`."""
 
 
-def class_module(schemas: Iterable[Schema], kind: ClassKind, options: StructOptions, doc: str) -> str:
-    """Return the text of a module with the classes for all named types of some definitions; "": there is no record.
+def topic_classes(
+    topic: TopicName, number: int, info: SchemaInfo, kind: ClassKind, options: StructOptions, release: Release
+) -> str:
+    """Return the text of a module with the classes for a version of a topic; "": its definition is no Avro record.
 
     Args:
-        schemas: each is a record, or it has no classes.
+        topic: whose version it is.
+        number: the version's.
+        info: its schema; of a KEY_VALUE, both halves have classes.
         kind: what to write.
         options: for which Spark values are read, which decides on some of their types.
-        doc: of the module.
+        release: whose Avro reads the definition.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
     """
+    both = pair_of(info)
+    halves = both.halves.values() if both else [info]
+    schemas = [parse(half.schema, release) for half in halves if spec(half).payload in ("avro", "json")]
+    return class_module(schemas, kind, options, f"The records of {topic}, version {number}.")
+
+
+def class_module(schemas: Iterable[Schema], kind: ClassKind, options: StructOptions, doc: str) -> str:
+    """Return the text of a module with the classes for all named types of those of the definitions that are records; "": none is."""
     classes = _Classes(kind, options)
     for each in schemas:
         if isinstance(each, Record):
@@ -310,18 +327,18 @@ class _Classes:
 
 def _dataclass_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
     told = {**({"name": field.name} if attribute != field.name else {}), **_doc(field.doc), **avro}
-    is_made = default.startswith("lambda")
-    if not told and not is_made:
+    made = is_made(default)
+    if not told and not made:
         return f" = {default}" if default else ""
-    arguments = [f"default{'_factory' if is_made else ''}={default}"] if default else []
+    arguments = [f"default{'_factory' if made else ''}={default}"] if default else []
     if told:
         arguments.append(f"metadata={_python({'avro': told})}")
     return f" = field({', '.join(arguments)})"
 
 
 def _pydantic_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
-    is_made = default.startswith("lambda")
-    arguments = [f"default_factory={default}" if is_made else default] if default else []
+    made = is_made(default)
+    arguments = [f"default_factory={default}" if made else default] if default else []
     if attribute != field.name:
         arguments.append(f"alias={literal(field.name)}")
     if field.doc:
@@ -330,7 +347,7 @@ def _pydantic_field(field: Field, attribute: str, default: str, avro: dict[str, 
         avro["doc"] = ""
     if avro:
         arguments.append(f"json_schema_extra={_python({'avro': avro})}")
-    if arguments == [default] and not is_made:
+    if arguments == [default] and not made:
         return f" = {default}" if default else ""
     return f" = Field({', '.join(arguments)})" if arguments else ""
 

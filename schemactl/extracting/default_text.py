@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from schemactl.columns.python_text import literal
 from schemactl.formats.avro.schema import Array, Enum, Fixed, Map, Record, Schema, Union
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EMPTY: Final = {"[]": "list", "{}": "dict"}
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def is_plain(schema: Schema) -> bool:
@@ -42,14 +43,21 @@ class PythonNames:
     base: Callable[[Schema], str]
 
 
+def is_made(text: str) -> bool:
+    """Whether what `default_text` gives is a function that makes the default."""
+    return text in _EMPTY.values() or text.startswith("lambda:")
+
+
 def default_text(schema: Schema, default: Any, names: PythonNames) -> str | None:
-    """Return a default, given as JSON, as Python writes it: after `lambda:` where each instance has its own; None: Python has no such value."""
+    """Return a default, given as JSON, as Python writes it: as a function where each instance has its own (`is_made`); None: Python has no such value."""
     try:
         found = _text(schema, default, names)
     except (OverflowError, ValueError, TypeError, KeyError):
         return None
     first = schema.branches[0] if isinstance(schema, Union) else schema
-    return f"lambda: {found}" if isinstance(first, Array | Map | Record) else found
+    if isinstance(first, Array | Map | Record):
+        return _EMPTY.get(found, f"lambda: {found}")
+    return found
 
 
 def _text(schema: Schema, value: Any, names: PythonNames) -> str:

@@ -8,7 +8,22 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, Protocol, get_type_hints
+
+
+class DataclassInstance(Protocol):
+    """An instance of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class ModelInstance(Protocol):
+    """An instance of a pydantic model."""
+
+    __pydantic_fields__: ClassVar[dict[str, Any]]
+
+
+Instance = DataclassInstance | ModelInstance
 
 AVRO: Final = "__avro__"
 """The attribute of a class that says of the Avro type what Python has no words for: `namespace`, `aliases`, another `name`."""
@@ -26,7 +41,7 @@ class ClassField:
         name: what Avro calls it.
         annotation: its type.
         default: its value where none is given; NO_DEFAULT: there must be one.
-        doc: what it says for people.
+        doc: what it says for people; None: nothing.
         avro: what else Avro's field has: `aliases`, `order`, a `default` as JSON.
     """
 
@@ -35,7 +50,7 @@ class ClassField:
     name: str
     annotation: Any
     default: Any = NO_DEFAULT
-    doc: str = ""
+    doc: str | None = None
     avro: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -108,7 +123,7 @@ def _of_pydantic(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:
         extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
         alias = info.alias or name
         annotation = Annotated[hints[name], *info.metadata] if info.metadata else hints[name]
-        told: Any = {"name": alias, "doc": info.description or "", **extra.get("avro", {})}
+        told: Any = {"name": alias, "doc": info.description, **extra.get("avro", {})}
         yield _field(name, alias, annotation, default, told)
 
 
@@ -116,5 +131,5 @@ def _field(
     attribute: str, argument: str, annotation: Any, default: Any, avro: Mapping[str, Any]
 ) -> ClassField:
     rest = {name: value for name, value in avro.items() if name not in ("name", "doc")}
-    name, doc = avro.get("name", attribute), avro.get("doc", "")
+    name, doc = avro.get("name", attribute), avro.get("doc")
     return ClassField(attribute, argument, name, annotation, default, doc, rest)

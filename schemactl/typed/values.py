@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from ctypes import c_float
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -21,8 +22,9 @@ def to_value(instance: Any) -> Any:
     Raises TypeError: a value is none of the union that its annotation says.
     """
     if isinstance(instance, dict):
-        # A KEY_VALUE, or a record that holds instances.
-        return {name: to_value(value) for name, value in instance.items()}
+        # Of a KEY_VALUE, each half may be one.
+        is_pair = instance.keys() == {"key", "value"}
+        return {name: to_value(value) for name, value in instance.items()} if is_pair else instance
     return _written(instance, type(instance)) if is_record(type(instance)) else instance
 
 
@@ -120,6 +122,8 @@ def _fits(value: Any, hint: Hint, *, exactly: bool) -> bool:
     is_of_it = type(value) is kind
     if kind is int and attributes.get("type") == "int":
         return is_of_it and -(2**31) <= value < 2**31
+    if kind is float and attributes.get("type") == "float":
+        return is_of_it and c_float(value).value == value
     if kind is Decimal:
         return is_of_it and value.as_tuple().exponent == -attributes.get("scale", 0)
     if kind is datetime:

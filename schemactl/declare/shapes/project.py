@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Discriminator, Field, Tag
 
@@ -30,7 +30,7 @@ from schemactl.declare.shapes.leaf import (
     optional,
     text,
 )
-from schemactl.model import OPTIONAL_CHECKERS
+from schemactl.model import OPTIONAL_CHECKERS, ClassKind
 
 
 def check_format_version(value: object) -> None:
@@ -201,6 +201,9 @@ class GenerateShape(MappingShape):
     )
     target: Annotated[Any, text("the name of a target")] = optional(
         "The target whose messages are read, by the numbers that its registry gave (default: by Git's numbers)."
+    )
+    classes: Annotated[Any, choice("kind of classes", get_args(ClassKind))] = optional(
+        "Which classes the package has for records, to be encoded and decoded (default: none)."
     )
 
 

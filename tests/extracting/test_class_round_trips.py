@@ -1,0 +1,160 @@
+"""Classes that are written for a definition: `extract` takes the same definition from them, and codecs read and write their instances."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from property_runs import EXAMPLES
+from random_avro import Maker
+
+from schemactl.codec import Codec, Definition, Version
+from schemactl.columns.struct import StructOptions
+from schemactl.extracting import extract
+from schemactl.extracting.class_text import class_module
+from schemactl.formats import identity, problems
+from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.schema_text import schema_text
+from schemactl.model import ClassKind, Release, SchemaInfo, SchemaType
+from schemactl.typed.values import from_value, to_value
+
+Json = Any
+KINDS: tuple[ClassKind, ...] = get_args(ClassKind)
+SEEDS = st.integers(min_value=0, max_value=2**32)
+
+
+@contextmanager
+def classes(schema: Json, kind: ClassKind) -> Iterator[ModuleType]:
+    """The module with the classes of a definition, imported."""
+    text = class_module(
+        [parse(json.dumps(schema), Release.R4_0)], kind, StructOptions("4.1", as_decoded=True), "Classes."
+    )
+    module = ModuleType("written_classes")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, module.__name__, "exec"), vars(module))  # noqa: S102  what was just written
+        yield module
+    finally:
+        del sys.modules[module.__name__]
+
+
+def info_of(schema: Json) -> SchemaInfo:
+    return SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
+
+
+def is_same_again(schema: Json, module: ModuleType) -> type:
+    """The class of the definition; `extract` must give the definition, docs and aliases included."""
+    name = schema["name"]
+    kind: type = getattr(module, name if name != "Decimal" else "Decimal_")
+    found = extract(kind, release=Release.R4_0)
+    assert identity(found) == identity(info_of(schema))
+    # As Java prints it: with docs, aliases and properties, and without a namespace that is said twice.
+    assert schema_text(parse(found.schema, Release.R4_0)) == schema_text(
+        parse(json.dumps(schema), Release.R4_0)
+    )
+    return kind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@given(SEEDS)
+@EXAMPLES
+def test_random_definitions_and_values_come_back_from_their_classes(kind: ClassKind, seed: int) -> None:
+    maker = Maker(seed)
+    schema = maker.record()
+    # Half of them with aliases, namespaces, and fields that have defaults.
+    schema = maker.evolved(schema) if seed % 2 else schema
+    # A type that evolution adds in two places is no definition.
+    assume(not any(problems(info_of(schema), Release.R4_0)))
+    codec = Codec([Version(0, Definition("AVRO", json.dumps(schema)))])
+    with classes(schema, kind) as module:
+        written: Any = is_same_again(schema, module)
+        for _ in range(3):
+            value = codec.decode_one(codec.encode_one(maker.value(schema)))
+            instance = from_value(written, value)
+            again = codec.decode_one(codec.encode_one(to_value(instance)))
+            # An int in a union of int and long is of the one or the other: the instance does not say.
+            assert again == value or from_value(written, again) == instance
+
+
+def record(name: str, *fields: Json, **more: Json) -> Json:
+    return {"type": "record", "name": name, **more, "fields": [*fields]}
+
+
+def f(name: str, type_: Json, **more: Json) -> Json:
+    return {"name": name, "type": type_, **more}
+
+
+DATE = {"type": "int", "logicalType": "date"}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+LINE = record("Line", f("a", "int"), f("b", "double", default=1))
+NAMES = (
+    "class",
+    "str",
+    "dt",
+    "date",
+    "field",
+    "schema",
+    "model_config",
+    "_id",
+    "__private",
+    "größe",
+    "copy",
+    "None",
+    "Order",
+)
+ENUM = {"type": "enum", "name": "Kind", "symbols": ["None", "mro", "_x_", "count", "A", "name"]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        record("Order", *(f(name, ["null", "string"], default=None) for name in NAMES)),
+        record("Order", *(f(name, DATE) for name in NAMES)),
+        record("Decimal", f("Decimal", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})),
+        record("Order", f("kind", ENUM, default="mro"), doc='Says "so" \\ and\nmore.'),
+        record("Order", f("one", record("Line", f("x", "int"), namespace="a")), f("two", record("Line", f("y", "int"), namespace="b"))),
+        record("Order", f("inner", record("Line", namespace="")), namespace="shop.sales", aliases=["other.Order", "Old"]),
+        record("Order", f("l", LINE, default={"a": 7}), f("ls", {"type": "array", "items": "Line"}, default=[{"a": 1, "b": 2}])),
+        record("Order", f("one", ["string"]), f("number", ["null", "int", "long"], default=None), f("both", ["float", "double"])),
+        record("Order", f("late", ["string", "null"], default="x"), f("none", ["null", "string"]), f("swapped", ["string", "null"])),
+        record("Order", f("many", ["double", "string", "int", "null"], default=1), f("others", ["string", "double", "null", "int"])),
+        record("Order", f("day", DATE, default=3), f("at", MILLIS, default=-1), f("far", MILLIS, default=2**62)),
+        record("Order", f("text", {"type": "string", "avro.java.string": "String", "length": 3}, order="ignore", unit="m")),
+        record("Order", f("odd", {"type": "string", "logicalType": "date"}), f("huge", {"type": "bytes", "logicalType": "decimal", "precision": 4})),
+        record("Order", f("price", {"type": "fixed", "name": "Price", "size": 4, "logicalType": "decimal", "precision": 5, "scale": 1}), f("again", "Price")),
+        record("Node", f("next", ["null", "Node"], default=None), f("all", {"type": "array", "items": "Node"})),
+        record("Order", f("doc", "string", doc="int"), f("empty", "string", doc=""), doc="Order(x)"),
+        record("Order"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_name_or_no_word_of_python_comes_back(schema: Json, kind: ClassKind) -> None:
+    with classes(schema, kind) as module:
+        is_same_again(schema, module)
+
+
+def test_members_of_a_union_are_told_apart_by_their_values() -> None:
+    fixed = {"type": "fixed", "name": "Two", "size": 2}
+    schema = record("Order", f("x", ["null", "bytes", fixed, ENUM, "string", "int", "long", LINE]))
+    with classes(schema, "dataclass") as module:
+        m: Any = module
+
+        def member(value: Any) -> Any:
+            found = to_value(m.Order(x=value))["x"]
+            return found and next(name for name, each in found.items() if each is not None)
+
+        values = (b"12", m.Two(b"12"), m.Kind("A"), "A", 2**31 - 1, 2**31, m.Line(a=1))
+        assert [member(value) for value in values] == [f"member{number}" for number in range(7)]
+        assert member(None) is None
+        with pytest.raises(
+            TypeError, match=r"expected one of bytes, Two, Kind, str, int, int, Line, found float: 1\.5"
+        ):
+            member(1.5)
