@@ -21,6 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "extensions": set(),
     "rules": {"errors", "extensions"},
     "installation": set(),
+    "examples": set(),
     "output": {"errors"},
     "model": {"errors"},
     "verdicts": {"errors", "model"},

@@ -14,11 +14,15 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from examples.shop import history, messages
 from schemactl.spark import ensure_java
+
+from . import history, messages
 
 HERE = Path(__file__).parent
 ORDERS = "namespaces/sales/orders/orders.avsc"
+
+MARK = ".schemactl-demo"
+"""The file that makes a folder the demo's own."""
 
 GOOD = """\
         "symbols": ["PLACED", "PAID", "SHIPPED", "CANCELLED"],
@@ -36,10 +40,15 @@ FIXED = """\
 def main(folder: Path) -> None:
     """Run all steps; stop at the first one that ends otherwise than expected."""
     started_s = time.monotonic()
+    # What an earlier run left is made anew; anybody else's files are not.
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise SystemExit(f"{folder} has files that are none of the demo's: name a new folder")
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
     shop = folder / "shop"
 
-    title("1. A Git repository: three namespaces, sixteen topics (one of them gone again), eighteen commits")
+    title("1. A Git repository: three namespaces, sixteen topics (one of them gone again), nineteen commits")
     history.make(shop)
     run(shop, "git", "--no-pager", "log", "--oneline", "--graph")
 

@@ -58,7 +58,8 @@ HISTORY = (
         "A cart may hold a coupon, coupons are no topic any more",
         removes=("namespaces/web/coupons.yaml",),
     ),
-    Step("17-package", "Keep the package that reads the topics beside them"),
+    Step("17-owners", "Say who answers for what"),
+    Step("18-package", "Keep the package that reads the topics beside them"),
 )
 
 FIRST_COMMIT_S = 1_767_258_000  # 2026-01-01 09:00 UTC

@@ -83,12 +83,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `init`."""
     parser.epilog = (
         "examples:\n  schemactl init\n  schemactl -C my-repository init --bare\n  schemactl init --schemas\n"
+        "  mkdir shop && schemactl -C shop init --example\n"
     )
     what = parser.add_mutually_exclusive_group()
     add_options(
         what,
         "--bare: without a first namespace and topic",
         "--schemas: only the JSON Schemas for editors, anew: after an upgrade of schemactl",
+        "--example: in an empty folder, the repository of an example, with its history, to play with",
     )
 
 
@@ -98,15 +100,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.importing.scaffold import EDITOR_FOLDER, editor_line
 
     folder = Path(context.directory)
+    if args.example:
+        return _make_example(folder)
     schemas = {
         f"{EDITOR_FOLDER}/{name}.schema.json": f"{laid_out(schema, 200)}\n".encode()
         for name, schema in editor_schemas().items()
     }
     if args.schemas:
-        for name, data in schemas.items():
-            output.write(folder / name, data, below=context.top)
-            print(f"wrote {name}")
-        return 0
+        return _write_schemas(schemas, context)
     if context.config:
         raise UsageError("init writes schemactl.yaml: --config does not go with it")
     package = re.sub(r"\W+", "_", folder.name.lower()).strip("_")
@@ -151,6 +152,36 @@ def run(args: argparse.Namespace, context: Context) -> int:
         "  pre-commit install                  lets the hook check every commit from now on\n"
         f"  {DRIVER}\n"
         "                                      lets `git diff` and `git log -p` show .avsc files field by field, in this clone"
+    )
+    return 0
+
+
+def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
+    for name, data in schemas.items():
+        output.write(Path(context.directory, name), data, below=context.top)
+        print(f"wrote {name}")
+    return 0
+
+
+def _make_example(folder: Path) -> int:
+    """Return 0 after the example's repository is made in the folder."""
+    from schemactl.examples import shop
+
+    if any(folder.iterdir()):
+        raise SchemactlError(
+            f"{folder} is not empty: nothing was written", fix="name an empty folder with -C DIR"
+        )
+    shop("history").make(folder)
+    print(
+        "A shop's schemas: three namespaces, sixteen topics, nineteen commits.\n\nTry:\n"
+        "  git log --oneline --graph\n"
+        "  schemactl list\n"
+        "  schemactl log orders                six versions, though the file changed more often\n"
+        "  schemactl show orders@2\n"
+        "  schemactl plan --target local       what would be registered?\n"
+        "  schemactl apply --target local      registers it, in a file\n"
+        "Then edit namespaces/sales/orders/orders.avsc, and:\n"
+        "  schemactl check                     would it break a reader?"
     )
     return 0
 

@@ -69,6 +69,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "compare": CommandEntry("tools", "compare", "judge definitions on JSON lines"),
     "struct": CommandEntry("tools", "struct", "print Spark's types for definitions on JSON lines"),
     "admit": CommandEntry("tools", "admit", "predict whether a broker lets a client in, and what it does to the registry"),
+    "demo": CommandEntry("tools", "demo", "play through the main job, on the embedded registry and a local Spark"),
     "completion": CommandEntry("tools", "completion", "print a completion script for bash, zsh or fish"),
 }  # fmt: skip
 """Every command, in the order of `--help`."""

@@ -1,0 +1,16 @@
+"""The example that comes along: in a wheel below this package, in a checkout beside it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+
+def shop(module: str) -> ModuleType:
+    """Return a module of the shop, `history` or `demo`."""
+    try:
+        return import_module(f"schemactl._examples.shop.{module}")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("schemactl._examples"):
+            raise
+    return import_module(f"examples.shop.{module}")
