@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from .codec.pulsar_schema import Mode, TopicSchema
     from .spark.columns import Name
     from .spark.decoding import ParseMode, Split
-    from .spark.landing import LandingOptions, SaveMode
-    from .spark.landing_journal import Landed
-    from .spark.views import Format
+    from .spark.landing import LandingOptions, SaveMode, Sink
+    from .spark.landing_sink import Landed
+    from .spark.landing_table import Format
     from .typed.records import Instance
 
 __all__ = [
@@ -287,12 +287,13 @@ class GeneratedTopic(Generic[Row]):
         path: str | PathLike[str],
         *,
         mode: SaveMode = "append",
+        txnVersion: int | None = None,  # noqa: N803  as Spark's Delta spells it
         **options: Unpack[LandingOptions],
     ) -> Landed:
-        """Write the messages as Parquet into `path`, each exactly once (see `spark.land`)."""
+        """Write the messages to a folder of Parquet, a Delta or an Iceberg table (see `spark.land`)."""
         from .spark.landing import land
 
-        return land(messages, self.codec, path, mode=mode, **options)
+        return land(messages, self.codec, path, mode=mode, txnVersion=txnVersion, **self._named(options))
 
     def land_stream(
         self, messages: DataFrame, path: str | PathLike[str], **options: Unpack[LandingOptions]
@@ -300,7 +301,13 @@ class GeneratedTopic(Generic[Row]):
         """Return a writer of a stream that lands each batch as `land` does (see `spark.land_stream`)."""
         from .spark.landing import land_stream
 
-        return land_stream(messages, self.codec, path, **options)
+        return land_stream(messages, self.codec, path, **self._named(options))
+
+    def sink(self, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Sink:
+        """Return a function for a stream's `foreachBatch` that lands each batch as `land` does (see `spark.sink`)."""
+        from .spark.landing import sink
+
+        return sink(self.codec, path, **self._named(options))
 
     def view(
         self,
@@ -316,6 +323,10 @@ class GeneratedTopic(Generic[Row]):
 
         names = self.former_names
         return view(spark, self.codec, path, format=format, former_names=names, former=former, name=name)
+
+    def _named(self, options: LandingOptions) -> LandingOptions:
+        """Return the options with what columns were called."""
+        return {"former_names": self.former_names, **options}
 
     def _definition(self, files: SchemaFile | KeyValueFiles) -> Any:
         """Return the schema, read from its files."""

@@ -249,9 +249,9 @@ def add_options(to: argparse._ActionsContainer, *options: str, **settings: Any) 
         to.add_argument(*names, last, help=text, **more, **settings)
 
 
-def add_format(to: argparse._ActionsContainer) -> None:
+def add_format(to: argparse._ActionsContainer, option: str = "--format") -> None:
     """Add the option that says whether the report is for people or for programs."""
-    to.add_argument("--format", choices=("text", "json"), default="text", help="(default: text)")
+    to.add_argument(option, choices=("text", "json"), default="text", help="(default: text)")
 
 
 def _overview() -> Iterator[str]:

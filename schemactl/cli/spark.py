@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 ACTIONS: Final = {
     "verify": "verify that every stored message of a topic is readable: a gate for pull requests",
-    "land": "land stored messages of every version as typed Parquet, with the rejected ones apart",
+    "land": "land stored messages of every version as typed rows in Parquet, Delta or Iceberg, with the rejected ones apart",
 }
 
 _EPILOG: Final = """\
@@ -50,6 +50,8 @@ through. Where there is a column `__topic`, only the rows of the topic and its p
 examples:
   schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
   schemactl spark land orders --messages archive/orders --out lake/orders
+  schemactl spark land orders --messages archive/orders --out lake/orders --format delta --evolve add
+  schemactl spark land orders --messages archive/orders --out shop.orders --format iceberg --catalog lake --checkpoint lake/checkpoint
   schemactl spark land orders@3 --messages archive/orders --out lake/orders_v3     as readers of version 3 see them
   schemactl spark land orders --messages pulsar://broker.example.com:6650 --out lake/orders
   schemactl spark land orders --target prod --messages pulsar://broker.example.com:6650 --out lake/orders
@@ -163,6 +165,19 @@ class Subject:
         except CodecError as error:
             raise SchemactlError(f"{self.topic.name}: {error}") from None
         return codec
+
+    def former_names(self) -> dict[str, tuple[str, ...]]:
+        """Return what the reader's columns were called, the newest name first, by their paths."""
+        from schemactl.columns import struct
+        from schemactl.columns.former_names import former_names
+
+        generate = self.project.generate
+        options = struct.StructOptions(generate.spark) if generate else struct.StructOptions()
+        older = [
+            each.info for each in reversed(self.topic.versions) if each.info and each.number < self.number
+        ]
+        found = former_names(self.reader, older, options, self.project.release)
+        return {".".join(path): names for path, names in found.items()}
 
     def writer(self, number: int | None) -> SchemaVersion | None:
         """Return the version that wrote the messages of that number, if it is known."""

@@ -1,13 +1,13 @@
-"""`schemactl spark land`: writes stored messages of all versions as Parquet, and rejected ones separately."""
+"""`schemactl spark land`: writes stored messages of all versions to a folder or a table, and rejected ones separately."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import Context
+from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import Subject, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
@@ -23,19 +23,37 @@ _MEANT: Final = (
 
 COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
 
+FORMATS: Final = ("parquet", "delta", "iceberg")
+
+EVOLUTIONS: Final = ("none", "add", "widen", "rename")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark land`."""
     parser.description = (
-        "Decodes a topic's stored messages, each with the version that wrote it, into the approved schema, and writes them as "
-        "Parquet. Rejected messages, which cannot be read, are written apart with their reason and bytes; none is lost, and none "
-        "stops the job. Started again, it lands the files that came since, and what was left if it was interrupted; each file once."
+        "Decodes a topic's stored messages, each with the version that wrote it, into the approved schema, and writes them to a "
+        "folder of Parquet, a Delta table or an Iceberg table. Rejected messages, which cannot be read, are written apart with their "
+        "reason and bytes; none is lost, and none stops the job. Started again, it lands the files that came since, and what was left if "
+        "it was interrupted: in a table each message exactly once."
     )
-    parser.add_argument("--out", metavar="PATH", required=True, help="the folder of the Parquet files")
+    parser.add_argument(
+        "--out",
+        metavar="PATH",
+        required=True,
+        help="the folder, or that of the Delta table; or the Iceberg table's name, such as shop.orders",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="parquet", help="(default: parquet)")
     add_options(
         parser,
-        "--rejected PATH: the folder of rejected messages (default: the folder _rejected in --out)",
+        "--catalog NAME: of the Iceberg table, in pyiceberg's configuration",
+        "--rejected PATH: where rejected messages go (default: the folder _rejected in --out; of a table, one that ends with _rejected)",
         "--partition-by COLUMN...: a column whose values become folders; may be repeated",
+    )
+    parser.add_argument(
+        "--evolve",
+        choices=EVOLUTIONS,
+        default="none",
+        help="make changes of the table's columns that the rows need: add columns; widen types, too; rename columns, too (default: none)",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
     parser.add_argument("--rows-per-file", type=int, metavar="N", help="at most so many rows in a file")
@@ -47,58 +65,72 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--checkpoint PATH: where Spark keeps what was landed of --messages (default: a folder in --out)",
+        "--checkpoint PATH: where Spark keeps what was landed of --messages (default: a folder in --out; of an Iceberg table, none)",
     )
-    add_format(parser)
+    add_format(parser, "--report")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: every message was landed, or rejected with its reason; if all were rejected, a note says why."""
+    """Return 0: every message was landed, or rejected with its reason; 100: with --strict, one was rejected."""
     for option in ("files_at_once", "rows_per_file"):
         if (getattr(args, option) or 1) < 1:
             raise UsageError(f"--{option.replace('_', '-')} is a number from 1 on")
+    of_iceberg = args.format == "iceberg"
+    if of_iceberg and not (args.catalog and args.checkpoint):
+        raise UsageError(
+            "--format iceberg needs --catalog NAME, which pyiceberg's configuration knows, and --checkpoint PATH, where Spark keeps "
+            "what was landed"
+        )
     read = subject(args, context)
     codec = read.codec(args, read.reader)
-    from schemactl.spark import Landed, land_stream, landed_by
-    from schemactl.spark.landing import REJECTED, commonest_reason, query_of
+    from schemactl.spark import sink
+    from schemactl.spark.errors import as_spark_problem
+    from schemactl.spark.landing import REJECTED
     from schemactl.spark.session import watched
 
-    out = located(args.out, context)
-    rejected = located(args.rejected, context) if args.rejected else None
-    rejected_path = rejected or f"{out.rstrip('/')}/{REJECTED}"
+    def placed(path: str) -> str:
+        return path if of_iceberg else located(path, context)
+
+    out = placed(args.out)
+    rejected = placed(args.rejected) if args.rejected else None
+    inside = "/" if args.format == "parquet" else ""
+    rejected_place = rejected or f"{out.rstrip('/')}{inside}{REJECTED}"
     messages_at = located(args.messages, context)
     checkpoint = (
         located(args.checkpoint, context)
         if args.checkpoint
         else own_checkpoint(out, topic=str(read.there), place=messages_at, kind=args.messages_format)
     )
-    for place in (out, rejected_path, checkpoint):
+    for place in (checkpoint, *(() if of_iceberg else (out, rejected_place))):
         if "://" not in place or place.startswith("file://"):
             reject_links(place.removeprefix("file://"), below=context.top)
+    options: Any = {
+        "format": args.format,
+        "evolve": args.evolve,
+        "former_names": read.former_names(),
+        "partitionBy": args.partition_by,
+        "rejected": rejected,
+        "compression": args.compression,
+        "maxRecordsPerFile": args.rows_per_file,
+        "catalog": args.catalog,
+        **columns(args),
+    }
     with running(args, context, read.there) as messages:
-        known = query_of(messages.spark, checkpoint)
-        before = landed_by(out, known) if known else None
-        writer = land_stream(
-            messages.stream(args.files_at_once),
-            codec,
-            out,
-            partitionBy=args.partition_by,
-            rejected=rejected,
-            compression=args.compression,
-            maxRecordsPerFile=args.rows_per_file,
-            **columns(args),
-        )
+        stream = messages.stream(args.files_at_once)
+        landing = sink(codec, out, **options)
+        landing.check(stream)
+        again = messages.has_begun(checkpoint)
         started_s = time.monotonic()
-        with watched(messages.spark, context.progress("landing", "tasks")):
-            query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-            query.awaitTermination()
+        with watched(messages.spark, context.progress("landing", "tasks")), as_spark_problem():
+            writer = stream.writeStream.foreachBatch(landing).option("checkpointLocation", checkpoint)
+            writer.trigger(availableNow=True).start().awaitTermination()
         took_s = time.monotonic() - started_s
-        landed = (landed_by(out, str(query.id)) or Landed()).since(before or Landed())
-        if landed.rejected and not landed.rows:
-            context.note(nothing_readable(landed.rejected, commonest_reason(messages.spark, rejected_path)))
-    if before is None and not landed.rows + landed.rejected:
+    landed = landing.landed
+    if landed.rejected and not landed.rows:
+        context.note(nothing_readable(landed))
+    if not again and not landed.rows + landed.rejected:
         raise SchemactlError(f"{messages_at} has no messages of {read.topic.name}")
-    if args.format == "json":
+    if args.report == "json":
         context.report_json(
             topic=str(read.topic.name),
             reader=read.number,
@@ -108,8 +140,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
             messages_per_second=round((landed.rows + landed.rejected) / took_s),
         )
     else:
-        context.report(_text(read, landed, out, took_s, rejected=rejected_path))
-    return 0
+        context.report(_text(read, landed, out, took_s, rejected=rejected_place))
+    return NEGATIVE if args.strict and landed.rejected else 0
 
 
 def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
@@ -121,9 +153,13 @@ def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
     return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
 
 
-def nothing_readable(count: int, reason: str) -> tuple[str, str]:
+def nothing_readable(landed: Landed) -> tuple[str, str]:
     """Return the notes on a landing that made no row."""
-    return f"all {count:,} messages were rejected, most often because of this: {reason}", _MEANT
+    reason = max(landed.reasons, key=landed.reasons.__getitem__)
+    return (
+        f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}",
+        _MEANT,
+    )
 
 
 def _text(read: Subject, landed: Landed, out: str, took_s: float, *, rejected: str) -> str:

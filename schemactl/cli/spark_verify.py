@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--only-new-loss: with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
     )
     add_options(parser, "--shown N: how many unreadable messages to show (default: 10)", type=int, default=10)
-    add_format(parser)
+    add_format(parser, "--report")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if not total.messages:
         raise SchemactlError(f"{located(args.messages, context)} has no messages of {read.topic.name}")
     lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
-    if args.format == "json":
+    if args.report == "json":
         context.report_json(**_facts(read, verified, candidate=args.candidate))
     else:
         context.report(_text(read, verified, args))

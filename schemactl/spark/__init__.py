@@ -12,10 +12,10 @@ from __future__ import annotations
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
 from .decoding import decode, decode_column, split
 from .encoding import encode
-from .errors import WrongArgument
+from .errors import Conflict, WrongArgument
 from .java import JavaNotFound, ensure_java
-from .landing import land, land_stream, landed_by, recover
-from .landing_journal import Counts, Landed
+from .landing import land, land_stream, sink
+from .landing_sink import Counts, Landed
 from .pulsar_source import PulsarSource
 from .views import FormerNames, view, view_sql
 
@@ -24,6 +24,7 @@ __all__ = [
     "KEY",
     "PAYLOAD",
     "SCHEMA_VERSION",
+    "Conflict",
     "Counts",
     "FormerNames",
     "JavaNotFound",
@@ -36,8 +37,7 @@ __all__ = [
     "ensure_java",
     "land",
     "land_stream",
-    "landed_by",
-    "recover",
+    "sink",
     "split",
     "view",
     "view_sql",

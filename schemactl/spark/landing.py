@@ -1,30 +1,26 @@
-"""Landing: messages decoded and written as Parquet by Spark's tasks, without Spark's own writer."""
+"""Landing: messages decoded and written as Parquet by Spark's tasks, and committed to a folder or a table by the driver."""
 
 from __future__ import annotations
 
-import json
 import posixpath
-import uuid
-from collections.abc import Sequence
-from dataclasses import replace
-from os import PathLike
-from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, get_args
 
 import pyspark
-from pyspark.errors import AnalysisException
-from pyspark.sql import functions as sql
+from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
 
 from ..codec import Codec
-from . import landing_journal as journal
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decoded_schema
 from .errors import WrongArgument, require
 from .landing_folder import Folder
-from .landing_journal import Landed, Places
-from .landing_parquet import COMPRESSIONS, Shape, partitioned_by
-from .landing_sink import Landing
-from .landing_source import JOB, register
+from .landing_parquet import COMPRESSIONS, Shape
+from .landing_parquet_table import ParquetTable
+from .landing_sink import Files, Landed, Landing, Target
+from .landing_table import Evolution, Format, LandingTable, Transaction
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -32,14 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 REJECTED: Final = "_rejected"
-"""The folder of rejected messages inside the rows' folder; readers of the rows ignore it."""
+"""What the place of rejected messages is called: behind a table's name; the folder inside one of rows, whose readers ignore it."""
 
-# S3 copies 5 GiB at once, which is how files become visible there; a file ends with the row group that reaches its size.
+# S3 copies 5 GiB at once, which is how files become visible in folders; a file ends with the row group that reaches its size.
 _S3_FILE_BYTES: Final = 4 * 2**30
-
-_LOOKED_AT: Final = 1_000
-
-_ABANDONED_S: Final = 24 * 60 * 60
 
 SaveMode = Literal["append", "overwrite", "error", "errorifexists", "ignore"]
 """As Spark spells them."""
@@ -57,40 +49,48 @@ _PARTITION_TYPES: Final = (
     spark.DateType,
 )
 
-_STORED_TYPES: Final = (
-    *_PARTITION_TYPES,
-    spark.FloatType,
-    spark.DoubleType,
-    spark.DecimalType,
-    spark.BinaryType,
-    spark.TimestampType,
-    spark.TimestampNTZType,
-    spark.DayTimeIntervalType,
-)
+
+# The options that say which tables there are.
+_OF_TABLES: Final = ("format", "rejected", "filesystem", "storage_options", "catalog")
 
 
 class LandingOptions(TypedDict, total=False):
-    """How `land` and `land_stream` read messages and write files.
+    """How `land`, `land_stream` and `sink` read messages, write files and commit them.
 
     Attributes:
         payload, version, key: as for `decode`.
-        partitionBy: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive.
-        rejected: where rejected messages go, on the same file system; None: the folder `_rejected` in `path`.
+        format: "parquet", if there is none.
+        evolve: which changes of the columns of a table that is there are made, if the rows need them: "none" (if there is nothing
+            else), "add" columns, "widen" types, too, "rename" columns, too.
+        former_names: what columns were called, the newest name first, by their paths.
+        partitionBy: columns (text, whole numbers, booleans, dates) whose values become folders, as in Hive. Of a table that is
+            there, they are its own.
+        rejected: where rejected messages go. Nowhere given, it is the folder `_rejected` in that of the rows, or a table of their
+            own, whose name ends with `_rejected`.
         compression: of the files, by Spark's name; `snappy`, if there is none.
         maxRecordsPerFile: rows of a file at most; None: any number.
         bytes_per_file: a file that reached them is not continued; 256 MiB, if there are none.
-        filesystem: the file system of `path`, with its credentials; None: the one that `path` names.
+        filesystem: Arrow's file system of `path`, with its credentials; None: the one that `path` names. Not of an Iceberg table.
+        storage_options: of delta-rs, for a Delta table.
+        catalog: of an Iceberg table: its name in pyiceberg's configuration, or its properties.
+        txnAppId: whose transactions these are: each is made once. Of a stream it is the query's id, unless this is another one.
     """
 
     payload: Name
     version: Name | None
     key: Name | None
+    format: Format
+    evolve: Evolution
+    former_names: Mapping[str, Sequence[str]]
     partitionBy: Sequence[str]
     rejected: str | PathLike[str] | None
     compression: Compression
     maxRecordsPerFile: int | None
     bytes_per_file: int
     filesystem: fs.FileSystem | None
+    storage_options: Mapping[str, str] | None
+    catalog: str | Mapping[str, str] | None
+    txnAppId: str | None
 
 
 def land(
@@ -99,124 +99,171 @@ def land(
     path: str | PathLike[str],
     *,
     mode: SaveMode = "append",
+    txnVersion: int | None = None,  # noqa: N803  as Spark's Delta spells it
     **options: Unpack[LandingOptions],
 ) -> Landed:
-    """Write every message as a row of Parquet files in `path`, or with its reason and bytes in the folder of rejected ones.
+    """Write every message as a row to `path`, or with its reason and bytes to the place of rejected ones.
 
-    The rows are those of `decode`: `split(decode(...)).rows` and `.rejected`, as `spark.read.parquet` reads them. None
-    is visible before all are written. A job that fails leaves everything as it was; what one that was killed had decided is
-    completed first.
+    The rows are those of `decode`: `split(decode(...)).rows` and `.rejected`, as Spark reads them. None is visible before all
+    are written, and a job that fails leaves everything as it was.
 
     Args:
         messages: raw messages, of which all other columns are kept.
         codec: of their topic.
-        path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:.
-        mode: "append"; "overwrite" what is in both folders, once the new files are visible; if there are rows, "error" (or
+        path: a folder, local or as a URI: file:, s3:, gs:, hdfs:, abfss:; of an Iceberg table its name, such as shop.orders.
+        mode: "append"; "overwrite" what is there, rejected messages, too; if there are rows, or a table, "error" (or
             "errorifexists"), or "ignore": land nothing.
+        txnVersion: the number of this landing among those of `txnAppId`: a table takes none at or below its last one.
         options: see LandingOptions.
 
     Raises:
-        WrongArgument: a column is missing, would be there twice or cannot be stored; the folders will not do, or have rows in another
-                layout; always a ValueError.
+        WrongArgument: a column is missing, would be there twice or cannot be stored; the place will not do, or has rows of another
+                layout or other columns; always a ValueError.
+        Conflict: another writer changed the table meanwhile.
         FileExistsError: there are rows, with the mode "error" or "errorifexists".
-        OSError: the folders cannot be written to.
+        OSError: the place cannot be written to.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
     if mode not in get_args(SaveMode):
         raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(SaveMode))}")
     if messages.isStreaming:
-        raise WrongArgument("the messages are a stream, which land_stream lands")
+        raise WrongArgument("the messages are a stream, which land_stream and sink land")
+    app = options.get("txnAppId")
+    if (app is None) != (txnVersion is None):
+        raise WrongArgument("txnAppId and txnVersion go together: give both, or none")
+    if app is not None and options.get("format", "parquet") == "parquet":
+        raise WrongArgument(
+            'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
+        )
     landing = _prepared(messages, codec, path, mode=mode, **options)
-    rows = landing.places.rows
-    if mode == "ignore" and rows.any_visible():
+    if landing.rows.exists and mode == "ignore":
         return Landed()
-    job = uuid.uuid4().hex
-    source = register(messages.sparkSession, landing)
-    messages.write.format(source).mode("append").option(JOB, job).save()
-    return journal.collect(rows, job)
+    return landing.run(messages, _transaction(app, txnVersion))
 
 
 def land_stream(
     messages: DataFrame, codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]
 ) -> DataStreamWriter:
-    """Return a writer of a stream that lands each batch as `land` does, and exactly once; still to be given its checkpoint and started.
+    """Return a writer of a stream that lands each batch as `land` does; still to be given its checkpoint and started.
 
-        writer = land_stream(messages, codec, path).option("checkpointLocation", place)
+        writer = land_stream(messages, codec, path, format="delta").option("checkpointLocation", place)
         query = writer.trigger(availableNow=True).start()
 
-    A query that was killed at any moment and is started again with the same checkpoint lands what is missing, and nothing
-    twice. `landed_by(path, query.id)` says what it has landed since its checkpoint was made.
+    In a table each batch is there exactly once: a query that was killed at any moment and is started again with the same
+    checkpoint lands what is missing. In a folder, whose last batch was not known to be done, it is there again.
 
-    `messages` is a stream. All other arguments are as for `land`, as is what is raised; and SparkProblem where PySpark is older than 4.1.
+    `messages` is a stream. All other arguments are as for `land`, as is what is raised; and SparkProblem where PySpark is older
+    than 4.1, which has `sink`.
     """
-    require((4, 1), "landing a stream")
+    require((4, 1), "landing a stream without foreachBatch")
     if not messages.isStreaming:
         raise WrongArgument(
             "the messages are no stream: read them with spark.readStream, or land them with land"
         )
-    source = register(messages.sparkSession, _prepared(messages, codec, path, **options))
+    from .landing_stream import register
+
+    landing = _prepared(messages, codec, path, **options)
+    source = register(messages.sparkSession, landing, options.get("txnAppId"))
     return messages.writeStream.format(source).outputMode("append")
 
 
-def landed_by(
-    path: str | PathLike[str], query: str, *, filesystem: fs.FileSystem | None = None
-) -> Landed | None:
-    """Return what the streaming query of that id has landed in `path` since its first batch; None: nothing yet."""
-    return journal.landed_by(Folder.at(path, filesystem), query)
+@dataclass
+class Sink:
+    """A function for `foreachBatch`. `landed` is what its batches landed; in a Spark that is not of this process, nothing."""
+
+    codec: Codec
+    path: str | PathLike[str]
+    options: LandingOptions
+    landed: Landed = field(default_factory=Landed)
+
+    def __call__(self, messages: DataFrame, batch: int) -> None:
+        """Land a batch; if it was landed before, nothing."""
+        app = self.options.get("txnAppId") or _query(messages.sparkSession)
+        if app is None and self.options.get("format", "parquet") != "parquet":
+            raise WrongArgument(
+                "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
+            )
+        self.landed += self._prepared(messages).run(messages, _transaction(app, batch))
+
+    def check(self, messages: DataFrame) -> None:
+        """Raise what a batch of such messages would raise before it is landed."""
+        self._prepared(messages)
+
+    def _prepared(self, messages: DataFrame) -> Landing:
+        return _prepared(messages, self.codec, self.path, **self.options)
 
 
-def query_of(session: SparkSession, checkpoint: str) -> str | None:
-    """Return the id of the streaming query whose checkpoint the folder is, for `landed_by`; None: there is none yet."""
+def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Sink:
+    """Return a function for `foreachBatch` that lands each batch of a stream, exactly once as `land_stream` does.
+
+        query = messages.writeStream.foreachBatch(sink(codec, path, format="delta"))
+        query.option("checkpointLocation", place).start()
+
+    Arguments are as for `land`; what is wrong with them fails the query.
+    """
+    of_tables: Any = {name: value for name, value in options.items() if name in _OF_TABLES}
+    _tables(path, **of_tables)
+    return Sink(codec, path, options)
+
+
+def _query(session: SparkSession) -> str | None:
+    """Return the id of the streaming query that this is called for; None: Spark does not say."""
     try:
-        (row,) = session.read.text(f"{checkpoint}/metadata").collect()
-    except AnalysisException:
+        return session.sparkContext.getLocalProperty("sql.streaming.queryId")
+    except PySparkException:
+        # Spark Connect has none.
         return None
-    found: str = json.loads(row["value"])["id"]
-    return found
 
 
-def commonest_reason(session: SparkSession, folder: str) -> str:
-    """Return the reason that most of the messages rejected last have; only the latest thousand are read."""
-    rejected = session.read.parquet(folder)
-    last = rejected.orderBy(sql.desc("_metadata.file_modification_time")).limit(_LOOKED_AT).select(ERROR)
-    [row] = last.groupBy(ERROR).count().orderBy(sql.desc("count"), ERROR).limit(1).collect()
-    reason: str = row[ERROR]
-    return reason
+def _transaction(app: str | None, version: int | None) -> Transaction | None:
+    return None if app is None or version is None else Transaction(app, version)
 
 
-def recover(path: str | PathLike[str], *, filesystem: fs.FileSystem | None = None) -> None:
-    """Complete what killed jobs had decided to land in `path`. The next `land` does so, too."""
-    journal.recover(Folder.at(path, filesystem))
+def _tables(
+    path: str | PathLike[str],
+    *,
+    format: Format = "parquet",  # noqa: A002  as Spark spells it
+    rejected: str | PathLike[str] | None = None,
+    filesystem: fs.FileSystem | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    catalog: str | Mapping[str, str] | None = None,
+) -> tuple[LandingTable, LandingTable]:
+    """Return the table of rows, and that of rejected messages."""
+    if format not in get_args(Format):
+        raise WrongArgument(f"no format is called {format}: take one of {', '.join(get_args(Format))}")
+    for name, given, of in (("storage_options", storage_options, "delta"), ("catalog", catalog, "iceberg")):
+        if given is not None and format != of:
+            raise WrongArgument(f'{name} is of format="{of}", and not of "{format}": leave it out')
+    if format == "parquet":
+        rows = Folder.at(path, filesystem)
+        bad = rows.below(REJECTED) if rejected is None else Folder.at(rejected, filesystem)
+        _check_apart(rows, bad)
+        return ParquetTable(rows), ParquetTable(bad)
+    place = fspath(path)
+    aside = f"{place.rstrip('/')}{REJECTED}" if rejected is None else fspath(rejected)
+    if place.rstrip("/") == aside.rstrip("/"):
+        raise WrongArgument(f"{place} is the place of rows: give rejected messages a table of their own")
+    if format == "delta":
+        from .landing_delta import DeltaTable
 
-
-def _check_layout(rows: Folder, partition_by: Sequence[str]) -> None:
-    """Raise WrongArgument if the folder has rows in folders of other columns: Spark reads no such mixture."""
-    file = rows.any_visible()
-    there = tuple(partition_by) if file is None else partitioned_by(file)
-    if there != tuple(partition_by):
-        was, wanted = (
-            f"partitioned by {', '.join(by)}" if by else "in no partitions" for by in (there, partition_by)
-        )
-        advice = f"partition by {', '.join(there)}, too" if there else "leave partitions out"
+        there = (storage_options or {}, filesystem)
+        return DeltaTable(place, *there), DeltaTable(aside, *there)
+    if catalog is None:
         raise WrongArgument(
-            f"the rows in {rows.path} are {was}, and these would be {wanted}, which Spark cannot read together: {advice}, or "
-            "land in another folder"
+            f"{place} is a table of an Iceberg catalog: say of which, with catalog=NAME (of pyiceberg's configuration) or "
+            "catalog={'uri': ..., ...}"
         )
+    if filesystem is not None:
+        raise WrongArgument("an Iceberg catalog says which file system a table is on: leave filesystem out")
+    from .landing_iceberg import IcebergTable
+
+    return IcebergTable(place, catalog), IcebergTable(aside, catalog)
 
 
-def _places(
-    path: str | PathLike[str], rejected: str | PathLike[str] | None, filesystem: fs.FileSystem | None
-) -> Places:
-    rows = Folder.at(path, filesystem)
-    if rows.is_file():
-        raise WrongArgument(f"{rows.path} is a file: rows go to a folder")
-    if rejected is None:
-        return Places(rows, rows.below(REJECTED))
-    bad = Folder.at(rejected, filesystem)
+def _check_apart(rows: Folder, bad: Folder) -> None:
+    """Raise WrongArgument if readers of the one folder would read what is in the other."""
     if bad.files != rows.files:
-        raise WrongArgument(
-            f"{bad.path} is on another file system than {rows.path}: both must be on one file system to be committed together"
-        )
+        raise WrongArgument(f"{bad.path} is on another file system than {rows.path}: both must be on one")
     for outer, inner in ((rows, bad), (bad, rows)):
         below = posixpath.relpath(inner.path, outer.path)
         if below == "." or not below.startswith(("_", ".")):
@@ -224,7 +271,6 @@ def _places(
                 f"of {bad.path} and {rows.path} one path contains the other: give rejected messages a separate folder, or "
                 f"leave `rejected` out (they go to {rows.place(REJECTED)}, which readers of the rows ignore)"
             )
-    return Places(rows, bad)
 
 
 def _shape(partition_by: Sequence[str], compression: str, *, file_rows: int | None, file_bytes: int) -> Shape:
@@ -246,53 +292,76 @@ def _prepared(  # noqa: PLR0913  see LandingOptions
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
+    evolve: Evolution = "none",
+    former_names: Mapping[str, Sequence[str]] | None = None,
     partitionBy: Sequence[str] = (),  # noqa: N803  as Spark spells it
-    rejected: str | PathLike[str] | None = None,
     compression: Compression = "snappy",
     maxRecordsPerFile: int | None = None,  # noqa: N803  as Spark spells it
     bytes_per_file: int = 256 * 2**20,
-    filesystem: fs.FileSystem | None = None,
+    txnAppId: str | None = None,  # noqa: ARG001, N803  of whoever calls this
+    **place: Any,
 ) -> Landing:
-    """Return what is to be landed; the folders are there, and nothing is left in them of jobs that were killed."""
-    places = rows_folder, rejected_folder = _places(path, rejected, filesystem)
+    """Return what is to be landed; the tables take it as they are now."""
+    tables = _tables(path, **place)
+    if evolve not in get_args(Evolution):
+        raise WrongArgument(f"evolve is one of {', '.join(get_args(Evolution))}, and not {evolve}")
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     shape = _shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file)
-    if rows_folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
-        raise WrongArgument(
-            f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
-        )
     schema = decoded_schema(messages, codec, columns)
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     bad = spark.StructType([field for field in schema if field.name not in codec.columns.names])
+    overwrite = mode == "overwrite"
+    by = _partitions(tables[0], fspath(path), shape.partition_by, overwrite=overwrite)
+    shape = replace(shape, partition_by=by, statistics=place.get("format") == "delta")
     _check_partitions(rows, shape.partition_by)
-    for field in schema:
-        _check_stored(field.dataType, field.name)
-    journal.recover(rows_folder)
-    journal.sweep(places, idle_s=_ABANDONED_S)
-    if mode in ("error", "errorifexists") and rows_folder.any_visible():
+    targets = _target(tables[0], rows, shape), _target(tables[1], bad, replace(shape, partition_by=()))
+    landing = Landing(codec, columns, *targets, evolve, former_names or {}, overwrite=overwrite)
+    if mode in ("error", "errorifexists") and landing.rows.exists:
         raise FileExistsError(
-            f"{rows_folder.path} has rows already: land with mode append or overwrite, or elsewhere"
+            f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere"
         )
-    if mode == "append":
-        _check_layout(rows_folder, shape.partition_by)
-    # Here, and not only in a task.
-    rows_folder.check_writable()
-    if posixpath.relpath(rejected_folder.path, rows_folder.path).startswith(".."):
-        rejected_folder.check_writable()
-    shapes = _described(shape, rows), _described(replace(shape, partition_by=()), bad)
-    return Landing(codec, columns, places, *shapes, overwrite=mode == "overwrite")
+    if mode != "ignore" or not landing.rows.exists:
+        for target in targets:
+            target.table.check(
+                target.struct, target.needed(evolve, landing.former_names), overwrite=overwrite
+            )
+    return landing
 
 
-def _described(shape: Shape, rows: spark.StructType) -> Shape:
-    """Return files that tell Spark which types its rows have."""
-    stored = spark.StructType([field for field in rows if field.name not in shape.partition_by])
-    return replace(
-        shape,
-        metadata={
-            "org.apache.spark.sql.parquet.row.metadata": stored.json(),
-            # To Spark it says, too, that dates are of the calendar that is valid for all times.
-            "org.apache.spark.version": pyspark.__version__,
-        },
+def _partitions(
+    table: LandingTable, place: str, wanted: tuple[str, ...], *, overwrite: bool
+) -> tuple[str, ...]:
+    """Return the partition columns of what is landed. Raises WrongArgument if what is there has others."""
+    there = table.partitioned_by()
+    if there is None or there == wanted or (overwrite and table.columns() is None):
+        return wanted
+    if not wanted and table.columns() is not None:
+        return there
+    was, would_be = (
+        f"partitioned by {', '.join(by)}" if by else "in no partitions" for by in (there, wanted)
+    )
+    advice = f"partition by {', '.join(there)}, too" if there else "leave partitions out"
+    raise WrongArgument(
+        f"the rows in {place} are {was}, and these would be {would_be}, which cannot be together: {advice}, or land elsewhere"
+    )
+
+
+def _target(table: LandingTable, rows: spark.StructType, shape: Shape) -> Target:
+    """Return what the rows go to; its files tell Spark which types their rows have."""
+    folder = table.folder()
+    if folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
+        raise WrongArgument(
+            f"files on S3 may have {_S3_FILE_BYTES:,} bytes_per_file at most, not {shape.file_bytes:,}"
+        )
+    inside = table.partitions_inside
+    stored = spark.StructType([field for field in rows if inside or field.name not in shape.partition_by])
+    metadata = {
+        "org.apache.spark.sql.parquet.row.metadata": stored.json(),
+        # To Spark it says, too, that dates are of the calendar that is valid for all times.
+        "org.apache.spark.version": pyspark.__version__,
+    }
+    return Target(
+        table, table.stored(rows), Files(folder, replace(shape, metadata=metadata, partitions_inside=inside))
     )
 
 
@@ -309,20 +378,3 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
             )
     if len(set(partition_by)) < len(partition_by) or len(partition_by) == len(rows):
         raise WrongArgument("partition by each column once, and leave one for the files")
-
-
-def _check_stored(kind: spark.DataType, place: str) -> None:
-    """Raise WrongArgument if no column of that type is stored."""
-    match kind:
-        case spark.StructType() if kind.fields:
-            for field in kind:
-                _check_stored(field.dataType, f"{place}.{field.name}")
-        case spark.ArrayType():
-            _check_stored(kind.elementType, f"{place}[]")
-        case spark.MapType():
-            _check_stored(kind.keyType, f"{place}{{key}}")
-            _check_stored(kind.valueType, f"{place}{{}}")
-        case _ if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
-            raise WrongArgument(
-                f"{place} is {kind.simpleString()}, which is not landed: cast the column, or drop it"
-            )

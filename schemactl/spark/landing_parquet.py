@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from .arrow_types import has_part
 from .landing_folder import Folder
-from .landing_journal import StagedFile
+from .landing_statistics import statistics
+from .landing_table import DataFile
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -64,6 +65,7 @@ class Shape:
 
     `metadata` is the files' own; `group_bytes` is measured in memory, `file_bytes` on disk; a file has `file_rows` at most.
     `partitions_inside`: files have the partition columns, too, as Iceberg's must, which tells the empty text from null.
+    `statistics`: see DataFile.
     """
 
     metadata: dict[str, str]
@@ -73,19 +75,19 @@ class Shape:
     file_bytes: int = 256 * 2**20
     file_rows: int | None = None
     partitions_inside: bool = False
+    statistics: bool = False
 
 
 class ParquetFiles:
-    """The files of one task attempt. Every row that is added is in one of them once it is closed."""
+    """The files of one attempt of a task. Every row that is added is in one of them once it is closed."""
 
-    def __init__(self, folder: Folder, attempt: str, prefix: str, shape: Shape) -> None:
-        self._folder = folder.below(attempt)
-        self._attempt = attempt
-        self._prefix = prefix
+    def __init__(self, folder: Folder, shape: Shape, prefix: str) -> None:
+        self._folder = folder
         self._shape = shape
+        self._prefix = prefix
         self._waiting: dict[str, _Waiting] = {}
         self._open: dict[str, _File] = {}
-        self._closed: list[StagedFile] = []
+        self._closed: list[DataFile] = []
         self._made = 0
 
     def add(self, rows: pa.RecordBatch, *, held_bytes: int) -> None:
@@ -101,7 +103,7 @@ class ParquetFiles:
         while sum(waiting.bytes for waiting in self._waiting.values()) > _WAITING_BYTES:
             self._write(max(self._waiting, key=lambda folder: self._waiting[folder].bytes))
 
-    def close(self) -> list[StagedFile]:
+    def close(self) -> list[DataFile]:
         """All files are whole."""
         for folder in list(self._waiting):
             self._write(folder)
@@ -136,7 +138,8 @@ class ParquetFiles:
 
     def _close(self, folder: str) -> None:
         file = self._open.pop(folder)
-        self._closed.append(StagedFile(self._attempt, file.name, file.close()))
+        size, told = file.close()
+        self._closed.append(DataFile(file.name, size, file.rows, partition_of(file.name), told))
 
 
 @dataclass(slots=True)
@@ -160,7 +163,8 @@ class _File:
         """Return a file for rows such as these, of which it has none yet."""
         self.name = name
         self.without_statistics = without_statistics
-        self._metadata = shape.metadata
+        self._shape = shape
+        self._footers: list[pq.FileMetaData] = []
         self.rows = 0
         path = folder.place(name)
         Folder(folder.files, posixpath.dirname(path)).create()
@@ -178,6 +182,7 @@ class _File:
             write_page_index=True,
             write_page_checksum=True,
             store_schema=False,
+            metadata_collector=self._footers,
         )
 
     @property
@@ -191,13 +196,13 @@ class _File:
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self.rows += rows.num_rows
 
-    def close(self) -> int:
-        """Close the file; returns its bytes."""
-        self._writer.add_key_value_metadata(self._metadata)
+    def close(self) -> tuple[int, str]:
+        """Close the file; returns its bytes and statistics."""
+        self._writer.add_key_value_metadata(self._shape.metadata)
         self._writer.close()
         size = self.bytes
         self._sink.close()
-        return size
+        return size, statistics(self._footers[0], self._writer.schema) if self._shape.statistics else ""
 
 
 def stored(rows: pa.Table, shape: Shape) -> pa.Table:
@@ -319,7 +324,11 @@ def partition_folder(column: str, value: str | None, *, inside: bool = False) ->
     )
 
 
-def partitioned_by(file: str) -> tuple[str, ...]:
-    """Return the columns whose values are in the name of a file, as `partition_folder` put them there."""
-    folders = posixpath.dirname(file).split("/")
-    return tuple(unquote(folder.partition("=")[0]) for folder in folders if "=" in folder)
+def partition_of(file: str) -> dict[str, str | None]:
+    """Return the values that the name of a file has, as `partition_folder` put them there, by their columns."""
+    folders = [folder.partition("=") for folder in posixpath.dirname(file).split("/")]
+    return {
+        unquote(column): None if value == NULL_PARTITION else unquote(value)
+        for column, is_one, value in folders
+        if is_one
+    }

@@ -1,79 +1,140 @@
-"""The two sides of a landing job: tasks decode and write files, the driver makes them visible."""
+"""The two sides of a landing: tasks decode messages and write files, the driver commits the files."""
 
 from __future__ import annotations
 
+import pickle
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import BinaryType, StructType
 
 from ..codec import Codec
-from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns
+from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, map_in_arrow
 from .decoding import decode_batch
-from .landing_journal import Counts, Job, Landed, Places, Staged, commit
+from .landing_evolution import changes, require_allowed
+from .landing_folder import Folder
 from .landing_parquet import ParquetFiles, Shape
+from .landing_table import Addition, Change, DataFile, Evolution, LandingTable, Transaction
 from .worker import reduce_worker_overhead
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Decoded at once: what that costs beside each message is spread over more of them than Spark sends at once, 10,000 by default.
 _ROWS: Final = 40_000
 _BYTES: Final = 16 * 2**20
 
+_WRITTEN: Final = StructType().add("written", BinaryType())
 
-def task_context() -> TaskContext:
-    """Return the task that this is called in."""
-    context = TaskContext.get()
-    if context is None:
-        raise RuntimeError("must run inside a Spark task")
-    return context
+
+# Of reasons that are rarer than so many others nothing is said.
+_REASONS: Final = 20
+
+
+class Counts(NamedTuple):
+    """Messages of one version."""
+
+    rows: int = 0
+    rejected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
-    """What is to be landed, where and how."""
+class Landed:
+    """What was landed: every message that was read is a row, or was rejected."""
+
+    rows: int = 0
+    rejected: int = 0
+    files: int = 0
+    bytes: int = 0
+    versions: Mapping[int | None, Counts] = field(default_factory=dict)
+    """By the version that messages were written with; None: they said none, or something that is none."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """The commonest reasons of rejected messages, and how many have each."""
+
+    def __add__(self, other: Landed) -> Landed:
+        none = Counts()
+        versions = {}
+        for version in sorted({*self.versions, *other.versions}, key=lambda each: (each is None, each or 0)):
+            one, more = (landed.versions.get(version, none) for landed in (self, other))
+            versions[version] = Counts(one.rows + more.rows, one.rejected + more.rejected)
+        return Landed(
+            self.rows + other.rows,
+            self.rejected + other.rejected,
+            self.files + other.files,
+            self.bytes + other.bytes,
+            versions,
+            dict((Counter(self.reasons) + Counter(other.reasons)).most_common(_REASONS)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values; `versions` is a list, because a version may be null."""
+        versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]
+        return asdict(self) | {"versions": versions}
+
+
+class Files(NamedTuple):
+    """Where tasks write files, and how."""
+
+    folder: Folder
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Written(WriterCommitMessage):
+    """What a task wrote.
+
+    Attributes:
+        rows: the files of rows.
+        rejected: those of rejected messages.
+        landed: what is in them.
+        transaction: of the streaming query that the task was one of.
+    """
+
+    rows: Sequence[DataFile]
+    rejected: Sequence[DataFile]
+    landed: Landed
+    transaction: Transaction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What tasks are told: no table, and none of its secrets but those of its files."""
 
     codec: Codec
     columns: Columns
-    places: Places
-    rows: Shape
-    rejected: Shape
-    overwrite: bool = False
+    rows: Files
+    rejected: Files
 
-    def stage(self, batches: Iterator[pa.RecordBatch], job: Job) -> TaskStaged:
-        """Every message of the batches is in a staged file, as a row or rejected."""
+    def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> Written:
+        """Every message of the batches is in a file, as a row or rejected."""
         reduce_worker_overhead()
-        task = task_context().partitionId()
-        attempt = f"{task}-{uuid.uuid4().hex}"
-        prefix = f"part-{task:05}-{job.name}"
-        staging = self.places.staging(job.name)
-        rows = ParquetFiles(staging.rows, attempt, prefix, self.rows)
-        rejected = ParquetFiles(staging.rejected, attempt, prefix, self.rejected)
+        # No two attempts of a task write the same files.
+        prefix = f"part-{task_context().partitionId():05}-{uuid.uuid4()}"
+        rows, rejected = (ParquetFiles(*files, prefix) for files in (self.rows, self.rejected))
         landed = Landed()
         for batch in gathered(batches):
             for decoded in decode_batch(batch, codec=self.codec, columns=self.columns):
                 good, bad = self._parted(decoded)
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
                 rejected.add(bad, held_bytes=bad.nbytes)
-                landed += Landed(good.num_rows, bad.num_rows, versions=_versions(good, bad))
-        staged = Staged(rows.close(), rejected.close())
-        files = [*staged.rows, *staged.rejected]
-        landed += Landed(files=len(files), bytes=sum(file.bytes for file in files))
-        return TaskStaged(task, job, staged, landed)
-
-    def commit(self, job: Job, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make visible what the tasks staged: of each task, what one attempt of it staged."""
-        reduce_worker_overhead()
-        tasks = {message.task: message for message in messages if isinstance(message, TaskStaged)}
-        staged = Staged(
-            [file for task in tasks.values() for file in task.staged.rows],
-            [file for task in tasks.values() for file in task.staged.rejected],
-        )
-        landed = sum((task.landed for task in tasks.values()), Landed())
-        commit(self.places, job, staged, landed, overwrite=self.overwrite)
+                landed += Landed(
+                    good.num_rows,
+                    bad.num_rows,
+                    versions=_versions(good, bad),
+                    reasons=_counted(bad, ERROR),
+                )
+        written, aside = rows.close(), rejected.close()
+        both = [*written, *aside]
+        landed += Landed(files=len(both), bytes=sum(file.bytes for file in both))
+        return Written(written, aside, landed, transaction)
 
     def _parted(self, decoded: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         names = decoded.schema.names
@@ -84,6 +145,111 @@ class Landing:
         if wrong.true_count == 0:
             return good, bad.slice(0, 0)
         return good.filter(pc.invert(wrong)), bad.filter(wrong)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table to land in, the columns that it has of the rows, and its files."""
+
+    table: LandingTable
+    struct: StructType
+    files: Files
+
+    def needed(self, evolve: Evolution, former_names: Mapping[str, Sequence[str]]) -> Sequence[Change]:
+        """Return the changes that the table needs as it is now. Raises WrongArgument if they may not be made."""
+        there = self.table.columns()
+        found = [] if there is None else changes(there, self.struct, former_names)
+        require_allowed(found, evolve)
+        return found
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table, or files in the folder."""
+        return self.table.partitioned_by() is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """What is to be landed, where and how."""
+
+    codec: Codec
+    columns: Columns
+    rows: Target
+    rejected: Target
+    evolve: Evolution
+    former_names: Mapping[str, Sequence[str]]
+    overwrite: bool = False
+
+    @property
+    def writing(self) -> Writing:
+        """What tasks do of it."""
+        return Writing(self.codec, self.columns, self.rows.files, self.rejected.files)
+
+    def run(self, messages: DataFrame, transaction: Transaction | None) -> Landed:
+        """Land the messages in a job of Spark."""
+        if transaction is not None and _made(self.rows.table, transaction):
+            return Landed()
+        try:
+            # Of each partition, Spark takes what one attempt of its task returned.
+            found = map_in_arrow(messages, partial(_write, writing=self.writing), _WRITTEN).collect()
+            return self.commit([pickle.loads(row[0]) for row in found], transaction)  # noqa: S301  from tasks of our own
+        finally:
+            self.discard()
+
+    def commit(self, written: Sequence[Written], transaction: Transaction | None) -> Landed:
+        """Commit what the tasks wrote: rejected messages first, beside them which rows belong to them, and then the rows.
+
+        Whoever repeats a transaction that came no further than to the first commit adds the same rows, so that each message is
+        there once, whatever another version of the package makes of it.
+        """
+        rows: Sequence[DataFile] = [file for each in written for file in each.rows]
+        rejected = [file for each in written for file in each.rejected]
+        if transaction is not None and _made(self.rows.table, transaction):
+            return Landed()
+        begun = transaction is not None and _made(self.rejected.table, transaction)
+        if begun and transaction is not None:
+            rows = self.rejected.table.beside(transaction)
+        elif rejected or (self.overwrite and self.rejected.exists):
+            self._commit(self.rejected, rejected, transaction, beside=rows)
+            begun = True
+        # Without rows, too, so that there is a table that says which columns it has, and a transaction is known.
+        self._commit(self.rows, rows, transaction)
+        if begun and transaction is not None:
+            self.rejected.table.forget(transaction)
+        return sum((each.landed for each in written), Landed())
+
+    def discard(self) -> None:
+        """Nothing is left of what was written and not committed, where that would not be found later."""
+        self.rows.table.discard()
+        self.rejected.table.discard()
+
+    def _commit(
+        self,
+        target: Target,
+        files: Sequence[DataFile],
+        transaction: Transaction | None,
+        *,
+        beside: Sequence[DataFile] = (),
+    ) -> None:
+        target.table.commit(
+            Addition(
+                files,
+                target.struct,
+                target.files.shape.partition_by,
+                target.needed(self.evolve, self.former_names),
+                overwrite=self.overwrite,
+                transaction=transaction,
+                beside=beside,
+            )
+        )
+
+
+def task_context() -> TaskContext:
+    """Return the task that this is called in."""
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("must run inside a Spark task")
+    return context
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -106,19 +272,23 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStaged(WriterCommitMessage):
-    """What one attempt of a task staged."""
+def _write(batches: Iterable[pa.RecordBatch], *, writing: Writing) -> Iterator[pa.RecordBatch]:
+    """Write the messages of a task, and return what was written as its only row."""
+    yield pa.record_batch({_WRITTEN.names[0]: pa.array([pickle.dumps(writing.write(batches))], pa.binary())})
 
-    task: int
-    job: Job
-    staged: Staged
-    landed: Landed
+
+def _made(table: LandingTable, transaction: Transaction) -> bool:
+    last = table.last(transaction.app)
+    return last is not None and last >= transaction.version
 
 
 def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
-    rows, rejected = (
-        {each["values"]: each["counts"] for each in part.column(SCHEMA_VERSION).value_counts().to_pylist()}
-        for part in (good, bad)
-    )
-    return {version: Counts(rows.get(version, 0), rejected.get(version, 0)) for version in rows | rejected}
+    rows, rejected = (_counted(part, SCHEMA_VERSION) for part in (good, bad))
+    return {
+        version: Counts(rows.get(version, 0), rejected.get(version, 0)) for version in {**rows, **rejected}
+    }
+
+
+def _counted(rows: pa.RecordBatch, column: str) -> dict[Any, int]:
+    """Return how often each value is there."""
+    return {each["values"]: each["counts"] for each in rows.column(column).value_counts().to_pylist()}

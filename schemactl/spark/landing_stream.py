@@ -1,45 +1,81 @@
-"""The sink of streaming queries that land. Its base class came with Spark 4.1, so this is imported on use."""
+"""The data source of streaming queries that land. Its base class came with Spark 4.1, so this is imported on use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from .landing_journal import Job, abort
-from .landing_sink import Landing, TaskStaged, task_context
+from .landing_sink import Landing, Written, task_context
+from .landing_table import Transaction
+from .worker import reduce_worker_overhead
 
-# StreamExecution.QUERY_ID_KEY and MicroBatchExecution.BATCH_ID_KEY: tasks are told whose they are.
-_QUERY: Final = "sql.streaming.queryId"
-_EPOCH: Final = "streaming.sql.batchId"
+QUERY: Final = "sql.streaming.queryId"
+"""StreamExecution.QUERY_ID_KEY: the local property that says whose a job or a task is."""
+
+# MicroBatchExecution.BATCH_ID_KEY.
+_BATCH: Final = "streaming.sql.batchId"
+
+
+class LandingSource(DataSource):
+    """A data source that streams are written to; each landing has one of its own."""
+
+    landing: ClassVar[Landing]
+    app: ClassVar[str | None]
+    registered: ClassVar[str]
+
+    @classmethod
+    def name(cls) -> str:
+        """As which it is registered."""
+        return cls.registered
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> LandingStreamWriter:  # noqa: ARG002, FBT001, N802  Spark's signature
+        """For a streaming query."""
+        reduce_worker_overhead()
+        return LandingStreamWriter(self.landing, self.app)
+
+
+def register(session: SparkSession, landing: Landing, app: str | None) -> str:
+    """Return the name of a new data source of the session that lands so, as transactions of `app`; None: of the query."""
+    name = f"schemactl-landing-{uuid.uuid4().hex}"
+    members = {"landing": landing, "app": app, "registered": name}
+    session.dataSource.register(type(LandingSource.__name__, (LandingSource,), members))
+    return name
 
 
 @dataclass
 class LandingStreamWriter(DataSourceStreamArrowWriter):
-    """Lands what the tasks of an epoch staged. The epoch's number alone says whether it was landed before."""
+    """Lands what the tasks of a batch wrote."""
 
     landing: Landing
+    app: str | None
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskStaged:
-        """In a task: its messages are staged."""
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """In a task: its messages are in files."""
         local = task_context().getLocalProperty
-        job = Job.of_epoch(str(local(_QUERY)), int(str(local(_EPOCH))))
-        return self.landing.stage(iterator, job)
+        transaction = Transaction(self.app or str(local(QUERY)), int(str(local(_BATCH))))
+        return self.landing.writing.write(iterator, transaction)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
-        """In the driver: what the tasks staged is visible."""
-        for job in _jobs(messages):
-            self.landing.commit(job, messages)
+        """In the driver: what the tasks wrote is committed."""
+        reduce_worker_overhead()
+        written = _written(messages)
+        try:
+            # All are of one batch; where there are no tasks, there is no message.
+            for transaction in {each.transaction for each in written}:
+                self.landing.commit(written, transaction)
+        finally:
+            self.landing.discard()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
-        """In the driver: what they staged is gone."""
-        for job in _jobs(messages):
-            abort(self.landing.places, job.name)
+        """In the driver: what they wrote is gone, or will be."""
+        self.landing.discard()
 
 
-def _jobs(messages: list[WriterCommitMessage | None]) -> set[Job]:
-    """Return the epoch that the tasks are of, all of them; none, if no task says."""
-    return {message.job for message in messages if isinstance(message, TaskStaged)}
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
+    return [message for message in messages if isinstance(message, Written)]

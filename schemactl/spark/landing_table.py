@@ -10,6 +10,9 @@ from pyspark.sql.types import StructType
 
 from .landing_folder import Folder
 
+Format = Literal["parquet", "delta", "iceberg"]
+"""Of what rows are landed in: a folder, or a table."""
+
 Evolution = Literal["none", "add", "widen", "rename"]
 """Which changes of a table's columns a landing may make: each allows those before it, too."""
 
@@ -103,10 +106,10 @@ class LandingTable(Protocol):
         """Return the columns that a table of the format has for such rows: these, or of other types."""
 
     def columns(self) -> StructType | None:
-        """Return the table's columns, those of partitions with them; None: there is no table."""
+        """Return the table's columns, those of partitions with them; None: there is no table, or it has any."""
 
-    def partitioned_by(self) -> tuple[str, ...]:
-        """Return the table's partition columns."""
+    def partitioned_by(self) -> tuple[str, ...] | None:
+        """Return the table's partition columns; None: there is no table."""
 
     def check(self, struct: StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
         """Raise WrongArgument if such rows cannot be committed; the table need not exist.
@@ -123,6 +126,9 @@ class LandingTable(Protocol):
 
     def forget(self, transaction: Transaction) -> None:
         """Drop what `beside` says of the transaction: its rows are committed, too."""
+
+    def discard(self) -> None:
+        """Remove what was written and is in no commit; nothing, where the format has a command for that."""
 
     def commit(self, addition: Addition) -> None:
         """Make the addition, in one step for all readers; nothing, if its transaction was made before.

@@ -56,6 +56,13 @@ class RawMessages:
             reader = self.spark.readStream.format(self.kind).schema(schema).options(**steps, **self.options)
             return self._of_topic(reader.load(self._pattern()))
 
+    def has_begun(self, checkpoint: str) -> bool:
+        """Whether the folder is the checkpoint of a stream."""
+        try:
+            return not self.spark.read.text(f"{checkpoint}/metadata").isEmpty()
+        except AnalysisException:
+            return False
+
     def _of_pulsar(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
         self.spark.dataSource.register(PulsarSource)
         first = {} if "startingtime" in map(str.lower, self.options) else {"startingOffsets": "earliest"}

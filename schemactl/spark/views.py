@@ -7,7 +7,7 @@ new name in all rows, a wider one its new type, and one that came later is null 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
@@ -18,14 +18,13 @@ from .columns import folded, folding, quoted
 from .ddl import sql_type
 from .errors import SPARK_ERRORS
 from .landing_evolution import widens
+from .landing_table import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FormerNames = Mapping[str, Sequence[str]]
 """What columns were called before, the newest first, by their paths: `address.zip`, `items.element.sku`, `by_day.value.sku`."""
-
-Format = Literal["parquet", "delta", "iceberg"]
 
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double")
 """Each can be promoted to those behind it, as in Avro."""

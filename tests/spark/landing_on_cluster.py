@@ -19,7 +19,7 @@ from pyarrow import fs
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
-from schemactl.spark import ensure_java, land, land_stream, landed_by
+from schemactl.spark import ensure_java, land, sink
 
 from .fragile_files import Deadly, FragileFiles
 from .landing_victim import CODEC, COUNT, messages, payloads
@@ -96,21 +96,13 @@ def batch(spark: SparkSession, folder: Path, files: fs.FileSystem) -> dict[str, 
     return land(sent, CODEC, folder / "out", version=None, maxRecordsPerFile=100, filesystem=files).to_json()
 
 
-def stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, Any] | None:
+def stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, Any]:
     """What a query says that it landed."""
-    out = folder / "out"
-    writer = land_stream(
-        marked(source),
-        CODEC,
-        out,
-        version=None,
-        maxRecordsPerFile=100,
-        filesystem=files,
-    ).option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    landed = landed_by(out, str(query.id))
-    return None if landed is None else landed.to_json()
+    landing = sink(CODEC, folder / "out", version=None, maxRecordsPerFile=100, filesystem=files)
+    writer = marked(source).writeStream.foreachBatch(landing)
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return landing.landed.to_json()
 
 
 def main(place: str, master: str) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
@@ -20,7 +17,6 @@ from schemactl.cli.spark_land import nothing_readable
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import Counts, Landed, decode, land, land_stream, split
-from schemactl.spark.landing import commonest_reason
 
 from .schemas import avro, codec, field, logical, record
 
@@ -101,7 +97,7 @@ def parents(folder: str) -> set[str]:
     """The folders with rows."""
     files = Path(folder).rglob("part-*.parquet")
     found = {str(file.parent.relative_to(folder)) for file in files}
-    return {name for name in found if not name.startswith(("_landing", "_rejected"))}
+    return {name for name in found if not name.startswith("_rejected")}
 
 
 def test_rows_types_and_rejected_messages_are_those_of_decoding_and_spark_s_own_writer(
@@ -186,7 +182,7 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
     with pytest.raises(ValueError, match="no mode is called replace: take one of append, overwrite, error"):
         land(messages, CODEC, folder, mode="replace")  # type: ignore[arg-type]
     stream = messages.sparkSession.readStream.format("rate").load()
-    with pytest.raises(ValueError, match="are a stream, which land_stream lands"):
+    with pytest.raises(ValueError, match="are a stream, which land_stream and sink land"):
         land(stream, CODEC, folder)
     if RELEASE >= (4, 1):
         with pytest.raises(
@@ -225,24 +221,23 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFra
             with pytest.raises(ValueError) as raised:  # noqa: PT011  its words are compared below
                 landing(codec=CODEC, path=folder, partitionBy=other)
             assert str(raised.value) == (
-                f"the rows in {folder} are partitioned by a=b %, ok, and these would be {words}, which Spark cannot read "
-                "together: partition by a=b %, ok, too, or land in another folder"
+                f"the rows in {folder} are partitioned by a=b %, ok, and these would be {words}, which cannot be "
+                "together: partition by a=b %, ok, too, or land elsewhere"
             )
     assert land(few, CODEC, folder, partitionBy=["a=b %", "ok"]).rows == 18
     assert land(few, CODEC, folder, mode="overwrite").rows == 18
-    assert not [*Path(folder).rglob("_landing")], "what is done leaves no folders"
+    assert not [*Path(folder).rglob("_temporary")], "what is done leaves no folders"
     with pytest.raises(ValueError, match=r"are in no partitions, and these .*: leave partitions out, or"):
         land(few, CODEC, folder, partitionBy=["ok"])
     assert messages.sparkSession.read.parquet(folder).count() == 18
 
 
-def test_where_all_is_rejected_the_reason_of_most_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    earlier, last = str(tmp_path / "_rejected/1.parquet"), str(tmp_path / "_rejected/2.parquet")
-    (tmp_path / "_rejected").mkdir()
-    pq.write_table(pa.table({"__error": ["another"] * 2_000}), earlier)
-    pq.write_table(pa.table({"__error": ["this"] * 600 + ["that"] * 400}), last)
-    os.utime(earlier, (0, 0))
-    reason = commonest_reason(spark, str(tmp_path / "_rejected"))
-    assert nothing_readable(1_000, reason)[0].endswith(
-        "1,000 messages were rejected, most often because of this: this"
+def test_where_all_is_rejected_the_reason_of_most_is_told() -> None:
+    landed = Landed(rejected=500, reasons={"another": 20, "that": 300})
+    landed += Landed(rejected=600, reasons={"this": 400, "another": 200})
+    assert landed.reasons == {"this": 400, "that": 300, "another": 220}
+    many = Landed(reasons={f"reason {number}": number for number in range(100)})
+    assert list((many + landed).reasons)[:4] == ["this", "that", "another", "reason 99"]
+    assert nothing_readable(landed)[0].endswith(
+        "1,100 messages were rejected, most often because of this: this"
     )

@@ -12,11 +12,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitStateUnknownException
@@ -99,32 +97,11 @@ def struct(rows: pa.Table) -> spark.StructType:
 def write(table: IcebergTable, rows: pa.Table, *by: str, **shape: Any) -> list[DataFile]:
     """Write the files of the rows, as a task does."""
     folder = table.folder()
-    files = ParquetFiles(
-        folder,
-        "",
-        f"part-{uuid.uuid4()}",
-        Shape({}, by, **{"partitions_inside": table.partitions_inside} | shape),
-    )
+    told = Shape({}, by, **{"partitions_inside": table.partitions_inside} | shape)
+    files = ParquetFiles(folder, told, f"part-{uuid.uuid4()}")
     for batch in rows.to_batches():
         files.add(batch, held_bytes=batch.nbytes)
-    return [
-        DataFile(
-            each.name,
-            each.bytes,
-            pq.read_metadata(folder.files.open_input_file(folder.place(each.name))).num_rows,
-            partition_of(each.name),
-        )
-        for each in files.close()
-    ]
-
-
-def partition_of(name: str) -> dict[str, str | None]:
-    folders = [folder.partition("=") for folder in name.split("/")[:-1]]
-    return {
-        column: None if value == NULL_PARTITION else unquote(value)
-        for column, is_one, value in folders
-        if is_one
-    }
+    return files.close()
 
 
 def equal(column: str, value: Any) -> Any:

@@ -82,7 +82,7 @@ def landed_once(run: Run, landing: str) -> bool:
     assert rejected == COUNT - len(GOOD)
     told = run.landed[landing]
     assert (told["rows"], told["rejected"]) == (len(GOOD), rejected)
-    assert [path for path in out.rglob("*.parquet") if "_landing" in path.parts] == []
+    assert [path for path in out.rglob("*.parquet") if "_temporary" in path.parts] == []
     return True
 
 

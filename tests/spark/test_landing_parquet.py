@@ -21,12 +21,12 @@ from schemactl.spark.landing_parquet import NULL_PARTITION, ParquetFiles, Shape,
 
 def written(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str, pq.ParquetFile]:
     """The files of the rows, by their names."""
-    files = ParquetFiles(Folder.at(str(path)), "attempt", "part", Shape({"who": "me"}, **shape))
+    files = ParquetFiles(Folder.at(str(path)), Shape({"who": "me"}, **shape), "part")
     for batch in batches:
         files.add(batch, held_bytes=batch.nbytes)
     closed = files.close()
-    assert all((path / "attempt" / file.name).stat().st_size == file.bytes for file in closed)
-    return {file.name: pq.ParquetFile(path / "attempt" / file.name) for file in closed}
+    assert all((path / file.name).stat().st_size == file.bytes for file in closed)
+    return {file.name: pq.ParquetFile(path / file.name) for file in closed}
 
 
 def numbers(count: int, each: int = 1000) -> list[pa.RecordBatch]:
@@ -112,7 +112,7 @@ def test_files_say_what_they_were_told_and_hold_intervals_as_numbers(tmp_path: P
 
 def test_a_damaged_page_is_found_by_readers_that_verify_checksums(tmp_path: Path) -> None:
     (name,) = written(tmp_path, numbers(1_000), compression="none")
-    path = tmp_path / "attempt" / name
+    path = tmp_path / name
     place = path.read_bytes().index((500).to_bytes(8, "little"))
     with path.open("r+b") as file:
         file.seek(place)

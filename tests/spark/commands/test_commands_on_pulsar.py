@@ -21,7 +21,7 @@ def test_a_topic_is_verified_and_landed_where_it_is(
     space: Namespace, console: Console, tmp_path: Path
 ) -> None:
     def schemactl(*arguments: str) -> tuple[int, dict[str, object]]:
-        command = ("spark", *arguments, "--master", "local[2]", "--format", "json")
+        command = ("spark", *arguments, "--master", "local[2]", "--report", "json")
         done = console.schemactl(repository.path, *command)
         assert not done.stderr, done.stderr
         return done.returncode, json.loads(done.stdout)
@@ -59,7 +59,7 @@ def test_a_topic_is_landed_by_its_targets_numbers(space: Namespace, console: Con
     record_numbers(repository)
     command = ("spark", "land", TOPIC, "--target", "live", "--messages", space.broker.service_url)
     done = console.schemactl(
-        repository.path, *command, "--out", "landed", "--format", "json", "--master", "local[2]"
+        repository.path, *command, "--out", "landed", "--report", "json", "--master", "local[2]"
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

@@ -18,7 +18,6 @@ import pytest
 import shop
 from command import process
 from console import Console, Run
-from spark_release import STREAMS_OUT, before
 
 from examples.shop import messages
 from schemactl.cli import spark_land
@@ -29,6 +28,7 @@ from schemactl.history import read_here
 from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
 from schemactl.spark.landing_parquet import COMPRESSIONS
+from schemactl.spark.landing_table import Evolution, Format
 
 COUNT = 600
 
@@ -60,7 +60,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "shop"
 
 
-COMMAND = ("spark", "land", "orders", "--out", "../lake", "--master", "local[1]", "--format", "json")
+COMMAND = ("spark", "land", "orders", "--out", "../lake", "--master", "local[1]", "--report", "json")
 
 
 @pytest.fixture
@@ -68,15 +68,6 @@ def run(folder: Path, console: Console) -> Run:
     return partial(console.schemactl, folder, *COMMAND)
 
 
-@before((4, 1), "streams are landed")
-def test_a_release_that_lands_no_streams_is_told(run: Run) -> None:
-    done = run("--messages", "../archive")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "landing a stream needs PySpark 4.1 or newer" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@STREAMS_OUT
 def test_what_was_landed_is_not_landed_again_and_what_came_since_is(folder: Path, run: Run) -> None:
     late = folder.parent / "archive/2.parquet"
     away = late.rename(folder.parent / "2.parquet")
@@ -90,7 +81,7 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(folder: Path
     away.rename(late)
     second = json.loads(run("--messages", "../archive", "--partition-by", "status").stdout)
     assert (second["rows"], second["rejected"]) == (COUNT - 1, 1)
-    third = run("--messages", "../archive", "--partition-by", "status", "--format", "text")
+    third = run("--messages", "../archive", "--partition-by", "status", "--report", "text")
     assert (third.returncode, third.stdout) == (0, "persistent://shop/sales/orders: nothing new to land\n")
 
     lake = str(folder.parent / "lake")
@@ -109,9 +100,8 @@ def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files(
     assert one != other
 
 
-@STREAMS_OUT
 def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder: Path, run: Run) -> None:
-    one = run("--messages", "../archive/1.parquet", "--format", "text")
+    one = run("--messages", "../archive/1.parquet", "--report", "text")
     lines = one.stdout.splitlines()
     assert lines[0].startswith(
         f"persistent://shop/sales/orders: {COUNT:,} messages landed in {folder.parent}/lake, "
@@ -128,8 +118,9 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     )
 
 
-def test_the_command_line_offers_the_compressions_that_land_has() -> None:
+def test_the_command_line_offers_what_land_has() -> None:
     # It cannot ask: Spark is not loaded to show the help.
+    assert (get_args(Format), get_args(Evolution)) == (spark_land.FORMATS, spark_land.EVOLUTIONS)
     assert COMPRESSIONS.keys() == set(get_args(Compression)) == {*spark_land.COMPRESSIONS, "uncompressed"}
 
 
@@ -147,7 +138,6 @@ def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]
     )
 
 
-@STREAMS_OUT
 def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(folder: Path, run: Run) -> None:
     archive = folder.parent / "archive"
     for copy in range(3, 8):

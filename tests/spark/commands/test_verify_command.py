@@ -57,7 +57,7 @@ def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(folder: 
     kept = orders.read_text(encoding="utf-8")
     shop.edit(orders, ALIASED, '{"name": "customer", "type": "long"}')
     try:
-        done = run("--candidate", "--only-new-loss", "--format", "json", "--shown", "1")
+        done = run("--candidate", "--only-new-loss", "--report", "json", "--shown", "1")
     finally:
         orders.write_text(kept, encoding="utf-8")
     told = json.loads(done.stdout)
@@ -92,7 +92,7 @@ def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path, ru
     done = run(*bare)
     assert (done.returncode, done.stdout) == (64, "")
     assert "say version=None (--unversioned) if no message has one" in done.stderr
-    done = run(*bare, "--unversioned", "--format", "json")
+    done = run(*bare, "--unversioned", "--report", "json")
     assert [(count["version"], count["messages"]) for count in json.loads(done.stdout)["versions"]] == [
         (None, COUNT)
     ]

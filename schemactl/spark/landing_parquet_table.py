@@ -1,0 +1,152 @@
+"""Folders of Parquet to land in, with what Spark promises of its own.
+
+Readers see files such as `part-00000-….snappy.parquet`, directly or in folders such as `day=2026-11-21`. Tasks write theirs in
+`_temporary/<job>`: readers pass over what begins with `_` or `.`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pyarrow import fs
+from pyspark.sql import types as spark
+
+from .errors import WrongArgument
+from .landing_folder import Folder
+from .landing_parquet import partition_of
+from .landing_table import Addition, Change, DataFile, Transaction
+
+_TEMPORARY: Final = "_temporary"
+
+# Where older releases wrote down what they had decided, before they did it.
+_JOURNALS: Final = "_landing"
+
+_STORED_TYPES: Final = (
+    spark.StringType,
+    spark.BooleanType,
+    spark.ByteType,
+    spark.ShortType,
+    spark.IntegerType,
+    spark.LongType,
+    spark.DateType,
+    spark.FloatType,
+    spark.DoubleType,
+    spark.DecimalType,
+    spark.BinaryType,
+    spark.TimestampType,
+    spark.TimestampNTZType,
+    spark.DayTimeIntervalType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetTable:
+    """A folder of Parquet, which has rows of any columns. Nothing is visible before all is written; see LandingTable.
+
+    Attributes:
+        rows: the folder.
+        job: what the files of this landing are kept apart by until then.
+    """
+
+    rows: Folder
+    job: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    partitions_inside: ClassVar[bool] = False
+
+    def folder(self) -> Folder:
+        """Return where tasks write the files."""
+        return self.rows.below(_TEMPORARY).below(self.job)
+
+    def stored(self, struct: spark.StructType) -> spark.StructType:
+        """Return these columns: files have what Spark's own have."""
+        return struct
+
+    def columns(self) -> None:
+        """Return None: files with other columns may be added, which readers merge if they are told to."""
+
+    def partitioned_by(self) -> tuple[str, ...] | None:
+        """Return the partition columns of a file that is there."""
+        # `check` says what is wrong with a place that is no folder.
+        with contextlib.suppress(NotADirectoryError):
+            for name in self.rows.visible():
+                return tuple(partition_of(name))
+        return None
+
+    def check(self, struct: spark.StructType, changes: Sequence[Change], *, overwrite: bool) -> None:  # noqa: ARG002  no table's
+        """Raise WrongArgument if Parquet has no type for a column or no more may be landed here.
+
+        Raises:
+            OSError: the folder cannot be written to.
+        """
+        for column in struct:
+            _check_stored(column.dataType, column.name)
+        if self.rows.is_file():
+            raise WrongArgument(f"{self.rows.path} is a file: rows go to a folder")
+        self.rows.check_writable()
+        self._check_decided()
+
+    def last(self, app: str) -> None:
+        """Return None: a folder knows of no transaction."""
+
+    def beside(self, transaction: Transaction) -> Sequence[DataFile]:  # noqa: ARG002  see `last`
+        """Return nothing: see `last`."""
+        return ()
+
+    def forget(self, transaction: Transaction) -> None:
+        """Do nothing: see `last`."""
+
+    def discard(self) -> None:
+        """Remove what the tasks wrote and was not moved to where readers see it."""
+        self.folder().remove()
+        if isinstance(self.rows.files, fs.LocalFileSystem):
+            with contextlib.suppress(OSError):
+                Path(self.rows.place(_TEMPORARY)).rmdir()
+
+    def commit(self, addition: Addition) -> None:
+        """Move the files to where readers see them, and then remove those that they replace."""
+        replaced = sorted(self.rows.visible()) if addition.overwrite else []
+        there = self.folder().sizes() if addition.files else {}
+        for file in addition.files:
+            if there.get(file.name) != file.bytes:
+                raise OSError(
+                    f"{self.folder().place(file.name)} should have {file.bytes} bytes and has "
+                    f"{there.get(file.name, 'vanished')}: nothing was landed"
+                )
+        self.rows.take([file.name for file in addition.files], source=self.folder())
+        # New files first: whatever happens in between, no row is gone.
+        self.rows.remove_files(replaced)
+
+    def _check_decided(self) -> None:
+        """Raise WrongArgument if a landing of an older release was left half done."""
+        journals = self.rows.below(_JOURNALS)
+        for name in journals.sizes():
+            job, _, file = name.partition("/")
+            if file == "journal.json":
+                raise WrongArgument(
+                    f"{self.rows.path} has a landing of an older release of schemactl that was killed among its last steps, and "
+                    f"rows of it may be missing: complete it with that release (`schemactl.spark.recover({self.rows.path!r})`); "
+                    f"or delete {journals.place(job)} and all files in {self.rows.path} that have {job} in their names, and "
+                    "land that job's messages again"
+                )
+
+
+def _check_stored(kind: Any, place: str) -> None:
+    """Raise WrongArgument if no column of that type is stored."""
+    match kind:
+        case spark.StructType() if kind.fields:
+            for part in kind:
+                _check_stored(part.dataType, f"{place}.{part.name}")
+        case spark.ArrayType():
+            _check_stored(kind.elementType, f"{place}[]")
+        case spark.MapType():
+            _check_stored(kind.keyType, f"{place}{{key}}")
+            _check_stored(kind.valueType, f"{place}{{}}")
+        case _ if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
+            raise WrongArgument(
+                f"{place} is {kind.simpleString()}, which is not landed: cast the column, or drop it"
+            )
