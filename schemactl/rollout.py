@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final, Literal
 
 from schemactl.broker.checkers import TRANSITIVE
@@ -85,7 +86,7 @@ def rollout(name: TopicName, report: CheckReport, targets: Mapping[str, Target])
     ]
     order: Order = "no safe order" if refused else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
-    if refused:
+    if facts.order != "no safe order":
         fix = "change the schema until `schemactl check` passes; docs/how-to/break.md has the ways through a break"
     is_safe = order != "no safe order"
     reasons = (*refused, *facts.reasons)
@@ -165,15 +166,15 @@ def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
 
 def _steps(row: TopicCheck, facts: _Facts, order: Order, targets: Iterable[str]) -> Iterator[Step]:
     name, version = row.topic, row.version
-    short = str(name).removeprefix("persistent://")
+    short = quote(str(name).removeprefix("persistent://"))
     pinned = [each.client for each in row.clients if not each.is_fine and not each.client.is_latest]
     if pinned:
         yield Step(
             "declare",
             "",
             tuple(pinned),
-            f"in a change of its own, declare that {_names(pinned)} will be upgraded in this order (`schema: latest`), or what is built with a "
-            f"definition that understands both (`schema: FILE`)",
+            f"in a change of its own, declare that {_names(pinned)} goes along with the latest version (no `schema`), or is built with a "
+            "definition that understands both (`schema: FILE`)",
             f"schemactl check --topic {short}",
         )
     yield Step(
@@ -208,7 +209,7 @@ def _on(
     def upgrade(
         kind: Literal["consumers", "producers"], who: Sequence[Client], *, everybody: str
     ) -> Iterator[Step]:
-        asked = "".join(f" --client {each.name}" for each in who)
+        asked = "".join(f" --client {quote(each.name)}" for each in who)
         # What nobody declared, nobody can ask for by name.
         if who or everybody:
             yield Step(

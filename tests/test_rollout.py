@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -164,8 +165,11 @@ def test_a_new_topic_and_a_project_without_targets_have_a_plan(tmp_path: Path) -
 
 
 def test_names_are_hostile_in_no_format(tmp_path: Path) -> None:
-    hostile = '{name: "<img>| [x](y) @all", role: consumer}'
+    hostile = '{name: "<img>| [x](y) @all; $(id)", role: consumer}'
     repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], hostile)
     markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown").out
+    # A fenced block is text, whatever it holds.
+    markdown = re.sub(r"```sh.*?```", "", markdown, flags=re.DOTALL)
     assert "<img>" not in markdown
     assert "[x](y)" not in markdown
+    assert "--client '<img>| [x](y) @all; $(id)'" in schemactl(repository.path, "rollout", "orders").out

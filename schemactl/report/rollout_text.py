@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from schemactl.messages import versions
 from schemactl.printing import on_one_line
-from schemactl.report.markdown import bold, code, plain, prose
+from schemactl.report.markdown import bold, fenced, plain, prose
 from schemactl.rollout import Rollout, Step
 
 _WORDS = {
@@ -49,8 +49,12 @@ def _markdown(found: Rollout) -> Iterator[str]:
     if found.fix:
         yield prose(f"Fix: {found.fix}")
     for step in found.steps:
-        yield f"- [ ] {plain(_where(step))} {prose(step.text)}".replace("]  ", "] ")
-        yield f"      done once this ends with 0: {code(step.command)}"
+        where = f"{plain(step.target)}: " if step.target else ""
+        yield f"- [ ] {where}{prose(step.text)}. Done once this ends with 0:"
+        yield ""
+        # As code within a line it would hold characters that nobody sees, and that a shell would get.
+        yield from (f"      {line}" for line in fenced([on_one_line(step.command)], "sh").split("\n"))
+        yield ""
 
 
 def _title(found: Rollout) -> str:

@@ -1,0 +1,123 @@
+"""docs/explanation/rollout.md, followed to the letter: a breaking wish of three services, until all run on the new version."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import brokers
+import pytest
+from command import schemactl
+from scratch import ENVIRONMENT, Scratch
+
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "rollout.md"
+ROLES = {"checkout": "producer", "billing": "consumer", "mail": "consumer"}
+
+
+class Part(NamedTuple):
+    """A part of the page: a file with its text, a command with its exit code and what it prints, or who is connected from there on."""
+
+    file: str = ""
+    command: str = ""
+    code: int = 0
+    connected: str = ""
+    lines: tuple[str, ...] = ()
+
+
+def parts() -> Iterator[Part]:
+    """The parts of the page, in its order."""
+    part = Part()
+    for line in [*PAGE.read_text(encoding="utf-8").splitlines(), "end"]:
+        if part.file or part.command:
+            if line.startswith("    ") and not line.startswith("    $ "):
+                part = part._replace(lines=(*part.lines, line[4:]))
+                continue
+            if not line and (part.file and not part.lines):
+                continue
+            yield part
+            part = Part()
+        if name := re.fullmatch(r"`(\S+)`:", line):
+            part = Part(file=name[1])
+        elif told := re.fullmatch(r"    \$ (.*?)(?: +# exit code (\d+))?", line):
+            part = Part(command=told[1], code=int(told[2] or 0))
+        elif told := re.fullmatch(r"<!-- connected: (.*) -->", line):
+            yield Part(connected=told[1])
+
+
+def follow(
+    folder: Path, registry: str, connect: Callable[[dict[str, int]], None] | None, tenant: str = "shop"
+) -> None:
+    """All of the page is done in `folder`, against `registry`, and printed as it stands there; without `connect` nobody is ever connected."""
+    for part in parts():
+        if part.file:
+            path = folder / part.file
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(
+                "\n".join(part.lines).replace('"sqlite:prod.db"', registry) + "\n", encoding="utf-8"
+            )
+        elif part.connected:
+            if connect:
+                connect({name: int(number) for name, number in map(str.split, part.connected.split(","))})
+        elif part.command.startswith("schemactl"):
+            arguments = shlex.split(part.command)[1:]
+            if arguments[0] == "clients" and connect is None:
+                continue
+            done = schemactl(folder, *arguments, code=part.code)
+            expect(part, (done.out + done.err).replace(tenant, "shop"))
+        else:
+            subprocess.run(part.command, shell=True, cwd=folder, env=ENVIRONMENT, check=True)  # noqa: S602  a page of ours
+
+
+def expect(part: Part, printed: str) -> None:
+    """What was printed has the lines that the page shows, one after the other; `...` stands for anything."""
+    left = [" ".join(line.split()) for line in printed.splitlines()]
+    for line in part.lines:
+        pattern = ".*".join(map(re.escape, " ".join(line.split()).split("...")))
+        at = next((at for at, each in enumerate(left) if re.fullmatch(pattern, each)), None)
+        assert at is not None, (part.command, line, printed)
+        left = left[at + 1 :]
+
+
+def test_the_story_ends_as_it_is_told(tmp_path: Path) -> None:
+    follow(Scratch(tmp_path / "shop").path, '"sqlite:prod.db"', None)
+
+
+@pytest.mark.live
+@pytest.mark.broker
+@pytest.mark.parametrize("release", brokers.RELEASES)
+def test_it_does_on_live_brokers_with_connected_clients(release: str, tmp_path: Path) -> None:
+    broker = brokers.running(release)
+    pulsar: Any = import_module("pulsar")
+    tenant = brokers.new_tenant()
+    topic = f"persistent://{tenant}/sales/orders"
+    with ExitStack() as stack:
+        client = pulsar.Client(
+            broker.service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "log"))
+        )
+        stack.callback(client.close)
+        running: dict[str, tuple[int, Any]] = {}
+
+        def connect(wanted: dict[str, int]) -> None:
+            for name, number in wanted.items():
+                version, known = running.get(name, (None, None))
+                if version == number:
+                    continue
+                if known:
+                    known.close()
+                properties = {"schemactl.version": str(number)}
+                if ROLES[name] == "producer":
+                    made = client.create_producer(topic, producer_name=name, properties=properties)
+                else:
+                    made = client.subscribe(topic, name, properties=properties)
+                running[name] = number, made
+
+        follow(
+            Scratch(tmp_path / "shop").path, f'"{broker.url}", tenants: {{shop: {tenant}}}', connect, tenant
+        )
+        assert {name: version for name, (version, _) in running.items()} == dict.fromkeys(ROLES, 2)
