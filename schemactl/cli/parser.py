@@ -70,6 +70,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "struct": CommandEntry("tools", "struct", "print Spark's types for definitions on JSON lines"),
     "admit": CommandEntry("tools", "admit", "predict whether a broker lets a client in, and what it does to the registry"),
     "demo": CommandEntry("tools", "demo", "play through the main job, on the embedded registry and a local Spark"),
+    "verify-client": CommandEntry("tools", "verify_client", "check whether a service's class reads and writes what is approved"),
     "completion": CommandEntry("tools", "completion", "print a completion script for bash, zsh or fish"),
 }  # fmt: skip
 """Every command, in the order of `--help`."""
@@ -261,11 +262,11 @@ def _overview() -> Iterator[str]:
         yield f"{group}: {purpose}"
         for name, entry in COMMANDS.items():
             if entry.group == group:
-                indent = " " * 14
+                indent = " " * 16
                 filled = textwrap.fill(
                     entry.summary, max(columns - 2, 40), initial_indent=indent, subsequent_indent=indent
                 )
-                yield f"  {name:<12}{filled[14:]}"
+                yield f"  {name:<14}{filled[16:]}"
         yield ""
 
 

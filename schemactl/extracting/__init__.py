@@ -10,6 +10,7 @@ from typing import Any
 from schemactl import formats
 from schemactl.errors import SchemactlError
 from schemactl.extracting.loading import load_class as load_class
+from schemactl.extracting.loading import load_module as load_module
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.typed.records import is_record
 

@@ -26,7 +26,7 @@ def load_class(text: str, folders: Sequence[str]) -> type:
     module_name, colon, path = text.partition(":")
     if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
         raise UsageError(f"{text}: expected MODULE:CLASS, such as shop.models:Order")
-    found: Any = _module(module_name, folders)
+    found: Any = load_module(module_name, folders)
     for part in path.split("."):
         if not hasattr(found, part):
             classes = [name for name, value in vars(found).items() if isinstance(value, type)]
@@ -45,7 +45,8 @@ def load_class(text: str, folders: Sequence[str]) -> type:
     return found
 
 
-def _module(name: str, folders: Sequence[str]) -> Any:
+def load_module(name: str, folders: Sequence[str]) -> Any:
+    """Return the module of that name, imported. For `folders` and what is raised see `load_class`."""
     with _looking_in(folders), redirect_stdout(sys.stderr):
         try:
             return importlib.import_module(name)

@@ -1,0 +1,322 @@
+"""`schemactl verify-client`: whether a service's class reads and writes what is approved for a topic."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.extract import CLASS_HELP, add_class_options, class_schema
+from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.selection import TOPIC_HELP, find
+from schemactl.errors import SchemactlError, UsageError
+from schemactl.messages import format_version
+from schemactl.printing import on_one_line
+
+if TYPE_CHECKING:
+    from schemactl.broker.connect import PoliciesInForce
+    from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion, TopicName
+
+Role = Literal["consumer", "producer"]
+_ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `verify-client`."""
+    parser.description = (
+        "Whether a service's class can read and write what is approved for a topic: as a consumer it must read what the topic's "
+        "versions wrote, as a producer it must be an approved version, which their readers can read. How far back, the topic's "
+        "strategy says: with a ..._TRANSITIVE one all versions count, else the latest.\n\n"
+        "It runs in the service's own repository. Its module is imported as `python -m` would, from the folder that the command is "
+        "started in: that runs its code. What is approved comes from the schemas repository, which -C names (a submodule or a clone "
+        "with its history), or from a generated package that is installed here (--package), without Git."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl -C schemas verify-client billing.events:Order --topic orders --role consumer\n"
+        "  schemactl -C schemas verify-client checkout.events:Order --topic orders --role producer --against all\n"
+        "  schemactl verify-client billing.events:Order --topic orders --package shop_schemas\n\n"
+        "exit codes: 0: it can; 100: it cannot, and the report says why and what to do; 1: it could not be decided.\n"
+    )
+    parser.add_argument("class_", metavar="MODULE:CLASS", help=CLASS_HELP)
+    parser.add_argument("--topic", required=True, metavar="TOPIC", help=TOPIC_HELP)
+    parser.add_argument(
+        "--role", choices=(*_ROLES, "both"), default="both", help="what the service is (default: both)"
+    )
+    add_options(
+        parser,
+        "--against VERSIONS: latest, all, or numbers such as 3,5 (default: as the topic's strategy says; with --package all)",
+        "--package NAME: take what is approved from this generated package, not from Git",
+    )
+    parser.add_argument(
+        "--half",
+        choices=("key", "value"),
+        default="value",
+        help="of a KEY_VALUE topic: which half it is (default: value)",
+    )
+    add_class_options(parser)
+    add_format(parser)
+
+
+class Reason(NamedTuple):
+    """Why a class is not what a topic needs.
+
+    Attributes:
+        role: as what.
+        rule: what `explain` knows it by; "": nothing.
+        version: with which version; None: with the topic.
+        text: the reason.
+        fix: what to do.
+        strict_only: Pulsar's Java clients get through all the same.
+    """
+
+    role: Role
+    rule: str
+    version: SchemaVersion | None
+    text: str
+    fix: str
+    strict_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What is approved for a topic.
+
+    Attributes:
+        name: the topic's.
+        versions: those with a schema, oldest first; of a KEY_VALUE topic, one half of each.
+        strategy: in force; None: it is not known.
+        policies: those that a broker judges a connect by; None: they are not known.
+        release: whose answers to predict.
+    """
+
+    name: TopicName
+    versions: tuple[SchemaVersion, ...]
+    strategy: CompatibilityStrategy | None
+    policies: PoliciesInForce | None
+    release: Release
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: the class reads and writes what is approved; 100: it does not."""
+    from schemactl.changes import Contents
+    from schemactl.model import SchemaType
+
+    whole = _of_package(args) if args.package else _of_git(args, context)
+    contract = replace(whole, versions=tuple(_half(each, args.half) for each in whole.versions))
+    newest = contract.versions[-1].info
+    if args.type is None and newest and newest.type is SchemaType.JSON:
+        args.type = newest.type.name
+    info = class_schema(args, str(Path.cwd()), contract.release)
+    against = _against(args.against, contract)
+    # A package knows no strategy, and a half is no schema that a client connects with.
+    connects = contract.policies is not None and whole.versions == contract.versions
+    reasons: list[Reason] = []
+    for role in _ROLES if args.role == "both" else (args.role,):
+        reasons += _unreadable(role, info, against)
+        reasons += _unapproved(role, info, contract)
+        reasons += _rejected(role, info, contract) if connects else ()
+    same = Contents(contract.versions).find(info)
+    failed = any(not each.strict_only for each in reasons)
+    if args.format == "json":
+        context.report_json(**_facts(args, contract, against, reasons, same, failed=failed))
+    else:
+        context.report("\n".join(_lines(args, contract, against, reasons, same, failed=failed)))
+    return NEGATIVE if failed else 0
+
+
+def _of_git(args: argparse.Namespace, context: Context) -> Contract:
+    from schemactl import history
+    from schemactl.broker import policies_in_force
+
+    project, _ = history.load_project(context.directory, context.config)
+    catalog = context.approved(project).catalog
+    topic = find(args.topic, catalog).load()
+    strategy, _ = catalog.strategy(topic.name, project.defaults)
+    space = catalog.namespaces.get(topic.name.namespace_name)
+    policies = policies_in_force(
+        topic.policies, space.policies if space else None, project.defaults, strategy=strategy
+    )
+    return _contract(topic.name, topic.versions, strategy, policies, project.release)
+
+
+def _of_package(args: argparse.Namespace) -> Contract:
+    from schemactl.extracting import load_module
+    from schemactl.model import Release, SchemaVersion, TopicName
+    from schemactl.topic_match import find_one
+
+    package = load_module(args.package, [str(Path.cwd())])
+    if not hasattr(package, "TOPICS"):
+        raise SchemactlError(
+            f"{args.package} is no package that `schemactl generate` wrote", fix="name such a package"
+        )
+    names = {TopicName.parse(name): name for name in package.TOPICS}
+    name = find_one(args.topic, names, where=args.package)
+    versions = [
+        SchemaVersion(each.number, _info(each.schema)) for each in package.topic(names[name]).codec.versions
+    ]
+    return _contract(name, tuple(versions), None, None, Release.R5_0)
+
+
+def _info(definition: Any) -> SchemaInfo:
+    """Return the schema that a package has."""
+    from schemactl.formats.key_value import join
+    from schemactl.model import SchemaInfo, SchemaType
+
+    if hasattr(definition, "encoding"):
+        return join(key=_info(definition.key), value=_info(definition.value), encoding=definition.encoding)
+    return SchemaInfo(SchemaType[definition.type], definition.text.encode(), definition.properties)
+
+
+def _contract(
+    name: TopicName,
+    versions: Sequence[SchemaVersion],
+    strategy: CompatibilityStrategy | None,
+    policies: PoliciesInForce | None,
+    release: Release,
+) -> Contract:
+    from schemactl.model import live
+
+    found = live(versions)
+    if not found:
+        raise SchemactlError(
+            f"nothing is approved for {name}: it has no schema", fix="declare one, and have it approved"
+        )
+    return Contract(name, tuple(found), strategy, policies, release)
+
+
+def _half(version: SchemaVersion, half: Literal["key", "value"]) -> SchemaVersion:
+    from schemactl.formats import pair_of
+
+    both = pair_of(version.info.load()) if version.info else None
+    return replace(version, info=both.halves[half]) if both else version
+
+
+def _against(text: str | None, contract: Contract) -> tuple[SchemaVersion, ...]:
+    """Return the versions that count, oldest first."""
+    from schemactl.broker.checkers import TRANSITIVE
+
+    versions = contract.versions
+    known = {each.number: each for each in versions}
+    if text is None:
+        text = "all" if contract.strategy is None or contract.strategy in TRANSITIVE else "latest"
+    if text == "all":
+        return versions
+    if text == "latest":
+        return versions[-1:]
+    wanted = text.replace(" ", "").split(",")
+    if not all(each.isdecimal() and int(each) in known for each in wanted):
+        raise UsageError(
+            f"--against {text}: expected latest, all, or numbers among {', '.join(map(str, known))}",
+            fix="--against all",
+        )
+    return tuple(known[number] for number in sorted(map(int, set(wanted))))
+
+
+def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
+    """Yield why the class cannot read those versions, or their readers cannot read it; newest version first."""
+    from schemactl.compat import breakages
+    from schemactl.formats import explain
+    from schemactl.model import CompatibilityStrategy
+
+    direction = "BACKWARD" if role == "consumer" else "FORWARD"
+    strategy = CompatibilityStrategy[f"{direction}_TRANSITIVE"]
+    versions = {each.number: each for each in against}
+    for each in breakages(against, info, strategy, by_any_release=True):
+        version = versions[each.against]
+        if version.info is not None:
+            told = explain(each, new=info, old=version.info)
+            found = each.incompatibility
+            yield Reason(role, found.rule, version, told.reason, told.fix, found.strict_only)
+
+
+def _unapproved(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reason]:
+    """Yield that a producer would write what was never approved."""
+    from schemactl.changes import Contents
+
+    if role == "producer" and Contents(contract.versions).find(info) is None:
+        yield Reason(
+            role,
+            "",
+            None,
+            "What it writes is no approved version: whoever reads by the approved ones rejects its messages.",
+            "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes), or declare its definition "
+            "(`schemactl extract`) and have that approved first",
+        )
+
+
+def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reason]:
+    """Yield that a broker does not let the class connect, with others connected as in service."""
+    from schemactl.broker import TopicState, admit
+
+    if contract.policies is None:
+        return
+    state = TopicState(contract.versions, producers=1, consumers=1, has_data=True)
+    decision = admit(role, info, state, contract.policies, contract.release)
+    if not decision.allowed:
+        said = decision.message.partition("\n")[0].strip().rstrip(":")
+        fix = "`schemactl admit` shows why, and by which of Pulsar's rules"
+        yield Reason(role, "", None, f"A broker does not let it connect: {decision.error}: {said}", fix)
+
+
+def _lines(
+    args: argparse.Namespace,
+    contract: Contract,
+    against: Sequence[SchemaVersion],
+    reasons: Sequence[Reason],
+    same: SchemaVersion | None,
+    *,
+    failed: bool,
+) -> Iterator[str]:
+    does = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[args.role]
+    cannot = {"consumer": "cannot read", "producer": "cannot write", "both": "cannot read or write"}[
+        args.role
+    ]
+    strategy = f", {contract.strategy}" if contract.strategy else ""
+    numbers = ", ".join(str(each.number) for each in against)
+    yield f"{args.class_} {cannot if failed else does} what is approved for {contract.name} (version {numbers}{strategy})."
+    yield f"It is version {same.number}." if same else "It is none of the approved versions."
+    for each in reasons:
+        aside = " (warning: Java's clients get through, strict readers do not)" if each.strict_only else ""
+        as_what = "cannot read" if each.role == "consumer" else "is not read by"
+        where = f"{as_what} {format_version(each.version)}: " if each.version else ""
+        yield ""
+        yield f"{each.role}: {where}{each.rule}{aside}".rstrip()
+        yield f"  {on_one_line(each.text)}"
+        yield f"  Fix: {on_one_line(each.fix)}"
+        if each.rule:
+            yield f"  More: schemactl explain {each.rule}"
+
+
+def _facts(
+    args: argparse.Namespace,
+    contract: Contract,
+    against: Sequence[SchemaVersion],
+    reasons: Sequence[Reason],
+    same: SchemaVersion | None,
+    *,
+    failed: bool,
+) -> dict[str, Any]:
+    return {
+        "class": args.class_,
+        "topic": str(contract.name),
+        "role": args.role,
+        "strategy": contract.strategy,
+        "against": [each.number for each in against],
+        "version": same.number if same else None,
+        "failed": failed,
+        "findings": [
+            {
+                "role": each.role,
+                "rule": each.rule or None,
+                "severity": "warning" if each.strict_only else "error",
+                "against": each.version.number if each.version else None,
+                "reason": each.text,
+                "fix": each.fix,
+            }
+            for each in reasons
+        ],
+    }

@@ -1,0 +1,206 @@
+"""`schemactl verify-client`: a service's contract test, run in the service's own repository."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from command import Printed, schemactl
+from scratch import Scratch
+from topics_to_generate import ALL, GENERATE
+
+from schemactl.codegen.files import compare, write
+from schemactl.codegen.package import package_files
+from schemactl.model import Release
+
+TOPIC = """\
+topic: shop/sales/orders
+schema_compatibility_strategy: {strategy}
+schema: {{type: AVRO, definition: orders.avsc}}
+"""
+VERSIONS = (
+    '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}, {"name": "old", "type": "long", "default": 0}]}',
+    '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}',
+    '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}, {"name": "total", "type": "double", "default": 0}]}',
+)
+SERVICE = """
+from dataclasses import dataclass
+
+@dataclass
+class Newest:
+    __avro__ = {"name": "Order"}
+    id: str
+    total: float = 0
+
+@dataclass
+class Reads:
+    __avro__ = {"name": "Order"}
+    id: str
+
+@dataclass
+class ReadsNewest:
+    __avro__ = {"name": "Order"}
+    total: float
+
+@dataclass
+class ReadsNothing:
+    __avro__ = {"name": "Order"}
+    id: str
+    customer: str
+
+@dataclass
+class Renamed:
+    id: str
+"""
+numbers = count()
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The service's module, in the folder that is worked in."""
+    name = f"service_{next(numbers)}"
+    folder = tmp_path / "service"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(SERVICE)
+    monkeypatch.chdir(folder)
+    yield name
+    sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def schemas(tmp_path: Path) -> Scratch:
+    """The schemas repository, as a submodule of the service would be."""
+    repository = Scratch(tmp_path / "service-schemas")
+    files = {
+        "schemactl.yaml": "version: 1\nroots: [topics]\n",
+        "topics/orders.yaml": TOPIC.format(strategy="BACKWARD"),
+    }
+    for definition in VERSIONS:
+        repository.commit({**files, "topics/orders.avsc": definition}, "orders")
+    repository.flush()
+    return repository
+
+
+def verify(schemas: Scratch, kind: str, *arguments: str, code: int = 0) -> Printed:
+    schemas.flush()
+    return schemactl(schemas.path, "verify-client", kind, "--topic", "orders", *arguments, code=code)
+
+
+@pytest.mark.parametrize(
+    ("kind", "role", "against", "code"),
+    [
+        ("Newest", "both", None, 0),
+        ("Newest", "both", "all", 0),
+        ("Reads", "consumer", "all", 0),
+        ("Reads", "producer", "all", 0),
+        ("ReadsNewest", "consumer", None, 0),
+        ("ReadsNewest", "consumer", "all", 100),
+        ("ReadsNewest", "consumer", "1,2", 100),
+        ("ReadsNewest", "consumer", "2", 0),
+        ("ReadsNewest", "producer", None, 100),
+        ("ReadsNothing", "consumer", None, 100),
+        ("ReadsNothing", "producer", "latest", 100),
+    ],
+)
+def test_a_class_reads_what_its_role_meets(
+    schemas: Scratch, service: str, kind: str, role: str, against: str | None, code: int
+) -> None:
+    more = ("--against", against) if against else ()
+    verify(schemas, f"{service}:{kind}", "--role", role, *more, code=code)
+
+
+def test_all_versions_count_where_the_strategy_is_transitive(schemas: Scratch, service: str) -> None:
+    consumer = (f"{service}:ReadsNewest", "--role", "consumer")
+    assert "(version 2, BACKWARD)" in verify(schemas, *consumer).out
+    schemas.commit({"topics/orders.yaml": TOPIC.format(strategy="FULL_TRANSITIVE")}, "all readers")
+    found = verify(schemas, *consumer, code=100).out
+    assert "(version 0, 1, 2, FULL_TRANSITIVE)" in found
+
+
+def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> None:
+    found = verify(schemas, f"{service}:ReadsNothing", "--role", "consumer", code=100).out
+    assert found.startswith(
+        f"{service}:ReadsNothing cannot read what is approved for persistent://shop/sales/orders (version 2, BACKWARD).\n"
+        "It is none of the approved versions.\n\nconsumer: cannot read version 2 ("
+    )
+    assert "): READER_FIELD_MISSING_DEFAULT_VALUE\n  " in found
+    assert "customer" in found
+    assert "\n  Fix: " in found
+    assert "\n  More: schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n" in found
+    found = verify(schemas, f"{service}:ReadsNothing", "--role", "producer", code=100).out
+    assert "What it writes is no approved version" in found
+    answer = json.loads(verify(schemas, f"{service}:ReadsNothing", "--format", "json", code=100).out)
+    assert (answer["failed"], answer["version"], answer["against"]) == (True, None, [2])
+    assert answer["findings"][0] == {
+        **answer["findings"][0],
+        "role": "consumer",
+        "rule": "READER_FIELD_MISSING_DEFAULT_VALUE",
+        "severity": "error",
+        "against": 2,
+    }
+    assert json.loads(verify(schemas, f"{service}:Newest", "--format", "json").out)["version"] == 2
+
+
+def test_what_only_strict_readers_meet_is_a_warning(schemas: Scratch, service: str) -> None:
+    found = verify(schemas, f"{service}:Renamed", "--role", "consumer").out
+    assert "NAME_MISMATCH (warning: Java's clients get through, strict readers do not)" in found
+
+
+def test_a_class_that_a_broker_does_not_let_connect_is_refused(schemas: Scratch, service: str) -> None:
+    locked = TOPIC.format(strategy="ALWAYS_INCOMPATIBLE")
+    schemas.commit({"topics/orders.yaml": locked}, "locked")
+    found = verify(schemas, f"{service}:ReadsNewest", "--role", "consumer", code=100).out
+    assert "A broker does not let it connect: IncompatibleSchema" in found
+
+
+def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
+    for against in ("9", "newest", "1,,2"):
+        error = verify(schemas, f"{service}:Newest", "--against", against, code=64).err
+        assert "expected latest, all, or numbers among 0, 1, 2" in error
+    assert (
+        "is no package that `schemactl generate` wrote"
+        in verify(schemas, f"{service}:Newest", "--package", "json", code=1).err
+    )
+    # The module is the service's: the schemas repository, whoever may write there, runs no code.
+    (schemas.path / "of_schemas.py").write_text(SERVICE)
+    assert "there is no module of_schemas" in verify(schemas, "of_schemas:Newest", code=1).err
+
+
+def test_a_package_stands_for_the_repository(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path.cwd()
+    package = f"package_of_{service}"
+    files = package_files(ALL, replace(GENERATE, package=package), release=Release.R4_0)
+    write(files, folder, compare(files, folder))
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / "service.py").write_text(
+        "from dataclasses import dataclass\nfrom typing import Annotated\n\n@dataclass\nclass Order:\n"
+        '    id: Annotated[int, "int"]\n    customer_id: Annotated[int, "int"]\n'
+    )
+    sys.modules.pop("service", None)
+
+    def of(topic: str, *arguments: str, code: int = 0) -> str:
+        return schemactl(
+            folder,
+            "verify-client",
+            "service:Order",
+            "--topic",
+            topic,
+            "--package",
+            package,
+            *arguments,
+            code=code,
+        ).out
+
+    found = of("sales/orders", "--role", "consumer", "--against", "all", code=100)
+    assert "cannot read version 2: READER_FIELD_MISSING_DEFAULT_VALUE" in found
+    assert "It is version 0." in of("sales/orders", "--against", "0")
+    assert "It is version 0." in of("stock", "--half", "value")
+    assert "It is version 0." in of("stock-levels", "--half", "key")
+    assert "SCHEMA_TYPE_CHANGED" in of("stock-levels", "--half", "value", code=100)
+    for name in [name for name in sys.modules if name.split(".")[0] in (package, "service")]:
+        del sys.modules[name]
