@@ -305,6 +305,8 @@ def _prepared(  # noqa: PLR0913  see LandingOptions
     tables = _tables(path, **place)
     if evolve not in get_args(Evolution):
         raise WrongArgument(f"evolve is one of {', '.join(get_args(Evolution))}, and not {evolve}")
+    if evolve != "none" and isinstance(tables[0], ParquetTable):
+        raise WrongArgument("folders of Parquet take files with any columns: leave evolve out")
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     shape = _shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file)
     schema = decoded_schema(messages, codec, columns)

@@ -64,7 +64,7 @@ def require_allowed(needed: Sequence[Change], evolve: Evolution) -> None:
     if step > steps.index(evolve):
         what = "; ".join(map(_words, needed))
         raise WrongArgument(
-            f'the table needs other columns for these rows: {what}. Allow it: evolve="{steps[step]}"'
+            f'the table needs other columns for these rows: {what}. Allow it: evolve="{steps[step]}" (--evolve {steps[step]})'
         )
 
 

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+import deltalake
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shop
@@ -116,6 +118,37 @@ def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(folder:
     assert none.stderr == (
         f"schemactl: {folder.parent}/others.parquet has no messages of persistent://shop/sales/orders\n"
     )
+
+
+def test_a_table_is_landed_in_and_strict_tells_of_rejected_messages(folder: Path, run: Run) -> None:
+    first = run("--messages", "../archive/1.parquet", "--format", "delta", "--strict")
+    assert (first.returncode, first.stderr) == (100, "")
+    assert (json.loads(first.stdout)["rows"], json.loads(first.stdout)["rejected"]) == (COUNT - 1, 1)
+    again = run("--messages", "../archive/1.parquet", "--format", "delta", "--strict", "--report", "text")
+    assert (again.returncode, again.stdout) == (0, "persistent://shop/sales/orders: nothing new to land\n")
+    both = run("--messages", "../archive", "--format", "delta", "--report", "text")
+    assert both.stdout.endswith(
+        f"The rejected messages are in {folder.parent}/lake_rejected, with their reasons.\n"
+    )
+    lake = [
+        deltalake.DeltaTable(folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")
+    ]
+    # Other --messages are another stream.
+    assert [table.num_rows for table in lake] == [3 * (COUNT - 1), 3]
+
+
+def test_what_does_not_fit_is_said_before_anything_is_read(folder: Path, run: Run) -> None:
+    deltalake.write_deltalake(folder.parent / "lake", pa.table({"order_id": ["1"]}))
+    for options, code, words in (
+        (("--format", "delta"), 64, 'Allow it: evolve="add"'),
+        (("--format", "iceberg"), 64, "--format iceberg needs --catalog NAME"),
+        (("--catalog", "lake"), 64, 'catalog is of format="iceberg"'),
+        (("--out", "lake/a", "--evolve", "add"), 64, "leave evolve out"),
+    ):
+        done = run("--messages", "../archive", *options)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_the_command_line_offers_what_land_has() -> None:

@@ -1,0 +1,180 @@
+"""Messages landed by real Spark in Delta and Iceberg tables: once, with what was rejected beside, as the columns change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+from pyiceberg.catalog import load_catalog
+from pyspark.sql import DataFrame, SparkSession
+from spark_release import STREAMS_OUT
+
+from schemactl.spark import Landed, WrongArgument, land, land_stream, sink
+from schemactl.spark.landing_delta import DeltaTable
+from schemactl.spark.landing_iceberg import IcebergTable
+
+from .schemas import avro, codec, field
+
+OLD, NEW = avro(field("n", "int")), avro(field("n", "int"), field("m", ["null", "string"], default=None))
+FIRST, BOTH = codec(OLD), codec(OLD, NEW)
+
+
+class Place(NamedTuple):
+    """A table to land in, by its path and options, and how it and the one beside are read without Spark."""
+
+    path: str
+    options: dict[str, Any]
+    read: Callable[[str], pa.Table]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        found = self.read(self.path).select([*self.names])
+        return sorted(found.to_pylist(), key=lambda row: (row["n"], row["__schemaVersion"]))
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name in self.read(self.path).schema.names if name in ("n", "m", "__schemaVersion")]
+
+    @property
+    def rejected(self) -> list[bytes]:
+        found = self.read(f"{self.path}_rejected")
+        assert all(reason for reason in found["__error"].to_pylist())
+        return sorted(found["__payload"].to_pylist())
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "delta":
+        return Place(
+            str(tmp_path / "orders"),
+            {"format": "delta"},
+            lambda path: deltalake.DeltaTable(path).to_pyarrow_table(),
+        )
+    catalog = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+    catalog |= {"name": "lake", "type": "sql"}
+    opened = load_catalog(**catalog)
+    opened.create_namespace("shop")
+    return Place(
+        "shop.orders",
+        {"format": "iceberg", "catalog": catalog},
+        lambda name: opened.load_table(name).scan().to_arrow(),
+    )
+
+
+def messages(spark: SparkSession, *numbers: int, version: int = 0) -> DataFrame:
+    """A message of each number, and one that cannot be read."""
+    sent = [
+        (BOTH.encode_one({"n": number, "m": "x"} if version else {"n": number}, version), version)
+        for number in numbers
+    ]
+    return spark.createDataFrame([*sent, (b"\x80", version)], "payload binary, schema_version long")
+
+
+def row(number: int, version: int = 0, **more: Any) -> dict[str, Any]:
+    return {"n": number, **more, "__schemaVersion": version}
+
+
+def test_rows_and_rejected_messages_are_tables_that_other_engines_read(
+    spark: SparkSession, place: Place
+) -> None:
+    landed = land(messages(spark, 2, 1), FIRST, place.path, **place.options)
+    assert (landed.rows, landed.rejected) == (2, 1)
+    assert place.rows == [row(1), row(2)]
+    assert place.rejected == [b"\x80"]
+    # What the package of that version does not know is rejected.
+    land(messages(spark, 3, version=1), FIRST, place.path, **place.options)
+    assert len(place.rejected) == 3
+    land(messages(spark, 4), FIRST, place.path, mode="overwrite", **place.options)
+    assert (place.rows, place.rejected) == ([row(4)], [b"\x80"])
+    with pytest.raises(FileExistsError, match="has rows already"):
+        land(messages(spark, 5), FIRST, place.path, mode="error", **place.options)
+    assert land(messages(spark, 5), FIRST, place.path, mode="ignore", **place.options) == Landed()
+
+
+def test_columns_are_added_only_if_that_is_allowed(spark: SparkSession, place: Place) -> None:
+    land(messages(spark, 1), FIRST, place.path, **place.options)
+    with pytest.raises(WrongArgument, match=r'add m string\. Allow it: evolve="add"'):
+        land(messages(spark, 2, version=1), BOTH, place.path, **place.options)
+    assert place.rows == [row(1)]
+    land(messages(spark, 2, version=1), BOTH, place.path, evolve="add", **place.options)
+    assert place.rows == [row(1, m=None), row(2, 1, m="x")]
+    # An older package leaves out what it does not know.
+    land(messages(spark, 3), FIRST, place.path, **place.options)
+    assert row(3, m=None) in place.rows
+
+
+def test_a_landing_of_an_application_is_made_once(spark: SparkSession, place: Place) -> None:
+    for version, expected in ((7, 1), (7, 1), (3, 1), (8, 2)):
+        options = {"txnAppId": "nightly", "txnVersion": version, **place.options}
+        landed = land(messages(spark, 1), FIRST, place.path, **options)
+        assert (len(place.rows), len(place.rejected)) == (expected, expected)
+    assert landed.rows == 1
+    with pytest.raises(WrongArgument, match="go together"):
+        land(messages(spark, 1), FIRST, place.path, txnAppId="nightly", **place.options)
+
+
+def test_who_repeats_a_landing_that_died_between_its_commits_adds_the_rows_of_the_first_attempt(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Died(Exception):
+        pass
+
+    def die(table: DeltaTable | IcebergTable, addition: Any) -> None:
+        if addition.beside:
+            commit(table, addition)
+        else:
+            raise Died
+
+    of = DeltaTable if place.options["format"] == "delta" else IcebergTable
+    commit: Any = of.commit
+    once = partial(land, messages(spark, 1, 2), txnAppId="nightly", txnVersion=1, **place.options)
+    with monkeypatch.context() as patched:
+        patched.setattr(of, "commit", die)
+        with pytest.raises(Died):
+            once(codec=FIRST, path=place.path)
+    assert place.rejected == [b"\x80"]
+    # A package that reads other messages, or all, changes nothing: what is rejected is no row, too.
+    for _ in range(2):
+        land(messages(spark, 1, 2, 3), FIRST, place.path, txnAppId="nightly", txnVersion=1, **place.options)
+        assert (place.rows, place.rejected) == ([row(1), row(2)], [b"\x80"])
+
+
+@pytest.mark.parametrize(
+    ("place", "by"),
+    [
+        ("delta", "foreachBatch"),
+        ("iceberg", "foreachBatch"),
+        pytest.param("delta", "data source", marks=STREAMS_OUT),
+    ],
+    indirect=["place"],
+)
+def test_batches_of_a_stream_are_there_once_though_spark_repeats_them(
+    spark: SparkSession, place: Place, tmp_path: Path, by: str
+) -> None:
+    source, checkpoint = str(tmp_path / "source"), tmp_path / "checkpoint"
+
+    def run() -> None:
+        stream = spark.readStream.schema("payload binary, schema_version long").parquet(source)
+        if by == "foreachBatch":
+            writer = stream.writeStream.foreachBatch(sink(FIRST, place.path, **place.options))
+        else:
+            writer = land_stream(stream, FIRST, place.path, **place.options)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    messages(spark, 1).coalesce(1).write.parquet(source)
+    run()
+    messages(spark, 2).coalesce(1).write.mode("append").parquet(source)
+    run()
+    assert place.rows == [row(1), row(2)]
+    # As if the driver had died before it told Spark.
+    for name in ("1", ".1.crc"):
+        fs.LocalFileSystem().delete_file(str(checkpoint / "commits" / name))
+    run()
+    assert (place.rows, place.rejected) == ([row(1), row(2)], [b"\x80"] * 2)
