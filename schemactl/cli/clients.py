@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from schemactl.printing import on_one_line
 
 if TYPE_CHECKING:
     from schemactl.model import Client, Target, Topic, TopicName
-    from schemactl.registry.base import ConnectedClient
+    from schemactl.registry.base import ConnectedClient, TopicClients
 
 _EPILOG = """\
 A connected client is the declared one by whose name it, or its subscription, is called: billing, or billing-1, billing-2, ... The version that it is
@@ -23,7 +23,7 @@ built with is known where it tells it, by the property `schemactl.version`: gene
 unknown.
 
 Exit code 100, with --expect: not every client that is asked about is connected, and tells that version or a later one, on every connection;
-with --drained: a subscription with connected consumers has messages left to read.
+with --drained: a subscription has messages left to read, whether anybody is connected or not.
 
 examples:
   schemactl clients                                     who is declared, of all topics
@@ -49,14 +49,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 class _Seen(NamedTuple):
-    """A declared client and its connections; None: those of nobody who is declared."""
+    """A declared client and its connections; None: those of nobody who is declared. `backlog` is that of its subscriptions; None: it has none."""
 
     client: Client | None
-    connections: tuple[ConnectedClient, ...]
+    connections: tuple[ConnectedClient, ...] = ()
+    backlog: int | None = None
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the list is printed; 100: with --expect, somebody is not where he should be."""
+    """Return 0 after the list is printed; 100: somebody has not come to the version of --expect, or --drained finds messages left to read."""
     from schemactl.effective import chosen_topics
     from schemactl.topic_match import require_matches, select
 
@@ -90,26 +91,37 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return code
     [(topic, clients)] = seen
     behind = list(_behind(topic, clients, args.expect, args.client)) if args.expect is not None else []
-    behind += _undrained(clients) if args.drained else []
+    if args.drained:
+        backlogs = found[there[topic.name]].backlogs
+        behind += [
+            f"{on_one_line(name)} has {left} messages left to read" for name, left in backlogs.items() if left
+        ]
     for line in behind:
         context.say(line)
     return NEGATIVE if behind else 0
 
 
 def _declared(topic: Topic) -> list[_Seen]:
-    return [_Seen(client, ()) for client in topic.clients]
+    return [_Seen(client) for client in topic.clients]
 
 
-def _beside(topic: Topic, target: Target, connected: Sequence[ConnectedClient]) -> list[_Seen]:
+def _beside(topic: Topic, target: Target, there: TopicClients) -> list[_Seen]:
     """Return the clients that are declared for the target, each with its connections; then all other connections."""
-    left = list(connected)
+    left = list(there.connected)
     found = []
     for client in topic.clients:
         if client.runs_on(target.name):
             own = [each for each in left if _is(each, client)]
             left = [each for each in left if each not in own]
-            found.append(_Seen(client, tuple(own)))
-    return [*found, *(_Seen(None, (each,)) for each in left)]
+            names = {each.subscription for each in own} | ({client.name} if client.reads else set())
+            found.append(_Seen(client, tuple(own), _backlog(there, names)))
+    return [*found, *(_Seen(None, (each,), _backlog(there, {each.subscription})) for each in left)]
+
+
+def _backlog(there: TopicClients, subscriptions: Iterable[str]) -> int | None:
+    """Return how many messages these have left to read; None: none of them is there."""
+    counts = [there.backlogs[name] for name in subscriptions if name in there.backlogs]
+    return sum(counts) if counts else None
 
 
 def _is(connected: ConnectedClient, client: Client) -> bool:
@@ -135,14 +147,6 @@ def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequen
             yield f"{on_one_line(name)} does not tell its version: give it the property schemactl.version"
         elif any(each.version < expected for each in connections if each.version is not None):
             yield f"{on_one_line(name)} is at {_versions(connections)}, not yet at {expected}"
-
-
-def _undrained(clients: Sequence[_Seen]) -> Iterator[str]:
-    """Yield the subscriptions that have messages left to read."""
-    backlogs = {
-        each.subscription: each.backlog for seen in clients for each in seen.connections if each.backlog
-    }
-    yield from (f"{on_one_line(name)} has {count} messages left to read" for name, count in backlogs.items())
 
 
 def _print(
@@ -187,6 +191,7 @@ def _value(seen: _Seen, *, is_asked: bool) -> dict[str, Any]:
     return {
         "declared": client_value(seen.client) if seen.client else None,
         "state": _state(seen) if is_asked else None,
+        "backlog": seen.backlog,
         "connections": [each._asdict() for each in seen.connections],
     }
 
@@ -211,7 +216,7 @@ def _text(topic: Topic, clients: Sequence[_Seen], target: Target | None) -> str:
             first = [client.who, client.role, client.built]
         if target:
             runs = _versions(seen.connections) if seen.connections else "not connected"
-            last = [runs, str(len(seen.connections)), _backlog(seen.connections)]
+            last = [runs, str(len(seen.connections)), "-" if seen.backlog is None else str(seen.backlog)]
         elif client:
             last = [client.language or "-", ", ".join(client.targets) or "all", client.contact or "-"]
         rows.append([on_one_line(text) for text in (*first, *last)])
@@ -234,9 +239,3 @@ def _versions(connections: Sequence[ConnectedClient]) -> str:
     if any(each.version is None for each in connections):
         return f"{known} and unknown" if known else "unknown"
     return known
-
-
-def _backlog(connections: Sequence[ConnectedClient]) -> str:
-    """Return how many messages their subscriptions have yet to acknowledge."""
-    backlogs = {each.subscription: each.backlog for each in connections if each.backlog is not None}
-    return str(sum(backlogs.values())) if backlogs else "-"

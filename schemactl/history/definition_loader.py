@@ -52,6 +52,8 @@ class DefinitionLoader:
     def declared(self, step: int, path: str, schema: str) -> Topic:
         """Return the topic that is declared there, its clients with the definitions of their own that are readable; its schema is not read."""
         document = self.topic(step, path, schema)
+        if not document.clients:
+            return document.topic
         with self._lock:
             definitions = Definitions(StepFiles(self._repository, self._at(step)))
             return replace(document.topic, clients=read_clients(document, definitions).clients)

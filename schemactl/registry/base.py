@@ -78,7 +78,6 @@ class ConnectedClient(NamedTuple):
         since: when it connected, as the broker writes it.
         software: the client's library and its release; "": it does not say.
         version: of the schema it is built with; None: it does not tell.
-        backlog: how many messages its subscription has yet to acknowledge; None: it has none.
     """
 
     role: Literal["producer", "consumer", "reader"]
@@ -88,7 +87,13 @@ class ConnectedClient(NamedTuple):
     since: str
     software: str
     version: int | None
-    backlog: int | None
+
+
+class TopicClients(NamedTuple):
+    """Who is connected to a topic, and how many messages each subscription has left to read, also one with nobody connected."""
+
+    connected: tuple[ConnectedClient, ...] = ()
+    backlogs: Mapping[str, int] = {}
 
 
 def asked_for(policies: Policies, names: frozenset[str]) -> Policies:
@@ -177,7 +182,7 @@ class Registry(Protocol):
         With `written_with_schema`, messages that carry no version do not count.
         """
 
-    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[ConnectedClient, ...]]:
+    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
         """Return who is connected to each topic. Raise RegistryError where no client ever is."""
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:

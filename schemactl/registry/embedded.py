@@ -29,7 +29,7 @@ from schemactl.model import (
     live,
     strategy_of,
 )
-from schemactl.registry.base import ConnectedClient, Scope, asked_for
+from schemactl.registry.base import Scope, TopicClients, asked_for
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
@@ -238,7 +238,7 @@ class EmbeddedRegistry(Metadata, Relaxing):
         del topic, written_with_schema
         return ""
 
-    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[ConnectedClient, ...]]:
+    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
         """See `Registry.clients`. It has no clients."""
         del topics
         raise RegistryError(

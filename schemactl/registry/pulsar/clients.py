@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from schemactl.errors import RegistryError
-from schemactl.registry.base import ConnectedClient
+from schemactl.registry.base import ConnectedClient, TopicClients
 from schemactl.registry.pulsar.connection import AdminConnection
 
 VERSION_PROPERTY: Final = "schemactl.version"
@@ -32,7 +33,7 @@ _STATS: Final = {
 }
 
 
-def connected(connection: AdminConnection, path: str) -> tuple[ConnectedClient, ...]:
+def connected(connection: AdminConnection, path: str) -> TopicClients:
     """Return the clients of the topic at `path`; none of one that does not exist.
 
     A client of a partitioned topic is connected to several partitions, maybe by a name of its own in each: what comes from one address,
@@ -43,7 +44,7 @@ def connected(connection: AdminConnection, path: str) -> tuple[ConnectedClient, 
     """
     found = connection.get(f"{path}/partitions", {"partitions": int}, absent=None)
     if found is None:
-        return ()
+        return TopicClients()
     is_partitioned = found["partitions"] > 0
     what = f"{path}/partitioned-stats?perPartition=true" if is_partitioned else f"{path}/stats"
     reply = connection.send("GET", what)
@@ -54,35 +55,38 @@ def connected(connection: AdminConnection, path: str) -> tuple[ConnectedClient, 
         )
     if reply.status == 404:
         # Nobody has asked for it since its broker started, or it is gone meanwhile.
-        return ()
+        return TopicClients()
     connection.expect(reply, f"GET {what}")
     if not is_partitioned:
-        return tuple(_of(connection.json(reply, f"GET {what}", _STATS)))
-    partitions = connection.json(reply, f"GET {what}", {"partitions": {"*": _STATS}})["partitions"]
+        stats = connection.json(reply, f"GET {what}", _STATS)
+        return TopicClients(tuple(_of(stats)), _backlogs([stats]))
+    partitions = connection.json(reply, f"GET {what}", {"partitions": {"*": _STATS}})["partitions"].values()
     clients: dict[tuple[Any, ...], ConnectedClient] = {}
-    for stats in partitions.values():
-        for each in _of(stats):
-            key = each.role, each.subscription, each.address, each.version
-            known = clients.get(key, each)
-            backlog = each.backlog if known is each else _sum(known.backlog, each.backlog)
-            name = min(known.name, each.name)
-            clients[key] = known._replace(name=name, backlog=backlog)
-    return tuple(clients.values())
+    for each in (client for stats in partitions for client in _of(stats)):
+        key = each.role, each.subscription, each.address, each.version
+        known = clients.setdefault(key, each)
+        clients[key] = known._replace(name=min(known.name, each.name))
+    return TopicClients(tuple(clients.values()), _backlogs(partitions))
+
+
+def _backlogs(partitions: Iterable[dict[str, Any]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for stats in partitions:
+        found.update({name: held.get("msgBacklog") or 0 for name, held in stats["subscriptions"].items()})
+    return dict(found)
 
 
 def _of(stats: dict[str, Any]) -> Iterator[ConnectedClient]:
     for each in stats["publishers"]:
-        yield _client("producer", each.get("producerName"), "", each, None)
+        yield _client("producer", each.get("producerName"), "", each)
     for subscription, held in stats["subscriptions"].items():
         # A reader's subscription ends with it.
         role = "reader" if held.get("isDurable") is False else "consumer"
         for each in held["consumers"]:
-            yield _client(role, each.get("consumerName"), subscription, each, held.get("msgBacklog"))
+            yield _client(role, each.get("consumerName"), subscription, each)
 
 
-def _client(
-    role: Any, name: str | None, subscription: str, told: dict[str, Any], backlog: int | None
-) -> ConnectedClient:
+def _client(role: Any, name: str | None, subscription: str, told: dict[str, Any]) -> ConnectedClient:
     version = (told.get("metadata") or {}).get(VERSION_PROPERTY, "")
     is_number = version.isascii() and version.isdecimal() and len(version) <= _LONGEST_NUMBER
     return ConnectedClient(
@@ -93,9 +97,4 @@ def _client(
         told.get("connectedSince") or "",
         told.get("clientVersion") or "",
         int(version) if is_number else None,
-        backlog,
     )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other if one is None else one + other

@@ -30,9 +30,9 @@ from schemactl.model import (
 )
 from schemactl.registry.base import (
     AUTO_UPDATE_STRATEGIES,
-    ConnectedClient,
     OnProgress,
     Scope,
+    TopicClients,
     Warn,
     no_progress,
     no_warning,
@@ -175,7 +175,7 @@ class PulsarRegistry(Relaxing):
                 topics[topic.name] = topic
         return Catalog(spaces, topics)
 
-    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[ConnectedClient, ...]]:
+    def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
         """See `Registry.clients`."""
         asked = list(topics)
         found = self._each(lambda name: connected(self._connection, _path(name)), asked)
