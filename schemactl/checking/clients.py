@@ -91,7 +91,7 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             yield from run.find(
                 "CLIENT_VERSION_UNKNOWN",
                 proposal.topic,
-                f"The {client.role} {client.who} is declared with version {client.built} of {proposal.topic.name}, which has "
+                f"The {client.role} {on_one_line(client.who)} is declared with version {client.built} of {proposal.topic.name}, which has "
                 f"{versions_said(numbers)}.",
                 source=source,
                 owner=client.contact or client.team,
@@ -107,7 +107,7 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             yield from run.find(
                 "CLIENT_REFUSED",
                 proposal.topic,
-                f"The {client.role} {client.who} is built with {_named(client.built)}, and a broker would not let it connect to "
+                f"The {client.role} {on_one_line(client.who)} is built with {_named(client.built)}, and a broker would not let it connect to "
                 f"{proposal.topic.name} after this change.\nIt says: {on_one_line(refused.partition(chr(10))[0])}",
                 source=source,
                 owner=client.contact or client.team,
@@ -163,7 +163,7 @@ def _found(
     yield from run.find(
         "CLIENT_BREAKS",
         proposal.topic,
-        f"The {client.role} {client.who}{aside} is built with {_named(name)} and {does}.\n{on_one_line(explanation.reason)}",
+        f"The {client.role} {on_one_line(client.who)}{aside} is built with {_named(name)} and {does}.\n{on_one_line(explanation.reason)}",
         source=source,
         fix=f"{explanation.fix.removesuffix('.')}; or bring the client to a newer version first, and have that approved in a change of its own.",
         field=explanation.field,
@@ -189,7 +189,8 @@ def _named(built: str) -> str:
     """Return what a client is built with in a sentence."""
     if built == "latest":
         return "the latest version"
-    return f"version {built}" if built[:1].isdecimal() and built[-1:].isdecimal() else built
+    is_number = built[:1].isdecimal() and built[-1:].isdecimal()
+    return f"version {built}" if is_number else on_one_line(built)
 
 
 def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> str:
