@@ -5,6 +5,7 @@
 # make soak     long runs of random tests, in full
 # make install  .venv with everything, pinned by constraints.txt
 # make lint     ruff and mypy
+# make dist     what a release is made of, in dist: wheel, sdist, what they contain (SBOM), checksums
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
 # make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
 # make spark-releases  the tests of Spark on each release that is supported, besides the pinned one; takes an hour
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser spark-releases format docs constraints clean
+.PHONY: dist docs-site demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser spark-releases format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -84,6 +85,20 @@ docs: $(STAMP)
 constraints:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	  --all-extras --constraint constraints.in pyproject.toml -o constraints.txt
+
+# The documentation as a site, in build/site; a link that leads nowhere is an error.
+docs-site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+# The same bytes for the same commit: hatchling gives every file one date and one mode.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	rm -rf build/installed && bash ci/install.sh build/installed
+	$(BIN)/python -m cyclonedx_py environment build/installed/bin/python --pyproject pyproject.toml --mc-type application --output-reproducible --of JSON \
+	  -o dist/pulsar-schemactl.cdx.json
+	cd dist && sha256sum * > SHA256SUMS
 
 clean:
 	rm -rf $(VENV) .releases .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

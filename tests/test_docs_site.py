@@ -1,0 +1,66 @@
+"""The documentation as a site is built strictly, has what comes from the code, and asks nobody for anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import html5lib
+import pytest
+
+from schemactl.cli.parser import COMMANDS
+
+pytestmark = pytest.mark.live
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(out)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
+    broken = set()
+    pages = {path: path.read_text("utf-8") for path in site.rglob("*.html") if path.name != "404.html"}
+    for path, text in pages.items():
+        root = html5lib.parse(text, namespaceHTMLElements=False)
+        for element in root.iter():
+            for attribute in ("href", "src"):
+                parts = urlsplit(element.get(attribute) or "")
+                target = (path.parent / unquote(parts.path)).resolve()
+                if (
+                    not parts.scheme
+                    and parts.path
+                    and not (target.is_file() or (target / "index.html").is_file())
+                ):
+                    broken.add((str(path.relative_to(site)), element.get(attribute)))
+    assert broken == set()
+    assert len(pages) > 150
+
+
+def test_the_reference_has_every_command(site: Path) -> None:
+    text = (site / "reference/commands.html").read_text("utf-8")
+    assert [name for name in COMMANDS if f">{name}<" not in text] == []
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        text = path.read_text("utf-8")
+        loaded = re.findall(r'<(?:script|link|img|iframe)[^>]* (?:src|href)="?(https?:[^"\s>]+)', text)
+        assert [each for each in loaded if "canonical" not in each] == []
