@@ -190,9 +190,11 @@ class Landing:
         if transaction is not None and _made(self.rows.table, transaction):
             return Landed()
         try:
-            # Of each partition, Spark takes what one attempt of its task returned.
-            found = map_in_arrow(messages, partial(_write, writing=self.writing), _WRITTEN).collect()
-            return self.commit([pickle.loads(row[0]) for row in found], transaction)  # noqa: S301  from tasks of our own
+            # Of each partition, Spark takes what one attempt of its task returned. `collect` would take it for all if Java ends
+            # while it hands over the results; of Arrow's batches the number comes last.
+            found = map_in_arrow(messages, partial(_write, writing=self.writing), _WRITTEN).toArrow()
+            written = [pickle.loads(each) for each in found.column(0).to_pylist()]  # noqa: S301  from tasks of our own
+            return self.commit(written, transaction)
         finally:
             self.discard()
 

@@ -213,6 +213,6 @@ def test_a_landing_makes_the_changes_that_it_is_allowed() -> None:
         ([add, widen], "add", "widen"),
         ([rename, add], "widen", "rename"),
     ):
-        with pytest.raises(WrongArgument, match=f'evolve="{step}"$') as caught:
+        with pytest.raises(WrongArgument, match=rf'evolve="{step}" \(--evolve {step}\)$') as caught:
             require_allowed(needed, evolve)  # type: ignore[arg-type]
         assert "add a int" in str(caught.value)
