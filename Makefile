@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: dist docs-site demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser spark-releases format docs constraints clean
+.PHONY: dist docs-site picture demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser spark-releases format docs constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -89,6 +89,10 @@ constraints:
 # The documentation as a site, in build/site; a link that leads nowhere is an error.
 docs-site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+# The README's picture, recorded from the real tool.
+picture: $(STAMP)
+	$(BIN)/python ci/terminal_picture.py docs/terminal.svg
 
 # The same bytes for the same commit: hatchling gives every file one date and one mode.
 dist: $(STAMP)

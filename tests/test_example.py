@@ -18,6 +18,8 @@ from schemactl.spark import ensure_java
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parent.parent
+
 VERSIONS = {
     "ops/cold-room-celsius": 1,
     "ops/deliveries": 1,
@@ -42,6 +44,13 @@ def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
     assert shop.git(folder, "rev-parse", "HEAD").strip() == "5d4e3af6a271783f6333b84c2e06e76f1c8811d0"
     assert shop.git(folder, "status", "--porcelain") == ""
+
+
+def test_the_picture_of_the_readme_is_what_the_tool_prints(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "ci/terminal_picture.py"), str(tmp_path / "picture.svg")]
+    subprocess.run(command, check=True)
+    # `make picture` records it anew.
+    assert (tmp_path / "picture.svg").read_text() == (ROOT / "docs/terminal.svg").read_text()
 
 
 def test_the_versions_are_those_its_commits_made(tmp_path: Path) -> None:
