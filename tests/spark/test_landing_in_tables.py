@@ -13,6 +13,7 @@ import pytest
 from pyarrow import fs
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 from spark_release import STREAMS_OUT
 
 from schemactl.spark import Landed, WrongArgument, land, land_stream, sink
@@ -23,6 +24,8 @@ from .schemas import avro, codec, field
 
 OLD, NEW = avro(field("n", "int")), avro(field("n", "int"), field("m", ["null", "string"], default=None))
 FIRST, BOTH = codec(OLD), codec(OLD, NEW)
+
+_NUMBERED = "payload binary, schema_version long, number byte"
 
 
 class Place(NamedTuple):
@@ -109,6 +112,25 @@ def test_columns_are_added_only_if_that_is_allowed(spark: SparkSession, place: P
     assert row(3, m=None) in place.rows
 
 
+@pytest.mark.parametrize("place", ["iceberg"], indirect=True)
+def test_columns_are_widened_and_renamed_and_partitions_are_of_every_value(
+    spark: SparkSession, place: Place
+) -> None:
+    wider = codec(OLD, avro(field("m", "long", aliases=["n"])))
+    day = fn.element_at(fn.array(*map(fn.lit, ("", "a/b"))), fn.col("number")).alias("day")
+    sent = spark.createDataFrame([(b"\x02", 0, 1), (b"\x04", 0, 2), (b"\x06", 0, None)], _NUMBERED)
+    land(sent.select("*", day), FIRST, place.path, partitionBy=["day", "number"], **place.options)
+    last = spark.createDataFrame([(wider.encode_one({"m": 2**40}, 1), 1, 1)], _NUMBERED).select("*", day)
+    with pytest.raises(WrongArgument, match='evolve="rename"'):
+        land(last, wider, place.path, evolve="widen", former_names={"m": ["n"]}, **place.options)
+    land(last, wider, place.path, evolve="rename", former_names={"m": ["n"]}, **place.options)
+    found = sorted(
+        place.read(place.path).select(["m", "day", "number"]).to_pylist(), key=lambda row: row["m"]
+    )
+    values = [(1, "", 1), (2, "a/b", 2), (3, None, None), (2**40, "", 1)]
+    assert [tuple(each.values()) for each in found] == values
+
+
 def test_a_landing_of_an_application_is_made_once(spark: SparkSession, place: Place) -> None:
     for version, expected in ((7, 1), (7, 1), (3, 1), (8, 2)):
         options = {"txnAppId": "nightly", "txnVersion": version, **place.options}
@@ -151,6 +173,7 @@ def test_who_repeats_a_landing_that_died_between_its_commits_adds_the_rows_of_th
         ("delta", "foreachBatch"),
         ("iceberg", "foreachBatch"),
         pytest.param("delta", "data source", marks=STREAMS_OUT),
+        pytest.param("iceberg", "data source", marks=STREAMS_OUT),
     ],
     indirect=["place"],
 )
