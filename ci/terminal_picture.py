@@ -52,7 +52,7 @@ def printed(folder: Path, *arguments: str) -> list[list[Span]]:
     }
     with subprocess.Popen(  # noqa: S603  our own
         [sys.executable, "-m", "schemactl", *arguments],
-        cwd=folder, stdout=theirs, stderr=subprocess.DEVNULL, env=environment | {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT)},
+        cwd=folder, stdout=theirs, stderr=subprocess.DEVNULL, env=environment | {"COLUMNS": str(COLUMNS), "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)},
     ) as process:  # fmt: skip
         os.close(theirs)
         screen = pyte.Screen(COLUMNS, 200)
