@@ -19,7 +19,7 @@ from .errors import WrongArgument, require
 from .landing_folder import Folder
 from .landing_parquet import COMPRESSIONS, Shape
 from .landing_parquet_table import ParquetTable
-from .landing_sink import Files, Landed, Landing, Target
+from .landing_sink import Destination, Landed, Landing, LandingFiles
 from .landing_table import Evolution, Format, LandingTable, Transaction
 
 if TYPE_CHECKING:
@@ -316,17 +316,18 @@ def _prepared(  # noqa: PLR0913  see LandingOptions
     by = _partitions(tables[0], fspath(path), shape.partition_by, overwrite=overwrite)
     shape = replace(shape, partition_by=by, statistics=place.get("format") == "delta")
     _check_partitions(rows, shape.partition_by)
-    targets = _target(tables[0], rows, shape), _target(tables[1], bad, replace(shape, partition_by=()))
-    landing = Landing(codec, columns, *targets, evolve, former_names or {}, overwrite=overwrite)
+    destinations = (
+        _destination(tables[0], rows, shape),
+        _destination(tables[1], bad, replace(shape, partition_by=())),
+    )
+    landing = Landing(codec, columns, *destinations, evolve, former_names or {}, overwrite=overwrite)
     if mode in ("error", "errorifexists") and landing.rows.exists:
         raise FileExistsError(
             f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere"
         )
     if mode != "ignore" or not landing.rows.exists:
-        for target in targets:
-            target.table.check(
-                target.struct, target.needed(evolve, landing.former_names), overwrite=overwrite
-            )
+        for to in destinations:
+            to.table.check(to.struct, to.needed(evolve, landing.former_names), overwrite=overwrite)
     return landing
 
 
@@ -348,7 +349,7 @@ def _partitions(
     )
 
 
-def _target(table: LandingTable, rows: spark.StructType, shape: Shape) -> Target:
+def _destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> Destination:
     """Return what the rows go to; its files tell Spark which types their rows have."""
     folder = table.folder()
     if folder.files.type_name == "s3" and shape.file_bytes > _S3_FILE_BYTES:
@@ -362,8 +363,10 @@ def _target(table: LandingTable, rows: spark.StructType, shape: Shape) -> Target
         # To Spark it says, too, that dates are of the calendar that is valid for all times.
         "org.apache.spark.version": pyspark.__version__,
     }
-    return Target(
-        table, table.stored(rows), Files(folder, replace(shape, metadata=metadata, partitions_inside=inside))
+    return Destination(
+        table,
+        table.stored(rows),
+        LandingFiles(folder, replace(shape, metadata=metadata, partitions_inside=inside)),
     )
 
 

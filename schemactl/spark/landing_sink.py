@@ -80,7 +80,7 @@ class Landed:
         return asdict(self) | {"versions": versions}
 
 
-class Files(NamedTuple):
+class LandingFiles(NamedTuple):
     """Where tasks write files, and how."""
 
     folder: Folder
@@ -110,8 +110,8 @@ class Writing:
 
     codec: Codec
     columns: Columns
-    rows: Files
-    rejected: Files
+    rows: LandingFiles
+    rejected: LandingFiles
 
     def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> Written:
         """Every message of the batches is in a file, as a row or rejected."""
@@ -148,12 +148,12 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Destination:
     """A table to land in, the columns that it has of the rows, and its files."""
 
     table: LandingTable
     struct: StructType
-    files: Files
+    files: LandingFiles
 
     def needed(self, evolve: Evolution, former_names: Mapping[str, Sequence[str]]) -> Sequence[Change]:
         """Return the changes that the table needs as it is now. Raises WrongArgument if they may not be made."""
@@ -174,8 +174,8 @@ class Landing:
 
     codec: Codec
     columns: Columns
-    rows: Target
-    rejected: Target
+    rows: Destination
+    rejected: Destination
     evolve: Evolution
     former_names: Mapping[str, Sequence[str]]
     overwrite: bool = False
@@ -227,18 +227,18 @@ class Landing:
 
     def _commit(
         self,
-        target: Target,
+        to: Destination,
         files: Sequence[DataFile],
         transaction: Transaction | None,
         *,
         beside: Sequence[DataFile] = (),
     ) -> None:
-        target.table.commit(
+        to.table.commit(
             Addition(
                 files,
-                target.struct,
-                target.files.shape.partition_by,
-                target.needed(self.evolve, self.former_names),
+                to.struct,
+                to.files.shape.partition_by,
+                to.needed(self.evolve, self.former_names),
                 overwrite=self.overwrite,
                 transaction=transaction,
                 beside=beside,
