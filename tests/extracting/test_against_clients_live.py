@@ -1,0 +1,179 @@
+"""What is extracted is what the clients register: on a live broker one version, and of Java's options the same definitions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+import brokers
+import pytest
+from topics_to_generate import CLICK
+
+from schemactl.changes import Contents
+from schemactl.extracting import JavaOptions, extract
+from schemactl.formats import identity
+from schemactl.formats.protobuf_native import load
+from schemactl.model import NamespaceName, Release, SchemaInfo, SchemaType, TopicName
+from schemactl.registry import Scope
+
+# Without types, and to a type checker folders of tests of that name.
+pulsar: Any = import_module("pulsar")
+client_schema: Any = import_module("pulsar.schema")
+
+pytestmark = [pytest.mark.broker, pytest.mark.live]
+
+
+class Color(Enum):
+    """Of things."""
+
+    RED = 1
+    GREEN = 2
+
+
+class Line(client_schema.Record):  # type: ignore[misc] # of a client without types
+    """A line of an order."""
+
+    sku = client_schema.String(required=True)
+
+
+class Order(client_schema.Record):  # type: ignore[misc] # of a client without types
+    """An order, as the client has it."""
+
+    _avro_namespace = "shop"
+    id = client_schema.String(required=True)
+    count = client_schema.Long(required=True, default=1, required_default=True)
+    color = client_schema.CustomEnum(Color)
+    lines = client_schema.Array(Line())
+    by_name = client_schema.Map(client_schema.Double(), required=True)
+
+
+@dataclass
+class LineOfOrder:
+    """The same, as a dataclass."""
+
+    __avro__: ClassVar[dict[str, Any]] = {"name": "Line", "namespace": "shop"}
+
+    sku: str
+
+
+@dataclass
+class PlainOrder:
+    """The same, as a dataclass."""
+
+    __avro__: ClassVar[dict[str, Any]] = {"name": "Order", "namespace": "shop"}
+
+    id: str
+    color: Annotated[None | Color, "ordered: null, Color"]  # noqa: RUF036  null comes first
+    lines: Annotated[None | list[LineOfOrder], "ordered: null, array"]  # noqa: RUF036  null comes first
+    by_name: dict[str, float]
+    count: int = 1
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.2"])
+def test_extracted_and_registered_by_the_client_they_are_one_version(release: str) -> None:
+    broker = brokers.running(release)
+    click = load("sample").message_class(load("wrapper").parse(CLICK.schema))
+    kinds: list[tuple[Any, SchemaType, Any]] = [
+        (Order, SchemaType.AVRO, client_schema.AvroSchema(Order)),
+        (Order, SchemaType.JSON, client_schema.JsonSchema(Order)),
+        (click, SchemaType.PROTOBUF_NATIVE, client_schema.ProtobufNativeSchema(click)),
+    ]
+    namespace = NamespaceName(brokers.new_tenant(), "ns")
+    connected = pulsar.Client(broker.service_url)
+    try:
+        with brokers.opened(broker) as registry:
+            registry.create_namespace(namespace)
+            for number, (kind, type_, own) in enumerate(kinds):
+                info = extract(kind, type_, release=Release(release))
+                first, second = (TopicName(namespace.tenant, namespace.name, f"t{number}{at}") for at in "ab")
+                # The client first, then what was extracted, and the other way round.
+                connected.create_producer(str(first), schema=own).close()
+                assert registry.put_schema(first, info) == 0
+                registry.create_topic(second, None)
+                registry.put_schema(second, info)
+                connected.create_producer(str(second), schema=own).close()
+                found = registry.read(Scope(frozenset(), frozenset({first, second}))).topics
+                for name in (first, second):
+                    assert len(found[name].versions) == 1
+                    assert Contents(found[name].versions).find(info) is not None
+    finally:
+        connected.close()
+
+
+def test_a_dataclass_with_the_fields_of_a_record_differs_in_nothing_but_their_order() -> None:
+    # A field with a default stands behind those without in a dataclass, and Avro's equality looks at the order.
+    plain, record = (json.loads(extract(kind, release=Release.R4_0).schema) for kind in (PlainOrder, Order))
+    for each in (plain, record):
+        each.pop("doc", None)
+        each["fields"].sort(key=lambda field: field["name"])
+    strip = (
+        json.dumps(plain)
+        .replace('"doc": "Of things.", ', "")
+        .replace('"doc": "The same, as a dataclass.", ', "")
+    )
+    assert json.loads(strip) == record
+
+
+class Size(Enum):
+    """The same as Java's."""
+
+    SMALL = 1
+    WIDE = 2
+
+
+@dataclass
+class JavaLine:
+    """The same as Java's."""
+
+    __avro__: ClassVar[dict[str, Any]] = {"name": "Line"}
+
+    count: Annotated[int, "int"]
+    sku: str
+
+
+@dataclass
+class JavaOrder:
+    """The same as Java's, whose reflection puts fields in the order of their names."""
+
+    __avro__: ClassVar[dict[str, Any]] = {"name": "Order", "namespace": "JavaDefinitions"}
+
+    at: datetime
+    count: Annotated[int, "int"]
+    counts: dict[str, int]
+    day: date
+    id: str
+    line: JavaLine
+    local: Annotated[datetime, "local-timestamp-millis"]
+    number: int
+    opens: Annotated[time, "time-millis"]
+    paid: bool
+    ref: UUID
+    size: Size
+    tags: Annotated[list[str], '{"java-class": "java.util.List"}']
+    total: float
+    weight: Annotated[float, "float"]
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.2"])
+def test_the_options_of_schema_definition_do_what_they_do_in_java(release: str) -> None:
+    program = str(Path(__file__).parent / "JavaDefinitions.java")
+    jars = brokers.jars(brokers.RELEASES[release])
+    done = subprocess.run(
+        ["nice", "java", "-cp", f"{jars}/*", program], capture_output=True, text=True, check=True
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    options = [
+        JavaOptions(always_allow_null=null, jsr310=jsr310)
+        for null in (False, True)
+        for jsr310 in (False, True)
+    ]
+    for line, java in zip(lines, options, strict=True):
+        of_java = SchemaInfo(SchemaType.AVRO, line.encode())
+        assert identity(extract(JavaOrder, java=java, release=Release(release))) == identity(of_java), java
