@@ -70,6 +70,7 @@ from schemactl.model import (
 )
 from schemactl.rules import Rule, rules
 from schemactl.rules.pages import pages
+from schemactl.samples.judging import with_samples
 from schemactl.verdicts import Finding, Outcome
 
 pytestmark = pytest.mark.slow
@@ -160,6 +161,12 @@ def found_in(path: Path) -> list[dict[str, Any]]:
             run = Run(declared.catalog, base.catalog, settings)
             report = replace(report, findings=(*report.findings, *deprecations(run, None, TODAY)))
             report = with_settings(report, run, proposed, partial(place_in_project, files, proposed), {})
+            here, before = (
+                history.HashedFiles(files, repository.object_format),
+                history.CommitFiles(repository, base.tip),
+            )
+            brought = {path for path in declared.samples if here.entry(path) != before.entry(path)}
+            report = with_samples(report, run, declared, files, brought, None)
             report = with_waivers(report, run, WaiverFile(waivers, known, TODAY), is_whole=True)
             return [shown(finding) for finding in report.findings]
 

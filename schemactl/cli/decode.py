@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import Parser, add_options
-from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, codec_of, reading, require_codec, schema_of
+from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, reading
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.topic_codec import codec_of, require_codec, schema_of
 
 if TYPE_CHECKING:
     from schemactl.cli.json_lines import Answer, Request

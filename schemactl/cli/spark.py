@@ -22,14 +22,13 @@ from schemactl.cli.reading import (
     add_numbers_of,
     add_recursion_depth,
     check_recursion_depth,
-    codec_of,
     reading,
-    require_codec,
 )
 from schemactl.cli.selection import TOPIC_HELP, choose
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.report.style import table as style_table
 from schemactl.report.style import terminal_width
+from schemactl.topic_codec import codec_of, require_codec
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec

@@ -13,8 +13,9 @@ from schemactl.cli.spark import Subject, columns, located, running, subject, tab
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.codec.verifying import Count
     from schemactl.model import SchemaInfo
-    from schemactl.spark.verifying import Count, Unread, Verified
+    from schemactl.spark.verifying import Unread, Verified
 
 _SHOWN_BYTES: Final = 48
 

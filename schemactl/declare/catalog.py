@@ -14,6 +14,7 @@ from schemactl.declare.document import (
     read_documents,
 )
 from schemactl.declare.files import (
+    SAMPLE_SUFFIXES,
     SUFFIXES,
     YAML_SUFFIXES,
     Files,
@@ -50,6 +51,7 @@ class Declared:
         dependencies: the files that a topic's definition is made of, read or missed, besides the YAML file.
         findings: what is allowed but worth a look.
         written: the Avro definitions that a topic's is made of, as they stand in files; not of files that a cache knows.
+        samples: the files of sample messages, in folders called `samples`.
     """
 
     catalog: Catalog
@@ -57,6 +59,7 @@ class Declared:
     dependencies: Mapping[TopicName, frozenset[str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     written: Mapping[TopicName, tuple[AvroFile, ...]] = field(default_factory=dict)
+    samples: tuple[str, ...] = ()
 
 
 def load(files: Files, project: Project) -> Catalog:
@@ -88,6 +91,7 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
     paths = sorted(files.paths())
     problems: list[Problem] = list(_empty_roots(files, project, paths))
     documents: list[Documents | KnownFile] = []
+    samples = []
     for path in (path for path in paths if in_roots(path, project)):
         if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
             why = obstacle(files, path)
@@ -100,8 +104,11 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
                 problems.append(Problem(Source(shown(path)), what, "rename it"))
             elif path.endswith(YAML_SUFFIXES):
                 documents.append((cache and cache.known(path)) or _read(files, path))
+            elif path.endswith(SAMPLE_SUFFIXES) and "/samples/" in f"/{path}":
+                samples.append(path)
     declared = _Builder(files, project, cache).build(documents)
-    return replace(declared, problems=tuple(sorted({*problems, *declared.problems})))
+    every = tuple(sorted({*problems, *declared.problems}))
+    return replace(declared, problems=every, samples=tuple(samples))
 
 
 def in_roots(path: str, project: Project, *, previous: bool = False) -> bool:

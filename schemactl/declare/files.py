@@ -32,6 +32,9 @@ AVRO_SUFFIXES: Final = (".avsc", ".json")
 PROTO_SUFFIX: Final = ".proto"
 DESCRIPTOR_SUFFIX: Final = ".binpb"
 
+SAMPLE_SUFFIXES: Final = (".bin", ".jsonl")
+"""Of files of sample messages."""
+
 SUFFIXES: Final = (*YAML_SUFFIXES, *AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
 """How the names of all files end that declarations can consist of."""
 

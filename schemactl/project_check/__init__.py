@@ -227,7 +227,7 @@ def _not_judged(
 def _judged(
     request: CheckRequest,
     projects: tuple[Project, Project],
-    files: Files,
+    files: CommitFiles | HashedFiles,
     read: ProjectFiles,
     forked: Forked,
     waivers: WaiversAt,
@@ -258,7 +258,35 @@ def _judged(
     report = joined([_compared(request, project, only, *each, waivers) for each in shown])
     names = {name for _, (here, *_) in shown for name in here.catalog.topics}
     report = replace(report, checked=len(names if only is None else names & only))
+    if read.declared.samples:
+        report = _with_samples(report, project, files, read.declared, forked, repository, only)
     return _with_settings(request, projects, files, read, forked, report, judged, only)
+
+
+def _with_samples(
+    report: CheckReport,
+    project: Project,
+    files: CommitFiles | HashedFiles,
+    declared: Declared,
+    forked: Forked,
+    repository: Repository,
+    only: frozenset[TopicName] | None,
+) -> CheckReport:
+    """Return the report with the samples that cannot be read: of topics whose schema changes, and those that the change brings."""
+    from schemactl.checking.run import Run
+    from schemactl.history import CommitFiles
+
+    before = CommitFiles(repository, forked.base.tip)
+    changed = {path for path in declared.samples if files.entry(path) != before.entry(path)}
+    if not changed and not any(each.schema for each in report.topics):
+        return report
+    from schemactl.topic_codec import require_codec
+
+    require_codec()
+    from schemactl.samples.judging import with_samples
+
+    run = Run(declared.catalog, forked.base.catalog, project)
+    return with_samples(report, run, declared, files, changed, only)
 
 
 def _compared(

@@ -11,35 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..codec import Codec
-from ..codec.version_number import numbers
+from ..codec.verifying import Count, judge, summed
 from .arrow_types import struct_of
 from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_ALL: Final = pc.CountOptions(mode="all")
-
-
-class Count(NamedTuple):
-    """The messages of one version.
-
-    Attributes:
-        version: its number; None: messages without one.
-        messages: how many there are.
-        unreadable: how many of them are rejected.
-        unreadable_with_approved: how many of those the codec that is compared with cannot read either.
-    """
-
-    version: int | None
-    messages: int = 0
-    unreadable: int = 0
-    unreadable_with_approved: int = 0
-
-    def plus(self, more: Count) -> Count:
-        """Both together, under this one's version."""
-        return Count(self.version, *(one + other for one, other in zip(self[1:], more[1:], strict=True)))
 
 
 class Unread(NamedTuple):
@@ -128,18 +106,10 @@ def verify(
         ),
         struct_of(_ANSWER),
     ).collect()
-    counts = _summed(Count(*row["count"]) for row in found if row["count"] is not None)
+    counts = summed(Count(*row["count"]) for row in found if row["count"] is not None)
     first = [Unread(*row["first"]) for row in found if row["first"] is not None]
     order = sorted(counts, key=lambda count: (count.version is None, count.version or 0))
     return Verified(tuple(order), tuple(sorted(first, key=lambda unread: unread[:2])[:shown]))
-
-
-def _summed(counts: Iterable[Count]) -> list[Count]:
-    """Return one count for each version."""
-    found: dict[int | None, Count] = {}
-    for count in counts:
-        found[count.version] = found.get(count.version, Count(count.version)).plus(count)
-    return [*found.values()]
 
 
 def _message_id(batch: pa.RecordBatch, row: int) -> str | None:
@@ -167,24 +137,22 @@ def _verify_part(
     first: list[Unread] = []
     rows = 0
     for batch in batches:
-        read = partial(_reasons, batch=batch, columns=columns)
-        reasons = read(codec)
-        unreadable = reasons.is_valid()
-        with_approved = pa.nulls(batch.num_rows, pa.string())
-        if against is not None and unreadable.true_count:
-            with_approved = pc.replace_with_mask(
-                with_approved, unreadable, read(against, batch=batch.filter(unreadable))
-            )
-        versions = _versions(batch, columns)
-        counts = _summed([*counts, *_counted(versions, unreadable, with_approved.is_valid())])
-        wanted = pc.and_(unreadable, with_approved.is_null()) if only_new_loss else unreadable
+        payloads, versions, keys = (
+            None if name is None else batch.column(name)
+            for name in (columns.payload, columns.version, columns.key if codec.separated else None)
+        )
+        judged = judge(codec, payloads, versions, keys, against)
+        counts = summed([*counts, *judged.counts()])
+        wanted = judged.reasons.is_valid()
+        if only_new_loss:
+            wanted = pc.and_(wanted, judged.with_approved.is_null())
         first += [
             Unread(
                 part,
                 rows + row,
-                versions[row].as_py(),
-                reasons[row].as_py(),
-                with_approved[row].as_py(),
+                judged.versions[row].as_py(),
+                judged.reasons[row].as_py(),
+                judged.with_approved[row].as_py(),
                 batch.column(columns.payload)[row].as_py(),
                 _message_id(batch, row),
             )
@@ -196,27 +164,3 @@ def _verify_part(
         *({"first": unread._asdict()} for unread in first),
     ]
     yield pa.RecordBatch.from_pylist(answer, schema=_ANSWER)
-
-
-def _reasons(codec: Codec, batch: pa.RecordBatch, columns: Columns) -> pa.Array:
-    """Return why each message of the batch is rejected, null for one that is read, however large their values are."""
-    payloads, versions, keys = (
-        None if name is None else batch.column(name)
-        for name in (columns.payload, columns.version, columns.key if codec.separated else None)
-    )
-    return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])
-
-
-def _versions(batch: pa.RecordBatch, columns: Columns) -> pa.Array:
-    if columns.version is None:
-        return pa.nulls(batch.num_rows, pa.int64())
-    return numbers(batch.column(columns.version))[0]
-
-
-def _counted(versions: pa.Array, unreadable: pa.Array, with_approved: pa.Array) -> Iterator[Count]:
-    columns = [versions, unreadable.cast(pa.int64()), with_approved.cast(pa.int64())]
-    table = pa.table(columns, names=["version", "unreadable", "with_approved"])
-    sums = table.group_by("version", use_threads=False).aggregate(
-        [("version", "count", _ALL), ("unreadable", "sum"), ("with_approved", "sum")]
-    )
-    return (Count(*row.values()) for row in sums.to_pylist())

@@ -23,7 +23,6 @@ from console import Console, Run
 
 from examples.shop import messages
 from schemactl.cli import spark_land
-from schemactl.cli.reading import codec_of
 from schemactl.cli.spark_land import own_checkpoint
 from schemactl.codec import Options
 from schemactl.history import read_here
@@ -31,6 +30,7 @@ from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
 from schemactl.spark.landing_parquet import COMPRESSIONS
 from schemactl.spark.landing_table import Evolution, Format
+from schemactl.topic_codec import codec_of
 
 COUNT = 600
 

@@ -12,9 +12,9 @@ import shop
 from console import Console, Run
 
 from examples.shop import messages
-from schemactl.cli.reading import codec_of
 from schemactl.codec import Options
 from schemactl.history import read_here
+from schemactl.topic_codec import codec_of
 
 COUNT = 1_300
 ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'

@@ -1,0 +1,1 @@
+"""Sample messages: plausible ones of a version, and the recorded ones beside declarations."""

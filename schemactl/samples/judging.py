@@ -1,0 +1,134 @@
+"""Whether the recorded messages of a topic can be read with the schema that is declared now."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from schemactl.checking import CheckReport
+from schemactl.checking.run import Run
+from schemactl.codec import CodecError, Options
+from schemactl.codec.verifying import judge
+from schemactl.model import SchemaInfo, SchemaVersion, Topic, TopicName
+from schemactl.printing import on_one_line
+from schemactl.samples.files import Sample, assigned, read
+from schemactl.topic_codec import codec_of
+from schemactl.verdicts import Finding
+from schemactl.waivers import fingerprint
+
+if TYPE_CHECKING:
+    from schemactl.codec import Codec
+    from schemactl.declare import Declared, Files
+
+_SHOWN: Final = 10
+"""The most messages of a topic that are found fault with one by one."""
+
+
+def with_samples(
+    report: CheckReport,
+    run: Run,
+    declared: Declared,
+    files: Files,
+    changed: Collection[str],
+    only: Collection[TopicName] | None,
+) -> CheckReport:
+    """Return the report with the samples that cannot be read: those of changed schemas, and changed ones.
+
+    Args:
+        report: of the check.
+        run: what is compared with what.
+        declared: with the paths of all samples.
+        files: that have them.
+        changed: the paths of those that the change adds or edits.
+        only: the topics to look at; None: all.
+
+    Raises DeclarationError: a file is no file of samples.
+    """
+    here = assigned(declared.samples, declared.catalog)
+    proposed = {each.topic: each for each in reversed(report.topics) if each.schema}
+    found: list[Finding] = []
+    for name, paths in sorted(here.of.items()):
+        topic = declared.catalog.topics[name]
+        if topic.schema is None or (only is not None and name not in only):
+            continue
+        check = proposed.get(name)
+        samples = [
+            sample for path in sorted(paths) if check or path in changed for sample in read(path, files)
+        ]
+        if samples:
+            versions = check.versions if check else run.versions(name)
+            if check and check.version is not None and check.is_pending:
+                versions = (*versions, SchemaVersion(check.version, topic.schema))
+            found += _judged(run, topic, topic.schema, versions, samples)
+    notes = (
+        f"no topic is declared around {on_one_line(path)} whose name the file has: its samples were not read"
+        for path in sorted(changed)
+        if path in here.others
+    )
+    return replace(report, findings=(*report.findings, *found), notes=(*report.notes, *notes))
+
+
+def _judged(
+    run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
+) -> Iterator[Finding]:
+    reasons = _reasons(run, topic, schema, versions, samples)
+    lost = [(sample, *why) for sample, why in zip(samples, reasons, strict=True) if why[0]]
+    known = {each.number: each.info for each in versions}
+    for at, (sample, reason, with_approved) in enumerate(lost[:_SHOWN], start=1):
+        number = sample.message.version
+        said = "without a version" if number is None else f"of version {number}"
+        before = (
+            f" With the schema approved last it cannot be read either: {on_one_line(with_approved)}."
+            if with_approved
+            else ""
+        )
+        more = f" The same for {len(lost) - at:,} more samples." if at == _SHOWN < len(lost) else ""
+        writer = known.get(number) if number is not None else None
+        payload = hashlib.sha256(sample.message.payload or b"").hexdigest()
+        yield from run.find(
+            "SAMPLE_UNREADABLE",
+            topic,
+            f"This message {said} cannot be read with the schema of {topic.name}: {on_one_line(reason)}.{before}{more}",
+            source=sample.source,
+            against=() if number is None else (number,),
+            fingerprint=fingerprint(
+                "SAMPLE_UNREADABLE",
+                topic.name,
+                new=schema,
+                against=[writer] if writer else [],
+                pointer=payload,
+            ),
+        )
+
+
+def _reasons(
+    run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
+) -> list[tuple[str, str | None]]:
+    """Return for each sample why it is rejected, "" if it is not, and why with the schema approved last."""
+    generate = run.project.generate
+    options = Options(recursion_depth=64, json_defaults=generate is not None and generate.json_defaults)
+    known = replace(topic, versions=versions)
+    approved = [each.info for each in versions if each.info and each.info is not schema]
+    try:
+        codec = codec_of(known, options, reader=schema)
+        against: Codec | None = codec_of(known, options, reader=approved[-1]) if approved else None
+        payloads, numbers, keys = zip(*(sample.message for sample in samples), strict=True)
+        judged = judge(
+            codec,
+            pa.array(payloads, pa.binary()),
+            pa.array(numbers, pa.int64()),
+            pa.array(keys, pa.binary()),
+            against,
+        )
+    except CodecError as error:
+        return [(str(error), None)] * len(samples)
+    return [
+        (reason or "", approved_reason)
+        for reason, approved_reason in zip(
+            judged.reasons.to_pylist(), judged.with_approved.to_pylist(), strict=True
+        )
+    ]

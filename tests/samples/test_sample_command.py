@@ -1,0 +1,123 @@
+"""`sample`, and what `check` makes of its files."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import schemactl
+from scratch import Scratch, declared, record
+
+PROJECT = "version: 1\nroots: [namespaces]\n"
+TOPIC = "namespaces/orders.yaml"
+DEFINITION = "namespaces/orders.avsc"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    scratch = Scratch(tmp_path / "repository")
+    scratch.commit({"schemactl.yaml": PROJECT, TOPIC: declared(), DEFINITION: record("id")})
+    scratch.commit({DEFINITION: record("id", amount=0)})
+    scratch.git("reset", "-q", "--hard")
+    return scratch.path
+
+
+def lines(folder: Path, *arguments: str, code: int = 0) -> list[Any]:
+    return [json.loads(line) for line in schemactl(folder, "sample", *arguments, code=code).out.splitlines()]
+
+
+def test_a_version_has_messages_of_its_own(folder: Path) -> None:
+    assert [set(value) for value in lines(folder, "orders@0", "-n", "2")] == [{"id"}, {"id"}]
+    assert [set(value) for value in lines(folder, "orders")] == [{"id", "amount"}]
+    assert lines(folder, "orders", "--seed", "1") != lines(folder, "orders", "--seed", "2")
+    (message,) = lines(folder, "orders@0", "--format", "messages")
+    assert message["version"] == 0
+    printed = schemactl(folder, "decode", "orders", "--version", "0", "--base64", message["payload_b64"])
+    assert json.loads(printed.out) == message["value"]
+
+
+def test_a_definition_that_is_not_approved_has_the_number_it_would_get(folder: Path) -> None:
+    (folder / DEFINITION).write_text(record("id", amount=0, count=1))
+    printed = schemactl(folder, "sample", "orders@work", "--format", "messages")
+    assert json.loads(printed.out)["version"] == 2
+    assert "not approved yet, so with the number it would have: 2" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["orders", "-n", "0"], "--count is a number from 1 on"),
+        (["orders", "-n", "2", "--format", "bytes"], "payloads behind each other could not be told apart"),
+        (["orders", "--format", "json", "--out", "x"], "values alone are no messages"),
+        (["orders@0", "--from", "pulsar://localhost:1"], "--from reads messages of all versions"),
+        (["orders", "--token-env", "TOKEN"], "--token-env goes with --from"),
+        (["orders", "--from", "pulsar://localhost:1", "--token-env", "NONE_SUCH"], "NONE_SUCH .* is not set"),
+        (["others"], "others"),
+    ],
+)
+def test_wrong_usage_is_said(folder: Path, arguments: list[str], expected: str) -> None:
+    error = schemactl(folder, "sample", *arguments, code=64).err
+    assert re.search(expected, error), error
+
+
+@pytest.mark.parametrize("form", ["messages", "bytes"])
+def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
+    for version in ("0", "1"):
+        out = f"namespaces/{version}/samples"
+        schemactl(folder, "sample", f"orders@{version}", "-n", "3", "--format", form, "--out", out)
+    samples = folder / "namespaces" / "samples"
+    samples.mkdir()
+    for number, path in enumerate(sorted(folder.glob("namespaces/[01]/samples/*"))):
+        path.rename(samples / f"orders.{number}{path.name.removeprefix('orders')}")
+    assert schemactl(folder, "check").err == ""
+    (folder / DEFINITION).write_text(record("id", "customer", amount=0))
+    found = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
+    unreadable = [each for each in found if each["rule"] == "SAMPLE_UNREADABLE"]
+    assert len(unreadable) == 6
+    assert "customer" in unreadable[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("orders.first.bin", "", "orders.first.bin:1:1: the name of the file does not say which version"),
+        ("orders.jsonl", "\n{", "orders.jsonl:2:1: this line is not JSON"),
+        ("orders.jsonl", "[]", "this line is not a JSON object"),
+        ("orders.jsonl", '{"version": true}', "`version` is not the number of a version"),
+        ("orders.jsonl", '{"payload_b64": "?"}', "`payload_b64` is not base64"),
+        ("orders.jsonl", '{"payload_b64": 1}', "`payload_b64` is not a text in base64"),
+        ("orders.jsonl", '{"payload": ""}', "a sample has no 'payload'"),
+    ],
+)
+def test_a_file_that_is_none_of_samples_is_an_error(
+    folder: Path, name: str, content: str, expected: str
+) -> None:
+    (folder / "namespaces" / "samples").mkdir()
+    (folder / "namespaces" / "samples" / name).write_text(content)
+    assert expected in schemactl(folder, "check", code=1).err
+
+
+def test_a_sample_of_no_topic_is_noted(folder: Path) -> None:
+    (folder / "namespaces" / "samples").mkdir()
+    (folder / "namespaces" / "samples" / "ordres.v0.bin").write_bytes(b"")
+    assert "namespaces/samples/ordres.v0.bin" in "".join(schemactl(folder, "check")[:2])
+
+
+def test_messages_of_a_waived_sample_pass(folder: Path) -> None:
+    (folder / "namespaces" / "samples").mkdir()
+    (folder / "namespaces" / "samples" / "orders.v0.bin").write_bytes(b"")
+    (found,) = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
+    reason = (
+        "--reason",
+        "it is kept as it came",
+        "--owner",
+        "team-orders",
+        "--until",
+        f"{datetime.now(UTC).date() + timedelta(days=30)}",
+    )
+    schemactl(folder, "waive", found["fingerprint"], *reason)
+    schemactl(folder, "check")
