@@ -203,7 +203,7 @@ def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
     scaled = value.scaleb(logical.scale, EXACT)
     if scaled != scaled.to_integral_value():
         raise Unwritable(f"{value} has more than {logical.scale} digits after the decimal point")
-    if abs(scaled) >= 10**logical.precision:
+    if scaled.copy_abs() >= 10**logical.precision:
         raise Unwritable(f"{value} has more than {logical.precision} digits")
     return int(scaled)
 

@@ -1,0 +1,114 @@
+"""A Spark with Delta and Iceberg in a process of its own: a process has one JVM, whose jars are those that it started with."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from console import SMALL_QUERIES
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from spark_jars import TABLES, jars
+
+from schemactl.codec import Codec
+from schemactl.spark import ensure_java, land
+
+Messages = Sequence[tuple[bytes | None, int]]
+"""Payloads, and the versions that they were written with."""
+
+SETTINGS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.jars": jars(*TABLES),
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # Delta's VACUUM has a task for each of ten thousand parts of a listing.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    **dict(line.split(" ", 1) for line in SMALL_QUERIES.splitlines()),
+}
+
+
+class Lake:
+    """The Spark, and a catalog of Iceberg tables, `lake`, that pyiceberg and it share."""
+
+    def __init__(self, pool: ProcessPoolExecutor, catalog: Mapping[str, str]) -> None:
+        self._pool = pool
+        self.catalog = catalog
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        """What the function of a module, called with the session, returns there."""
+        return self._pool.submit(_called, function, arguments, more).result()
+
+    def sql(self, *statements: str) -> pa.Table:
+        """What the last of the statements returns."""
+        found: pa.Table = self.run(_sql, *statements)
+        return found
+
+    def land(self, codec: Codec, messages: Messages, place: str, **options: Any) -> None:
+        """Land the messages, in as many tasks as `tasks` says."""
+        self.run(_land, codec, messages, place, **options)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Lake]:
+    """A Spark, ended afterwards."""
+    catalog = {"name": "lake", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/lake"}
+    settings = SETTINGS | {
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder),
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "jdbc",
+        "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{folder}/catalog.db",
+        "spark.sql.catalog.lake.jdbc.schema-version": "V1",
+        "spark.sql.catalog.lake.warehouse": f"file://{folder}/lake",
+        "spark.sql.catalog.lake.cache-enabled": "false",
+    }
+    with ProcessPoolExecutor(
+        1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin, initargs=(settings,)
+    ) as pool:
+        yield Lake(pool, catalog)
+
+
+_SESSIONS: list[SparkSession] = []
+
+
+def _begin(settings: Mapping[str, str]) -> None:
+    ensure_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config(map=dict(settings))
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    _SESSIONS.append(session)
+
+
+def _called(function: Callable[..., Any], arguments: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    try:
+        return function(*_SESSIONS, *arguments, **more)
+    except PySparkException as error:
+        # Java's exceptions cannot be sent to another process.
+        raise RuntimeError(str(error)) from None
+
+
+def _sql(session: SparkSession, *statements: str) -> pa.Table:
+    *_, found = [session.sql(each) for each in statements]
+    return found.toArrow()
+
+
+def _land(
+    session: SparkSession, codec: Codec, messages: Messages, place: str, *, tasks: int = 1, **options: Any
+) -> None:
+    rows = [(None if payload is None else bytearray(payload), version) for payload, version in messages]
+    frame = session.createDataFrame(rows, "payload binary, schema_version bigint").repartition(tasks)
+    land(frame, codec, place, **options)
