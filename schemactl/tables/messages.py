@@ -22,6 +22,9 @@ ADVICE: dict[Effect, str] = {
 }
 """Every effect, those that ask most of a table's owner first, and what is to be done about it; of a rewrite its line says all."""
 
+_LANDED = "A table that `land` writes to is changed by its option evolve, or by the statement that it names"
+"""What Spark has for a Delta table would keep delta-rs from writing to it."""
+
 _PARQUET = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"
 
 
@@ -72,4 +75,4 @@ def sentence(change: ColumnChange) -> str:
 def advice(changes: Sequence[ColumnChange]) -> str:
     """Return what the owner of a table is to do about the changes."""
     asked = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
-    return f"{_PARQUET}; {'; '.join(asked)}." if asked else ""
+    return f"{_PARQUET}; {'; '.join(asked)}. {_LANDED}." if asked else ""

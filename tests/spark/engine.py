@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -76,7 +77,7 @@ def opened(folder: Path) -> Iterator[Lake]:
         "spark.sql.catalog.lake.cache-enabled": "false",
     }
     with ProcessPoolExecutor(
-        1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin, initargs=(settings,)
+        1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin, initargs=(settings, catalog)
     ) as pool:
         yield Lake(pool, catalog)
 
@@ -84,7 +85,9 @@ def opened(folder: Path) -> Iterator[Lake]:
 _SESSIONS: list[SparkSession] = []
 
 
-def _begin(settings: Mapping[str, str]) -> None:
+def _begin(settings: Mapping[str, str], catalog: Mapping[str, str]) -> None:
+    for name in ("uri", "warehouse"):
+        os.environ[f"PYICEBERG_CATALOG__{catalog['name']}__{name}".upper()] = catalog[name]
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config(map=dict(settings))
@@ -98,7 +101,7 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any], more: Mappin
         return function(*_SESSIONS, *arguments, **more)
     except PySparkException as error:
         # Java's exceptions cannot be sent to another process.
-        raise RuntimeError(str(error)) from None
+        raise RuntimeError(traceback.format_exc()) from error.__cause__
 
 
 def _sql(session: SparkSession, *statements: str) -> pa.Table:

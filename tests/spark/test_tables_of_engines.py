@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import os
+import re
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from decimal import Decimal
+from importlib import invalidate_caches
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import deltalake
@@ -18,15 +25,17 @@ from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, DatetimeType, MapType, StringType, StructType
 from spark_jars import TABLES, needs
 
 from schemactl.codec import Codec
 from schemactl.codec.casting import to_numbers
+from schemactl.spark import WrongArgument
 
 from .engine import Lake, Messages, opened
 from .schemas import array, avro, codec, field, logical, record
 from .test_from_avro import by_key
+from .test_tables_views import write_package
 
 pytestmark = [pytest.mark.live, needs(*TABLES)]
 
@@ -210,7 +219,9 @@ def filtered(session: SparkSession, name: str) -> list[str]:
         conditions += [sql.col(column).isNull(), sql.col(column).isNotNull()]
         if isinstance(kind, StructType | ArrayType | MapType):
             continue
-        for (value,) in whole.select(column).distinct().dropna().collect():
+        # As text, because PySpark has no times of the first year.
+        values = sql.col(column).cast("string") if isinstance(kind, DatetimeType) else sql.col(column)
+        for (value,) in whole.select(values).distinct().dropna().collect():
             literal = sql.lit(value).cast(kind)
             conditions += [sql.col(column) == literal, sql.col(column) > literal, sql.col(column) < literal]
         if isinstance(kind, StringType):
@@ -327,3 +338,62 @@ def append_once(session: SparkSession, place: str, app: str, version: int) -> No
     rows = session.createDataFrame([(100,)], "id int")
     writer = rows.write.format("delta").mode("append").option("txnAppId", app).option("txnVersion", version)
     writer.save(place)
+
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "tables.md"
+
+BLOCK = re.compile(r"(?:^ {4}.*\n+)+", re.MULTILINE)
+
+SENT = (
+    {"id": 1, "amount": 1.5},
+    {"id": 2, "amount": 2.5, "channel": "WEB"},
+    {"id": 2**40, "total": 3.5, "channel": None},
+)
+"""The message that comes after each version."""
+
+
+def test_the_page_says_what_happens(lake: Lake, tmp_path: Path) -> None:
+    load_catalog(**lake.catalog).create_namespace_if_not_exists("shop")
+    page = PAGE.read_text(encoding="utf-8").replace("/lake/orders", f"{tmp_path}/orders")
+    blocks = [dedent(each).strip() for each in BLOCK.findall(page)]
+    steps: list[tuple[str, str, Any]] = []
+    schemas: list[Any] = []
+    for block, printed in zip(blocks, [*blocks[1:], ""], strict=True):
+        if block.startswith("{"):
+            schemas.append(json.loads(block))
+            out = tmp_path / f"{len(schemas)}"
+            write_package(out, "shop_schemas", schemas)
+            number = len(schemas) - 1
+            topic = codec(*schemas)
+            steps.append(
+                ("import", str(out), [(bytearray(topic.encode_one(SENT[number], number) or b""), number)])
+            )
+        elif "ORDERS" in block:
+            steps.append(("run", block, "" if "ORDERS" in printed else printed))
+    ran = lake.run(told, [(what, text, more) for what, text, more in steps])
+    expected = [more for what, _, more in steps if what == "run"]
+    assert len(expected) == 6
+    for told_, said in zip(ran, expected, strict=True):
+        assert told_.split() == ([] if said.startswith("{") else said.split())
+
+
+def told(session: SparkSession, steps: list[tuple[str, str, Any]]) -> list[str]:
+    """What is printed, or raised, by the Python of each step."""
+    names: dict[str, Any] = {"spark": session}
+    said = []
+    for what, text, more in steps:
+        if what == "import":
+            sys.path.insert(0, text)
+            invalidate_caches()
+            for name in [name for name in sys.modules if name.split(".")[0] == "shop_schemas"]:
+                del sys.modules[name]
+            names["messages"] = session.createDataFrame(more, "payload binary, schema_version bigint")
+            continue
+        out = io.StringIO()
+        with redirect_stdout(out):
+            try:
+                exec(text, names)  # noqa: S102  the page's
+            except WrongArgument as error:
+                out.write(str(error))
+        said.append(out.getvalue())
+    return said

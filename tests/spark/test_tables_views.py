@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module, invalidate_caches
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +84,17 @@ TODAY = (
 )
 
 
+def write_package(out: Path, package: str, schemas: Sequence[Any]) -> None:
+    """What `generate` writes when the topic has these versions."""
+    infos = [SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in schemas]
+    versions = tuple(SchemaVersion(n, info, Commit(f"{n:040x}", 0)) for n, info in enumerate(infos))
+    declared = Topic(TopicName.parse("shop/sales/orders"), infos[-1], versions)
+    approved = Approved(declared, len(schemas) - 1)
+    files = package_files([approved], Generate(package), release=Release.R4_0)
+    write(files, out, compare(files, out))
+    invalidate_caches()
+
+
 @pytest.fixture(scope="module")
 def epochs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[GeneratedTopic[Any]]]:
     """What `generate` writes after each version was approved."""
@@ -91,16 +103,8 @@ def epochs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[GeneratedT
         patch.syspath_prepend(str(out))
         topics = []
         for number in range(len(VERSIONS)):
-            infos = [
-                SchemaInfo(SchemaType.AVRO, json.dumps(each).encode()) for each in VERSIONS[: number + 1]
-            ]
-            versions = tuple(SchemaVersion(n, info, Commit(f"{n:040x}", 0)) for n, info in enumerate(infos))
-            declared = Topic(TopicName.parse("shop/sales/orders"), infos[-1], versions)
-            generate = Generate(f"epoch_{number}")
-            files = package_files([Approved(declared, number)], generate, release=Release.R4_0)
-            write(files, out, compare(files, out))
-            invalidate_caches()
-            topics.append(import_module(generate.package).topic("persistent://shop/sales/orders"))
+            write_package(out, f"epoch_{number}", VERSIONS[: number + 1])
+            topics.append(import_module(f"epoch_{number}").topic("persistent://shop/sales/orders"))
         yield topics
 
 
