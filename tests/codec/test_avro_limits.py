@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -361,3 +362,11 @@ def test_a_definition_that_stands_for_endless_columns_is_rejected() -> None:
             use()
     codec = codec_of(bomb(60), record())
     assert codec.decode_batch(pa.array([b"\0"] * MANY), pa.array([0] * MANY)).errors.null_count == MANY
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+def test_the_greatest_decimal_of_all_digits_is_written_and_read(sign: int) -> None:
+    codec = avro({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10})
+    [name] = codec.columns.names
+    value = {name: Decimal((sign, (9,) * 38, -10))}
+    assert codec.decode_one(codec.encode_one(value), 0) == value
