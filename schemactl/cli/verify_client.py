@@ -35,11 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "with its history), or from a generated package that is installed here (--package), without Git."
     )
     parser.epilog = (
+        "exit codes: 0: it can; 100: it cannot, and the report says why and what to do; 1: it could not be decided.\n\n"
         "examples:\n"
         "  schemactl -C schemas verify-client billing.events:Order --topic orders --role consumer\n"
         "  schemactl -C schemas verify-client checkout.events:Order --topic orders --role producer --against all\n"
-        "  schemactl verify-client billing.events:Order --topic orders --package shop_schemas\n\n"
-        "exit codes: 0: it can; 100: it cannot, and the report says why and what to do; 1: it could not be decided.\n"
+        "  schemactl verify-client billing.events:Order --topic orders --package shop_schemas\n"
     )
     parser.add_argument("class_", metavar="MODULE:CLASS", help=CLASS_HELP)
     parser.add_argument("--topic", required=True, metavar="TOPIC", help=TOPIC_HELP)
