@@ -309,6 +309,14 @@ class GeneratedTopic(Generic[Row]):
 
         return sink(self.codec, path, **self._named(options))
 
+    def replay(
+        self, spark: SparkSession, path: str | PathLike[str], **options: Unpack[LandingOptions]
+    ) -> Landed:
+        """Make rows of those rejected messages that this package can read (see `spark.replay`)."""
+        from .spark.replay import replay
+
+        return replay(spark, self.codec, path, **self._named(options))
+
     def view(
         self,
         spark: SparkSession,

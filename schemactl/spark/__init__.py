@@ -17,6 +17,7 @@ from .java import JavaNotFound, ensure_java
 from .landing import land, land_stream, sink
 from .landing_sink import Counts, Landed
 from .pulsar_source import PulsarSource
+from .replay import replay
 from .views import FormerNames, view, view_sql
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "ensure_java",
     "land",
     "land_stream",
+    "replay",
     "sink",
     "split",
     "view",

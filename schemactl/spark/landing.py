@@ -50,8 +50,8 @@ _PARTITION_TYPES: Final = (
 )
 
 
-# The options that say which tables there are.
-_OF_TABLES: Final = ("format", "rejected", "filesystem", "storage_options", "catalog")
+OF_TABLES: Final = ("format", "rejected", "filesystem", "storage_options", "catalog")
+"""The options that say which tables there are."""
 
 
 class LandingOptions(TypedDict, total=False):
@@ -135,7 +135,7 @@ def land(
         raise WrongArgument(
             'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
         )
-    landing = _prepared(messages, codec, path, mode=mode, **options)
+    landing = prepared(messages, codec, path, mode=mode, **options)
     if landing.rows.exists and mode == "ignore":
         return Landed()
     return landing.run(messages, _transaction(app, txnVersion))
@@ -162,7 +162,7 @@ def land_stream(
         )
     from .landing_stream import register
 
-    landing = _prepared(messages, codec, path, **options)
+    landing = prepared(messages, codec, path, **options)
     source = register(messages.sparkSession, landing, options.get("txnAppId"))
     return messages.writeStream.format(source).outputMode("append")
 
@@ -190,7 +190,7 @@ class Sink:
         self._prepared(messages)
 
     def _prepared(self, messages: DataFrame) -> Landing:
-        return _prepared(messages, self.codec, self.path, **self.options)
+        return prepared(messages, self.codec, self.path, **self.options)
 
 
 def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Sink:
@@ -201,8 +201,8 @@ def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptio
 
     Arguments are as for `land`; what is wrong with them fails the query.
     """
-    of_tables: Any = {name: value for name, value in options.items() if name in _OF_TABLES}
-    _tables(path, **of_tables)
+    of_tables: Any = {name: value for name, value in options.items() if name in OF_TABLES}
+    tables(path, **of_tables)
     return Sink(codec, path, options)
 
 
@@ -219,7 +219,7 @@ def _transaction(app: str | None, version: int | None) -> Transaction | None:
     return None if app is None or version is None else Transaction(app, version)
 
 
-def _tables(
+def tables(
     path: str | PathLike[str],
     *,
     format: Format = "parquet",  # noqa: A002  as Spark spells it
@@ -283,7 +283,7 @@ def _shape(partition_by: Sequence[str], compression: str, *, file_rows: int | No
     return Shape({}, tuple(partition_by), compression, file_bytes=file_bytes, file_rows=file_rows)
 
 
-def _prepared(  # noqa: PLR0913  see LandingOptions
+def prepared(  # noqa: PLR0913  see LandingOptions
     messages: DataFrame,
     codec: Codec,
     path: str | PathLike[str],
@@ -302,10 +302,10 @@ def _prepared(  # noqa: PLR0913  see LandingOptions
     **place: Any,
 ) -> Landing:
     """Return what is to be landed; the tables take it as they are now."""
-    tables = _tables(path, **place)
+    of_rows, of_rejected = tables(path, **place)
     if evolve not in get_args(Evolution):
         raise WrongArgument(f"evolve is one of {', '.join(get_args(Evolution))}, and not {evolve}")
-    if evolve != "none" and isinstance(tables[0], ParquetTable):
+    if evolve != "none" and isinstance(of_rows, ParquetTable):
         raise WrongArgument("folders of Parquet take files with any columns: leave evolve out")
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     shape = _shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file)
@@ -313,12 +313,12 @@ def _prepared(  # noqa: PLR0913  see LandingOptions
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     bad = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     overwrite = mode == "overwrite"
-    by = _partitions(tables[0], fspath(path), shape.partition_by, overwrite=overwrite)
+    by = _partitions(of_rows, fspath(path), shape.partition_by, overwrite=overwrite)
     shape = replace(shape, partition_by=by, statistics=place.get("format") == "delta")
     _check_partitions(rows, shape.partition_by)
     destinations = (
-        _destination(tables[0], rows, shape),
-        _destination(tables[1], bad, replace(shape, partition_by=())),
+        _destination(of_rows, rows, shape),
+        _destination(of_rejected, bad, replace(shape, partition_by=())),
     )
     landing = Landing(codec, columns, *destinations, evolve, former_names or {}, overwrite=overwrite)
     if mode in ("error", "errorifexists") and landing.rows.exists:

@@ -90,6 +90,10 @@ class ParquetTable:
         self.rows.check_writable()
         self._check_decided()
 
+    def files(self) -> tuple[Folder, Sequence[str]]:
+        """Return the files that readers see, by their names in the folder."""
+        return self.rows, sorted(self.rows.visible())
+
     def last(self, app: str) -> None:
         """Return None: a folder knows of no transaction."""
 
@@ -109,7 +113,7 @@ class ParquetTable:
 
     def commit(self, addition: Addition) -> None:
         """Move the files to where readers see them, and then remove those that they replace."""
-        replaced = sorted(self.rows.visible()) if addition.overwrite else []
+        replaced = sorted(self.rows.visible()) if addition.overwrite else addition.removes
         there = self.folder().sizes() if addition.files else {}
         for file in addition.files:
             if there.get(file.name) != file.bytes:

@@ -190,13 +190,16 @@ class Landing:
         if transaction is not None and _made(self.rows.table, transaction):
             return Landed()
         try:
-            # Of each partition, Spark takes what one attempt of its task returned. `collect` would take it for all if Java ends
-            # while it hands over the results; of Arrow's batches the number comes last.
-            found = map_in_arrow(messages, partial(_write, writing=self.writing), _WRITTEN).toArrow()
-            written = [pickle.loads(each) for each in found.column(0).to_pylist()]  # noqa: S301  from tasks of our own
-            return self.commit(written, transaction)
+            return self.commit(self.written(messages), transaction)
         finally:
             self.discard()
+
+    def written(self, messages: DataFrame) -> list[Written]:
+        """Return what tasks of Spark wrote of the messages."""
+        # Of each partition, Spark takes what one attempt of its task returned. `collect` would take it for all if Java ends
+        # while it hands over the results; of Arrow's batches the number comes last.
+        found = map_in_arrow(messages, partial(_write, writing=self.writing), _WRITTEN).toArrow()
+        return [pickle.loads(each) for each in found.column(0).to_pylist()]  # noqa: S301  from tasks of our own
 
     def commit(self, written: Sequence[Written], transaction: Transaction | None) -> Landed:
         """Commit what the tasks wrote: rejected messages first, beside them which rows belong to them, and then the rows.
@@ -212,10 +215,10 @@ class Landing:
         if begun and transaction is not None:
             rows = self.rejected.table.beside(transaction)
         elif rejected or (self.overwrite and self.rejected.exists):
-            self._commit(self.rejected, rejected, transaction, beside=rows)
+            self.commit_to(self.rejected, rejected, transaction, beside=rows)
             begun = True
         # Without rows, too, so that there is a table that says which columns it has, and a transaction is known.
-        self._commit(self.rows, rows, transaction)
+        self.commit_to(self.rows, rows, transaction)
         if begun and transaction is not None:
             self.rejected.table.forget(transaction)
         return sum((each.landed for each in written), Landed())
@@ -225,14 +228,16 @@ class Landing:
         self.rows.table.discard()
         self.rejected.table.discard()
 
-    def _commit(
+    def commit_to(
         self,
         to: Destination,
         files: Sequence[DataFile],
         transaction: Transaction | None,
         *,
         beside: Sequence[DataFile] = (),
+        removes: Sequence[str] = (),
     ) -> None:
+        """Commit files to one of the two tables; see Addition."""
         to.table.commit(
             Addition(
                 files,
@@ -242,6 +247,7 @@ class Landing:
                 overwrite=self.overwrite,
                 transaction=transaction,
                 beside=beside,
+                removes=removes,
             )
         )
 

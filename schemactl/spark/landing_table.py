@@ -118,6 +118,9 @@ class LandingTable(Protocol):
         or not make these changes: then the message has the statements of Spark SQL that make them.
         """
 
+    def files(self) -> tuple[Folder, Sequence[str]]:
+        """Return the files that readers see, by their names in a folder. All columns of a table without partitions are in them."""
+
     def last(self, app: str) -> int | None:
         """Return the version of the application's last commit; None: there is none."""
 
