@@ -511,6 +511,7 @@ def all_land_once(lake: Lake, writers: int, each: int) -> bool:
     return True
 
 
+@pytest.mark.live
 def test_processes_that_commit_at_the_same_time_all_land_each_transaction_once(lake: Lake) -> None:
     assert all_land_once(lake, 2, 4)
 
