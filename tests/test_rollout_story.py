@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import shlex
 import subprocess
@@ -15,6 +17,7 @@ import brokers
 import pytest
 from command import schemactl
 from scratch import ENVIRONMENT, Scratch
+from waiting import assert_soon
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "rollout.md"
 ROLES = {"checkout": "producer", "billing": "consumer", "mail": "consumer"}
@@ -91,33 +94,56 @@ def test_the_story_ends_as_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.live
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.RELEASES)
-def test_it_does_on_live_brokers_with_connected_clients(release: str, tmp_path: Path) -> None:
-    broker = brokers.running(release)
-    pulsar: Any = import_module("pulsar")
-    tenant = brokers.new_tenant()
-    topic = f"persistent://{tenant}/sales/orders"
+def test_it_does_on_live_brokers_and_every_message_is_read(release: str, tmp_path: Path) -> None:
+    broker, tenant = brokers.running(release), brokers.new_tenant()
+    pulsar, fastavro = import_module("pulsar"), import_module("fastavro")
+    topic, folder = f"persistent://{tenant}/sales/orders", Scratch(tmp_path / "shop").path
+    drained = ("clients", "shop/sales/orders", "--target", "prod", "--drained")
+    read: list[tuple[str, int, int]] = []
+
+    def definition(number: int) -> Any:
+        printed = schemactl(folder, "show", f"shop/sales/orders@{number}").out
+        return fastavro.parse_schema(json.loads(printed.splitlines()[0]), named_schemas={})
+
     with ExitStack() as stack:
-        client = pulsar.Client(
-            broker.service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "log"))
-        )
+        logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "log"))
+        client = pulsar.Client(broker.service_url, logger=logger)
         stack.callback(client.close)
         running: dict[str, tuple[int, Any]] = {}
 
         def connect(wanted: dict[str, int]) -> None:
             for name, number in wanted.items():
                 version, known = running.get(name, (None, None))
-                if version == number:
-                    continue
-                if known:
-                    known.close()
-                properties = {"schemactl.version": str(number)}
-                if ROLES[name] == "producer":
-                    made = client.create_producer(topic, producer_name=name, properties=properties)
-                else:
-                    made = client.subscribe(topic, name, properties=properties)
-                running[name] = number, made
+                if version != number:
+                    if known:
+                        known.close()
+                    told = {"properties": {"schemactl.version": str(number)}}
+                    running[name] = (
+                        number,
+                        client.create_producer(topic, producer_name=name, **told)
+                        if ROLES[name] == "producer"
+                        else client.subscribe(topic, name, **told),
+                    )
+            written, producer = running["checkout"]
+            payload = io.BytesIO()
+            fastavro.schemaless_writer(payload, definition(written), {"id": "a", "total": 1.5, "cents": 150})
+            producer.send(payload.getvalue())
+            for name, (number, consumer) in running.items():
+                if ROLES[name] == "consumer":
+                    message = consumer.receive(timeout_millis=20_000)
+                    fastavro.schemaless_reader(
+                        io.BytesIO(message.data()), definition(written), definition(number)
+                    )
+                    consumer.acknowledge(message)
+                    read.append((name, written, number))
+            assert_soon(lambda: schemactl(folder, *drained, code=(0, 100)).code, 0)
 
-        follow(
-            Scratch(tmp_path / "shop").path, f'"{broker.url}", tenants: {{shop: {tenant}}}', connect, tenant
-        )
-        assert {name: version for name, (version, _) in running.items()} == dict.fromkeys(ROLES, 2)
+        follow(folder, f'"{broker.url}", tenants: {{shop: {tenant}}}', connect, tenant)
+    assert {name: version for name, (version, _) in running.items()} == dict.fromkeys(ROLES, 2)
+    assert [(written, number) for name, written, number in read if name == "billing"] == [
+        (0, 0),
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (2, 2),
+    ]

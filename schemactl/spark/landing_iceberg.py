@@ -208,7 +208,7 @@ class IcebergTable:
             from pyiceberg.catalog import load_catalog
         except ImportError:
             raise WrongArgument(
-                'Iceberg tables need the package pyiceberg: pip install "pulsar-schemactl[iceberg]"'
+                'Iceberg tables need the package pyiceberg: pip install pyiceberg (it comes with "pulsar-schemactl[iceberg]")'
             ) from None
         return load_catalog(self.catalog) if isinstance(self.catalog, str) else load_catalog(**self.catalog)
 

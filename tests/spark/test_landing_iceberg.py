@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -477,6 +478,12 @@ def test_a_catalog_that_cannot_be_used_is_one_error_without_its_secrets(lake: La
     for name in ("orders", "", "shop..orders", "s3://lake/orders"[:5]):
         with pytest.raises(WrongArgument, match="give its namespace"):
             IcebergTable(name, lake.properties)
+
+
+def test_a_missing_library_is_one_error_that_names_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
+    with pytest.raises(WrongArgument, match="pip install pyiceberg"):
+        lake.table.partitioned_by()
 
 
 def test_a_table_is_pickled_without_its_connection_and_with_the_place_of_its_files(lake: Lake) -> None:
