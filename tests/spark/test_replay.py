@@ -166,7 +166,7 @@ def test_rejected_messages_that_a_newer_package_reads_become_rows_and_the_rest_s
     assert place.replay(THIRD).rows == 0
 
 
-@pytest.mark.parametrize("dies", DEATHS)
+@pytest.mark.parametrize("dies", ["between the commits", pytest.param("after both", marks=pytest.mark.live)])
 def test_a_replay_that_was_killed_among_its_commits_is_completed_by_the_next(
     lake: Lake, dying: Callable[..., None], dies: str
 ) -> None:
@@ -180,6 +180,7 @@ def test_a_replay_that_was_killed_among_its_commits_is_completed_by_the_next(
     assert (replayed.rows, replayed.rejected) == (1, 1)
 
 
+@pytest.mark.live
 def test_what_is_rejected_during_a_replay_is_left_alone(lake: Lake, dying: Callable[..., None]) -> None:
     lake.land(FIRST, *SENT)
     dying(lake, 1, meanwhile=lambda: lake.land(FIRST, (6, 1)))
@@ -187,6 +188,7 @@ def test_what_is_rejected_during_a_replay_is_left_alone(lake: Lake, dying: Calla
     assert lake.found == ([1, 2, 3, 5], [4, 6])
 
 
+@pytest.mark.live
 def test_of_two_replays_at_once_one_is_a_conflict_and_no_message_is_there_twice(
     lake: Lake, dying: Callable[..., None]
 ) -> None:
@@ -197,6 +199,7 @@ def test_of_two_replays_at_once_one_is_a_conflict_and_no_message_is_there_twice(
     assert lake.found == ([1, 2, 3, 5], [4])
 
 
+@pytest.mark.live
 def test_a_replay_into_a_folder_that_is_killed_misses_no_message(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
