@@ -135,9 +135,16 @@ def land(
         raise WrongArgument(
             'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
         )
-    landing = prepared(messages, codec, path, mode=mode, **options)
-    if landing.rows.exists and mode == "ignore":
-        return Landed()
+    if mode not in ("append", "overwrite"):
+        of_tables: Any = {name: value for name, value in options.items() if name in OF_TABLES}
+        of_rows, _ = tables(path, **of_tables)
+        if of_rows.partitioned_by() is not None:
+            if mode == "ignore":
+                return Landed()
+            raise FileExistsError(
+                f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere"
+            )
+    landing = prepared(messages, codec, path, overwrite=mode == "overwrite", **options)
     return landing.run(messages, _transaction(app, txnVersion))
 
 
@@ -288,7 +295,7 @@ def prepared(  # noqa: PLR0913  see LandingOptions
     codec: Codec,
     path: str | PathLike[str],
     *,
-    mode: SaveMode = "append",
+    overwrite: bool = False,
     payload: Name = PAYLOADS,
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
@@ -312,7 +319,6 @@ def prepared(  # noqa: PLR0913  see LandingOptions
     schema = decoded_schema(messages, codec, columns)
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     bad = spark.StructType([field for field in schema if field.name not in codec.columns.names])
-    overwrite = mode == "overwrite"
     by = _partitions(of_rows, fspath(path), shape.partition_by, overwrite=overwrite)
     shape = replace(shape, partition_by=by, statistics=place.get("format") == "delta")
     _check_partitions(rows, shape.partition_by)
@@ -321,13 +327,8 @@ def prepared(  # noqa: PLR0913  see LandingOptions
         _destination(of_rejected, bad, replace(shape, partition_by=())),
     )
     landing = Landing(codec, columns, *destinations, evolve, former_names or {}, overwrite=overwrite)
-    if mode in ("error", "errorifexists") and landing.rows.exists:
-        raise FileExistsError(
-            f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere"
-        )
-    if mode != "ignore" or not landing.rows.exists:
-        for to in destinations:
-            to.table.check(to.struct, to.needed(evolve, landing.former_names), overwrite=overwrite)
+    for to in destinations:
+        to.table.check(to.struct, to.needed(evolve, landing.former_names), overwrite=overwrite)
     return landing
 
 

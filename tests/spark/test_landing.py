@@ -224,6 +224,9 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFra
                 f"the rows in {folder} are partitioned by a=b %, ok, and these would be {words}, which cannot be "
                 "together: partition by a=b %, ok, too, or land elsewhere"
             )
+    assert land(few, CODEC, folder, mode="ignore") == Landed()
+    with pytest.raises(FileExistsError, match="has rows already"):
+        land(few, CODEC, folder, mode="errorifexists")
     assert land(few, CODEC, folder, partitionBy=["a=b %", "ok"]).rows == 18
     assert land(few, CODEC, folder, mode="overwrite").rows == 18
     assert not [*Path(folder).rglob("_temporary")], "what is done leaves no folders"
