@@ -37,6 +37,7 @@ soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=600 SCHEMACTL_KILL_STEP=1 SCHEMACTL_HOSTILE_SEEDS=600 SCHEMACTL_FORGED_EVERY=1 \
 	  $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py tests/pulsar/test_pulsar_kills.py \
 	  tests/pulsar/test_hostile_registry.py tests/plan/test_plan_file_forged.py tests/spark/test_landing_faults.py
+	SCHEMACTL_FAULT_SEEDS=100 $(BIN)/python -m pytest -q tests/spark/test_landing_commits.py
 	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/target_numbers/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
 	SCHEMACTL_AVRO_SEEDS=1000 $(BIN)/python -m pytest -q tests/spark/test_against_java.py
 	SCHEMACTL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/codec tests/codegen tests/columns tests/extracting tests/spark/test_landing_parquet.py tests/spark/test_landing_sink.py \

@@ -74,7 +74,7 @@ def main() -> None:
             raise SystemExit("the package was not made")
         print(f"{packed.stat().st_size / 1000:.0f} kB packed")
         sys.path.insert(0, str(packed))
-        import shop_schemas  # type: ignore[import-not-found]
+        import shop_schemas
 
         for name, value in VALUES.items():
             topic = shop_schemas.topic(name)

@@ -1,4 +1,4 @@
-"""What tests land on: a cluster of Spark's own and an S3, in processes on this machine."""
+"""What tests land on: a cluster of Spark's own, its Connect server and an S3, in processes on this machine."""
 
 from __future__ import annotations
 
@@ -33,6 +33,30 @@ def standalone(folder: Path, hosts: Sequence[str]) -> Iterator[str]:
         for log in logs:
             _match_in(log, r"(Successfully registered) with master")
         yield url
+
+
+@contextmanager
+def connect(folder: Path) -> Iterator[str]:
+    """The URL of a Spark Connect server of two cores; `folder` gets its log and its files."""
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.driver.extraJavaOptions": f"{_SMALL} -Dspark.log.level=INFO",
+        "spark.driver.memory": "1g",
+        "spark.local.dir": f"{folder}/local",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.ui.enabled": "false",
+    }
+    command = [
+        f"{_find_spark_home()}/bin/spark-submit",  # type: ignore[no-untyped-call]
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"),
+        *(word for name, value in settings.items() for word in ("--conf", f"{name}={value}")),
+        "spark-internal",
+    ]
+    environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    with _daemon(folder / "connect.log", command, environment) as log:
+        place = _match_in(log, r"Spark Connect server started at: (\S+)")
+        yield f"sc://{place}"
 
 
 @contextmanager

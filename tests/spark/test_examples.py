@@ -1,0 +1,142 @@
+"""The examples of Spark do what they say: the job and the stream, over Spark Connect, and the notebook."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+import pytest
+import shop
+from deltalake import DeltaTable
+from nbclient import NotebookClient
+from pyspark.sql import SparkSession
+from spark_release import STREAMS_OUT
+
+from examples.shop import messages
+from schemactl.codec import Options
+from schemactl.history import read_here
+from schemactl.spark import ensure_java
+from schemactl.topic_codec import codec_of
+
+from .daemons import connect
+
+EXAMPLES: Final = Path(__file__).parent.parent.parent / "examples"
+PACKAGE: Final = next(EXAMPLES.glob("shop/history/*-package/generated"))
+COUNT: Final = 1_200
+REJECTED: Final = 1
+ORDERS: Final = "persistent://shop/sales/orders"
+
+# Without types.
+nbformat: Any = import_module("nbformat")
+
+Run = Callable[..., None]
+"""An example is run with its arguments."""
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of orders of all versions, one of which is damaged."""
+    place = tmp_path_factory.mktemp("sent")
+    topics = read_here(str(shop.make(place))).catalog.load().topics
+    codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
+    messages.write(place / "all.parquet", codecs, count=COUNT)
+    pq.write_table(
+        pq.read_table(place / "all.parquet", filters=[("__topic", "=", ORDERS)]), place / "orders.parquet"
+    )
+    return place / "orders.parquet"
+
+
+@pytest.fixture
+def archive(sent: Path, tmp_path: Path) -> Path:
+    """A folder with that file."""
+    made = tmp_path / "archive"
+    made.mkdir()
+    made.joinpath("1.parquet").hardlink_to(sent)
+    return made
+
+
+@pytest.fixture
+def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Examples run in this process, on its Spark."""
+    assert spark
+    monkeypatch.syspath_prepend(str(PACKAGE))
+
+    def run(name: str, *arguments: object) -> None:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        runpy.run_path(str(EXAMPLES / "spark" / name), run_name="__main__")
+
+    return run
+
+
+def in_table(path: Path, name: str) -> list[Any]:
+    """The order ids, or whatever column it is, of a table."""
+    found: list[Any] = DeltaTable(path).to_pyarrow_table()[name].to_pylist()
+    return found
+
+
+def test_the_job_replaces_what_the_table_had(run: Run, archive: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        run("job.py", tmp_path / "orders", "parquet", f"path={archive}")
+        assert len(in_table(tmp_path / "orders", "order_id")) == COUNT - REJECTED
+        assert len(in_table(tmp_path / "orders_rejected", "__error")) == REJECTED
+
+
+@STREAMS_OUT
+def test_the_stream_adds_what_has_come_since(run: Run, archive: Path, sent: Path, tmp_path: Path) -> None:
+    for times in (1, 1, 2):
+        archive.joinpath(f"{times}.parquet").unlink(missing_ok=True)
+        archive.joinpath(f"{times}.parquet").hardlink_to(sent)
+        run("stream.py", tmp_path / "orders", "parquet", f"path={archive}")
+        assert len(in_table(tmp_path / "orders", "order_id")) == times * (COUNT - REJECTED)
+        assert len(in_table(tmp_path / "orders_rejected", "__error")) == times * REJECTED
+
+
+@pytest.mark.live
+def test_the_job_runs_over_spark_connect_and_sends_its_package(archive: Path, tmp_path: Path) -> None:
+    package = tmp_path / "shop_schemas.zip"
+    shop.run(shop.make(tmp_path), "generate", "--zip", str(package))
+    ensure_java()
+    with connect(tmp_path) as url:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-P",
+                str(EXAMPLES / "spark/connect.py"),
+                url,
+                str(package),
+                str(archive),
+                str(tmp_path / "orders"),
+            ],
+            env=os.environ | {"PYTHONPATH": f"{package}:{os.environ.get('PYTHONPATH', '')}"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    assert done.returncode == 0, done.stderr
+    assert f"{COUNT - REJECTED:,} rows in {tmp_path}/orders" in done.stdout
+    assert len(in_table(tmp_path / "orders", "order_id")) == COUNT - REJECTED
+    assert len(in_table(tmp_path / "orders_rejected", "__error")) == REJECTED
+
+
+@pytest.mark.live
+def test_the_notebook_runs_from_its_first_cell_to_its_last() -> None:
+    ensure_java()
+    notebook = nbformat.read(EXAMPLES / "spark/orders.ipynb", as_version=4)
+    folder = {"metadata": {"path": str(EXAMPLES / "spark")}}
+    NotebookClient(notebook, timeout=300, resources=folder).execute()
+    (counts,) = notebook.cells[-2].outputs
+    assert counts["data"]["text/plain"] == "{'orders': 5994, 'orders_rejected': 6}"
+
+
+def test_the_notebook_is_kept_without_what_it_printed() -> None:
+    notebook = nbformat.read(EXAMPLES / "spark/orders.ipynb", as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [(cell.outputs, cell.execution_count) for cell in cells] == [([], None)] * len(cells)
