@@ -64,7 +64,7 @@ def test_partitions_rejected_messages_and_what_is_overwritten(
     with pytest.raises(FileExistsError, match="lake/parts has rows already"):
         land(sent, CODEC, "lake/parts", version=None, mode="error", filesystem=store)
     with pytest.raises(ValueError, match="files on S3 may have"):
-        land(sent, CODEC, "lake/parts", version=None, bytes_per_file=5 * 2**30, filesystem=store)
+        land(sent, CODEC, "lake/large", version=None, bytes_per_file=5 * 2**30, filesystem=store)
 
 
 @STREAMS_OUT
