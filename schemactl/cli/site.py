@@ -55,10 +55,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
         from schemactl.site.catalogue import Catalogue, Environs
         from schemactl.site.pages import Site
     except ModuleNotFoundError as error:
-        if error.name != "jinja2":
+        if error.name not in ("jinja2", "pyarrow", "numpy"):
             raise
         raise SchemactlError(
-            "the catalogue needs Jinja2, which is not installed", fix='pip install "pulsar-schemactl[site]"'
+            f"the catalogue needs {error.name}, which is not installed",
+            fix='pip install "pulsar-schemactl[site]"',
         ) from None
     project, _ = history.load_project(context.directory, context.config)
     approved = context.approved(project)

@@ -25,6 +25,7 @@ from schemactl.printing import on_one_line
 from schemactl.report.page import side_by_side
 from schemactl.report.schema_diff import schema_diff
 from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
+from schemactl.site.example import example_of
 from schemactl.site.field_rows import FieldRow
 
 _FEED_ENTRIES: Final = 100
@@ -128,6 +129,7 @@ class Site:
             module=module,
             constant=self._paths[name][2].upper(),
             definition=_definition(entry),
+            example=example_of(entry.info, name),
         )
         for each in entry.latest_first:
             self._version(entry, each)
