@@ -227,11 +227,11 @@ class GeneratedTopic(Generic[Row]):
     ) -> TopicSchema:
         """Return the schema for a producer or consumer of pulsar-client (see `codec.pulsar_schema.topic_schema`).
 
-        `topic` is the name where the client is, if it has another one there.
+        Producers take what `encode_one` does. `topic` is the name where the client is, if it has another one there.
         """
         from .codec.pulsar_schema import topic_schema
 
-        return topic_schema(self.codec, client, topic or self.name, version, mode)
+        return topic_schema(self.codec, client, topic or self.name, version, mode, to_value=to_value)
 
     @overload
     def decode(

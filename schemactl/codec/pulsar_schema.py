@@ -5,6 +5,7 @@ Follows Pulsar's Java client, which has the modes: AutoProduceBytesSchema, AutoC
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal
 
@@ -35,9 +36,10 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
         properties: for `create_producer` and `subscribe`: they tell the broker the version.
     """
 
-    def __init__(self, codec: Codec, version: int, info: Any) -> None:
-        """Read and write with `codec`; `info` is what the broker is told, in the client's own class."""
+    def __init__(self, codec: Codec, version: int, info: Any, to_value: Callable[[Any], Any]) -> None:
+        """Read and write with `codec`; `info` is what the broker is told, in the client's own class. For `to_value` see `topic_schema`."""
         self._codec = codec
+        self._to_value = to_value
         self._schema_info = info
         self._record_cls = None
         self.version = version
@@ -45,7 +47,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
 
     def encode(self, obj: Any) -> bytes:
         """Return the payload of a value. Raises Unwritable, before anything is sent: the value does not fit the version."""
-        payload = self._codec.encode_one(obj, self.version)
+        payload = self._codec.encode_one(self._to_value(obj), self.version)
         # The only value without a payload is a half of a pair, which the client cannot send.
         assert payload is not None  # noqa: S101
         return payload
@@ -142,7 +144,13 @@ _MODES = {
 
 
 def topic_schema(
-    codec: Codec, client: Any, topic: str, version: int | None = None, mode: Mode | None = None
+    codec: Codec,
+    client: Any,
+    topic: str,
+    version: int | None = None,
+    mode: Mode | None = None,
+    *,
+    to_value: Callable[[Any], Any],
 ) -> TopicSchema:
     """Return the schema of a version, as the broker holds it, so with its properties; nothing is registered on the way.
 
@@ -152,6 +160,7 @@ def topic_schema(
         topic: its full name there.
         version: the number of the version; None: the one that messages are read into.
         mode: as Pulsar's Java client names it; None: values.
+        to_value: makes a value of the codec of what is sent, such as an instance of a class.
 
     Raises:
         UnknownVersion: the codec or the broker has no such version, or the broker has another schema of that number.
@@ -170,7 +179,7 @@ def topic_schema(
     if mode == "AUTO_CONSUME" or not isinstance(definition, Definition) or kind not in SENDABLE:
         # A consumer may connect without a schema; the client knows no other types.
         receives = _AsWritten if mode == "AUTO_CONSUME" else _Received
-        return receives(codec, number, pulsar.schema.BytesSchema().schema_info())
+        return receives(codec, number, pulsar.schema.BytesSchema().schema_info(), to_value)
     try:
         info = client._client.get_schema_info(topic, number)  # noqa: SLF001  nothing else asks
     except pulsar.TopicNotFound:
@@ -181,7 +190,7 @@ def topic_schema(
         raise UnknownVersion(
             f"version {number} of {topic} there is not the approved one: `schemactl drift` shows what it is"
         )
-    return _MODES[mode](codec if version is None else codec.read_as(version), number, info)
+    return _MODES[mode](codec if version is None else codec.read_as(version), number, info, to_value)
 
 
 def _reader_number(codec: Codec) -> int:

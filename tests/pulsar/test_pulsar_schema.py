@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     out = tmp_path_factory.mktemp("package")
     views = (avro(ID, kind=SchemaType.JSON), avro(ID, NOTE, kind=SchemaType.JSON))
     topics = [approved("orders", VERSIONS), approved("views", views), approved("clicks", (CLICK,))]
-    for path, text in package_files(topics, GENERATE, release=Release.R4_0).items():
+    generate = replace(GENERATE, classes="dataclass")
+    for path, text in package_files(topics, generate, release=Release.R4_0).items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_text(text)
     sys.path.insert(0, str(out))
@@ -155,6 +157,17 @@ def test_what_was_not_approved_is_refused(package: Any, space: Namespace) -> Non
     anything = orders.pulsar_schema(client, topic=topic, mode="AUTO_CONSUME")
     with pytest.raises(UnknownVersion, match=r"schema version 3 is not in the codec \(0 to 2\)"):
         received(client, topic, anything, 1)
+
+
+def test_instances_of_the_packages_classes_are_sent(package: Any, space: Namespace) -> None:
+    topic = space.create("instances", FIRST, SECOND, THIRD)
+    schema = orders_of(package).pulsar_schema(space.client, topic=topic)
+    order = import_module(f"{GENERATE.package}.shop.sales.classes.orders").Order
+    with closing(space.client.create_producer(topic, schema=schema)) as producer:
+        producer.send(order(id=1, remark="an instance"))
+        with pytest.raises(Unwritable, match="id: expected"):
+            producer.send(order(id="1"))
+    assert received(space.client, topic, schema, 1) == [{"id": 1, "remark": "an instance"}]
 
 
 def test_json_protobuf_and_records_that_are_built(package: Any, space: Namespace) -> None:
