@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Final, Literal
 
 from schemactl.broker.checkers import TRANSITIVE
+from schemactl.changes import Contents
 from schemactl.checking import CheckReport, TopicCheck
 from schemactl.checking.clients import ClientImpact
 from schemactl.compat import breakages
@@ -65,19 +66,28 @@ class Rollout:
     fix: str = ""
 
 
-def rollout(name: TopicName, report: CheckReport, targets: Mapping[str, Target]) -> Rollout | None:
+def rollout(
+    name: TopicName,
+    report: CheckReport,
+    targets: Mapping[str, Target],
+    git: Sequence[SchemaVersion],
+    apart: Collection[str],
+) -> Rollout | None:
     """Return the plan for what `report`, of a check, says of the topic; None: it changes no schema.
 
     Args:
         name: the topic.
         report: the check, of all targets.
         targets: those of the project.
+        git: the topic's versions as they were approved.
+        apart: the targets whose numbers of the topic are not Git's.
     """
     rows = [row for row in report.topics if row.topic == name and row.schema]
     if not rows or rows[0].version is None:
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
-    facts = _Facts(row)
+    version, latest = _in_git(rows, git, apart)
+    facts = _Facts(row, _clients(rows))
     refused = [
         f"{each.rule}: {each.message.partition(chr(10))[0]}"
         for each in report.findings
@@ -90,19 +100,43 @@ def rollout(name: TopicName, report: CheckReport, targets: Mapping[str, Target])
         fix = "change the schema until `schemactl check` passes; docs/how-to/break.md has the ways through a break"
     is_safe = order != "no safe order"
     reasons = (*refused, *facts.reasons)
-    steps = tuple(_steps(row, facts, order, _in_order(name, targets))) if is_safe else ()
-    assert row.version is not None  # noqa: S101  looked at above
-    return Rollout(name, row.version, row.latest, row.strategy, order, reasons, steps, "" if is_safe else fix)
+    numbers = {target: each.version or version for each in rows for target in each.targets}
+    there = {target: numbers.get(target, version) for target in _in_order(name, targets)}
+    steps = tuple(_steps(name, facts, order, version, there)) if is_safe else ()
+    return Rollout(name, version, latest, row.strategy, order, reasons, steps, "" if is_safe else fix)
+
+
+def _in_git(
+    rows: Sequence[TopicCheck], git: Sequence[SchemaVersion], apart: Collection[str]
+) -> tuple[int, int | None]:
+    """Return Git's number of the new version, and of the latest before it."""
+    for row in rows:
+        if row.version is not None and (not row.targets or {*row.targets}.difference(apart)):
+            return row.version, row.latest
+    same = Contents(git).find(rows[0].schema) if rows[0].schema else None
+    standing = live(git)
+    following = git[-1].number + 1 if git else 0
+    return same.number if same else following, standing[-1].number if standing else None
+
+
+def _clients(rows: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
+    """Return what the change means to the clients of all targets; where targets differ, the worst."""
+    found: dict[str, ClientImpact] = {}
+    for each in (each for row in rows for each in row.clients):
+        if each.client.name not in found or not each.is_fine:
+            found[each.client.name] = each
+    return tuple(found.values())
 
 
 class _Facts:
     """Who reads whom, of the new version and of what runs today."""
 
-    def __init__(self, row: TopicCheck) -> None:
+    def __init__(self, row: TopicCheck, clients: Sequence[ClientImpact]) -> None:
         self.row = row
+        self.clients = clients
         self.new = f"version {row.version}"
-        self.consumers = [each for each in row.clients if each.client.reads]
-        self.producers = [each for each in row.clients if not each.client.reads]
+        self.consumers = [each for each in clients if each.client.reads]
+        self.producers = [each for each in clients if not each.client.reads]
         #: Why the new version does not read what is written today; "": it does.
         self.unreadable = self._unreadable()
         #: Why those who read today do not read the new version, by who they are.
@@ -164,10 +198,12 @@ def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
     return found or ([] if targets else [_ANY_TARGET])
 
 
-def _steps(row: TopicCheck, facts: _Facts, order: Order, targets: Iterable[str]) -> Iterator[Step]:
-    name, version = row.topic, row.version
+def _steps(
+    name: TopicName, facts: _Facts, order: Order, version: int, targets: Mapping[str, int]
+) -> Iterator[Step]:
+    """Yield the steps to what is `version` in Git, and on each of `targets` has the number that it gives."""
     short = quote(str(name).removeprefix("persistent://"))
-    pinned = [each.client for each in row.clients if not each.is_fine and not each.client.is_latest]
+    pinned = [each.client for each in facts.clients if not each.is_fine and not each.client.is_latest]
     if pinned:
         yield Step(
             "declare",
@@ -181,19 +217,17 @@ def _steps(row: TopicCheck, facts: _Facts, order: Order, targets: Iterable[str])
         "merge",
         "",
         (),
-        f"merge the change: {versions_said([version or 0])} is approved",
+        f"merge the change: {versions_said([version])} is approved",
         f"schemactl show {short}@{version}",
     )
-    for target in targets:
-        there = [each for each in row.clients if target == _ANY_TARGET or each.client.runs_on(target)]
-        yield from _on(target, there, facts, order, short)
+    for target, number in targets.items():
+        said = f"version {version}" + (f" ({number} there)" if number != version else "")
+        yield from _on(target, facts, order, short, number, said)
 
 
-def _on(
-    target: str, clients: Sequence[ClientImpact], facts: _Facts, order: Order, short: str
-) -> Iterator[Step]:
-    """Yield the steps on one target."""
-    version = facts.row.version
+def _on(target: str, facts: _Facts, order: Order, short: str, number: int, version: str) -> Iterator[Step]:
+    """Yield the steps on one target, where what is called `version` has this number."""
+    clients = [each for each in facts.clients if target == _ANY_TARGET or each.client.runs_on(target)]
     consumers = [each.client for each in clients if each.client.reads]
     producers = [each.client for each in clients if not each.client.reads]
     first = [each.client for each in clients if each.client.reads and not each.is_fine]
@@ -202,7 +236,7 @@ def _on(
         "apply",
         target,
         (),
-        f"register version {version}: schemactl apply --target {target} --topic {short}",
+        f"register {version}: schemactl apply --target {target} --topic {short}",
         f"schemactl plan --target {target} --topic {short} --detailed-exitcode",
     )
 
@@ -216,8 +250,8 @@ def _on(
                 kind,
                 target,
                 tuple(who),
-                f"upgrade {_names(who) or everybody} to version {version}",
-                f"schemactl clients {short} --target {target} --expect {version}{asked}",
+                f"upgrade {_names(who) or everybody} to {version}",
+                f"schemactl clients {short} --target {target} --expect {number}{asked}",
             )
 
     others = "" if facts.producers else "producers"
@@ -234,7 +268,7 @@ def _on(
             "drain",
             target,
             tuple(consumers),
-            f"wait until all messages from before version {version} are consumed, or have expired: a backlog of 0",
+            f"wait until all messages from before {version} are consumed, or have expired: a backlog of 0",
             f"schemactl clients {short} --target {target} --drained",
         )
     yield from upgrade("consumers", consumers, everybody="" if facts.consumers else "consumers")

@@ -78,7 +78,17 @@ LAYERS: dict[str, set[str]] = {
         "waivers",
         "topic_match",
     },
-    "rollout": {"broker", "checking", "compat", "effective", "formats", "messages", "model", "printing"},
+    "rollout": {
+        "broker",
+        "changes",
+        "checking",
+        "compat",
+        "effective",
+        "formats",
+        "messages",
+        "model",
+        "printing",
+    },
     "rewriting": {"declare", "model", "output"},
     "layout": {"declare", "errors", "formats", "model", "rewriting", "source"},
     "lint": {

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-def check(
+def check(  # noqa: PLR0913  what differs between environments
     target: Catalog,
     *,
     approved: Catalog,
@@ -59,6 +59,7 @@ def check(
     only: frozenset[TopicName] | None = None,
     fork: Fork | None = None,
     stepwise: Stepwise | None = None,
+    targets: tuple[str, ...] = (),
 ) -> CheckReport:
     """Everything the merge of `target` would do to brokers and readers.
 
@@ -72,6 +73,7 @@ def check(
         fork: where the files branched off; None: from `approved`. What equals that has not been changed here, and what
             breaks only with what was approved since is told apart.
         stepwise: the approved history as it would be if each commit of the branch were approved by itself.
+        targets: those that are judged for; (): none in particular.
     """
     fork = fork or Fork(approved)
     is_behind = fork.catalog is not approved
@@ -82,6 +84,7 @@ def check(
         else target,
         approved,
         project,
+        targets=targets,
     )
     names = sorted(
         name

@@ -75,7 +75,7 @@ def compare(
     run: Run, name: TopicName, found: Sequence[Finding], target: Catalog, fork: Fork
 ) -> tuple[list[Finding], list[str]]:
     """`found` at the tip of the approved history, those marked that were not so at `fork`; and what was so only there."""
-    before = Run(target, fork.catalog, run.project)
+    before = replace(run, target=target, approved=fork.catalog)
     _, there = look_at(before, name)
     there_keys = {_key(finding) for finding in there}
     at = fork.commit.short if fork.commit else "its beginning"

@@ -58,21 +58,20 @@ def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
 def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield what breaks a client that is built with one version, whatever the strategy protects.
 
-    Clients that were approved count, and those that the change declares: to remove one beside the break saves nobody. What
-    `verdict` says of that version already is not said again.
+    Clients that were approved count, and those that the change declares, as far as they run where is judged for: to remove one
+    beside the break saves nobody. What `verdict` says of that version already is not said again.
     """
     former = run.former(proposal.topic.name)
-    declared = proposal.topic.clients
-    gone = [
-        client
-        for client in (former.clients if former else ())
-        if not any(client.is_same_build(each) for each in declared)
-    ]
+    declared, known = (
+        [each for each in (topic.clients if topic else ()) if each.runs_on(*run.targets)]
+        for topic in (proposal.topic, former)
+    )
+    gone = [client for client in known if not any(client.is_same_build(each) for each in declared)]
     for client in (*gone, *declared):
         found = _broken(client, _builds(client, proposal), proposal.schema)
         bad = [each for each in found if each[0].number is None or each[1] not in verdict.data]
         if bad:
-            aside = ", which this change removes or moves to another version," if client in gone else ""
+            aside = ", which this change removes or declares otherwise," if client in gone else ""
             yield from _found(run, proposal, client, *bad[0], aside)
 
 
@@ -81,10 +80,12 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
 
     Of what was so before nothing is said, and of a schema that `is_changed`, `breaking` says what it breaks.
     """
-    known = before.clients if before else ()
+    known = [each for each in (before.clients if before else ()) if each.runs_on(*run.targets)]
     numbers = [each.number for each in proposal.versions if each.info]
     numbers += [] if proposal.known else [proposal.number]
     for index, client in enumerate(proposal.topic.clients):
+        if not client.runs_on(*run.targets):
+            continue
         source = proposal.topic.locate(f"/clients/{index}/schema")
         missing = [each for each in (client.versions or ()) if each not in numbers]
         if missing:

@@ -26,7 +26,7 @@ def joined(parts: Sequence[Part]) -> CheckReport:
     return replace(
         first,
         findings=tuple(_by_severity(findings)),
-        topics=tuple(sorted(topics, key=lambda each: each.topic)),
+        topics=tuple(sorted(map(_with_own_clients, topics), key=lambda each: each.topic)),
         policies=tuple(policies),
         notes=tuple(dict.fromkeys(note for _, report in parts for note in report.notes)),
         targets={name: report.release for targets, report in parts for name in targets},
@@ -39,9 +39,16 @@ def _marked(targets: tuple[str, ...], report: CheckReport) -> CheckReport:
     return replace(
         report,
         findings=tuple(replace(each, targets=targets) for each in report.findings),
-        topics=tuple(replace(each, targets=targets) for each in report.topics),
+        topics=tuple(_with_own_clients(replace(each, targets=targets)) for each in report.topics),
         policies=tuple(replace(each, targets=targets) for each in report.policies),
         targets=dict.fromkeys(targets, report.release),
+    )
+
+
+def _with_own_clients(topic: TopicCheck) -> TopicCheck:
+    """Return the topic without the clients that run on other targets alone."""
+    return replace(
+        topic, clients=tuple(each for each in topic.clients if each.client.runs_on(*topic.targets))
     )
 
 

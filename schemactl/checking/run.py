@@ -34,12 +34,14 @@ class Run:
     Attributes:
         target: what will be declared.
         approved: the approved history that it comes upon; what equals that has not been changed.
+        targets: those that are judged for; (): none in particular.
     """
 
     target: Catalog
     approved: Catalog
     project: Project
     rules: Mapping[str, Rule] = field(default_factory=rules)
+    targets: tuple[str, ...] = ()
 
     def former(self, name: TopicName) -> Topic | None:
         """Return the topic as it was approved, or its namesake in the other domain, with which it shares one list of versions.

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    from schemactl import history
+    from schemactl.cli.reading import reading
     from schemactl.report import rollout_text
     from schemactl.rollout import rollout
     from schemactl.topic_match import find_one
@@ -63,11 +63,12 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     report = check_project(
         request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
     )
-    project, _ = history.load_project(context.directory, context.config)
+    known = reading(context, None)
+    git = known.approved.catalog.topics
     changed = {row.topic for row in report.topics}
-    known = context.approved(project).catalog.topics
-    name = find_one(args.topic, {**dict.fromkeys(changed), **dict.fromkeys(known)}, globs=False)
-    found = rollout(name, report, project.targets)
+    name = find_one(args.topic, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
+    versions = git[name].load().versions if name in git else ()
+    found = rollout(name, report, known.project.targets, versions, known.elsewhere.get(name, ()))
     if args.format == "json":
         context.report_json(topic=str(name), pending=found is not None, **(_value(found) if found else {}))
     elif found is None:

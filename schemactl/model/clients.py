@@ -63,9 +63,9 @@ class Client:
             other.schema,
         )
 
-    def runs_on(self, target: str) -> bool:
-        """Whether it runs on that target."""
-        return not self.targets or target in self.targets
+    def runs_on(self, *targets: str) -> bool:
+        """Whether it runs on one of these targets; none are none in particular."""
+        return not (self.targets and targets) or not {*self.targets}.isdisjoint(targets)
 
     @classmethod
     def parse(cls, name: str, role: Literal["producer", "consumer", "reader"], schema: int | str) -> Client:

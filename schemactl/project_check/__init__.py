@@ -322,6 +322,7 @@ def _compared(
         )
         if stepwise and branch
         else None,
+        targets=environment.targets,
     )
     return environment.targets, report
 

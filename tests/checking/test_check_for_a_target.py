@@ -125,6 +125,45 @@ def test_pinned_readers_and_clients_mean_gits_versions(estate: Estate) -> None:
 
 
 @pytest.mark.slow
+def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
+    orders = declared() + "clients: [{name: billing, role: consumer, schema: 0, targets: [other]}]\n"
+    path = estate.scratch.path / "namespaces/orders.yaml"
+    estate.scratch.git("checkout", "-q", "main")
+    path.write_text(orders)
+    estate.scratch.git("commit", "-q", "-a", "-m", "billing")
+    edit(estate, note=0)
+    local, other = check(estate, "--target", "local"), check(estate, "--target", "other", code=100)
+    assert (rules(local), local["topics"][0]["clients"]) == ([], [])
+    assert rules(other) == ["CLIENT_BREAKS"]
+    assert [each["name"] for each in other["topics"][0]["clients"]] == ["billing"]
+    assert [each["targets"] for each in check(estate, code=100)["findings"]] == [["other"]]
+    # To say that it runs elsewhere saves it as little as to remove it.
+    path.write_text(orders.replace("other", "local"))
+    assert rules(check(estate, "--target", "other", code=100)) == ["CLIENT_BREAKS"]
+
+
+@pytest.mark.slow
+def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
+    edit(estate, "id", note=0, theirs=0)
+    for targets in (("local", "other"), ("local",)):
+        found = json.loads(estate.run("rollout", "orders", "--format", "json").out)
+        assert (found["version"], found["latest"]) == (2, 1)
+        commands = {
+            (each["kind"], each["target"]): (each["text"], each["command"]) for each in found["steps"]
+        }
+        assert {target for _, target in commands} == {None, *targets}
+        assert commands["merge", None][1] == "schemactl show shop/sales/orders@2"
+        text, command = commands["consumers", "local"]
+        assert text == "upgrade consumers to version 2 (3 there)"
+        assert command == "schemactl clients shop/sales/orders --target local --expect 3"
+        if "other" in targets:
+            assert commands["consumers", "other"][1].endswith("--target other --expect 2")
+        # Then with no target that has Git's numbers.
+        project = estate.scratch.path / "schemactl.yaml"
+        project.write_text(project.read_text().partition("  other:")[0])
+
+
+@pytest.mark.slow
 def test_a_deleted_number_is_a_tombstone(estate: Estate) -> None:
     estate.scratch.git("checkout", "-q", "main")
     numbers = estate.scratch.path / "numbers/local.yaml"

@@ -163,8 +163,8 @@ CONSUMER = "clients: [{name: billing, role: consumer, schema: 0}]\n"
     ("after", "words"),
     [
         (CONSUMER, "The consumer billing is built with version 0"),
-        ("", "The consumer billing, which this change removes or moves to another version, is built"),
-        (CONSUMER.replace("0", "1"), "which this change removes or moves to another version"),
+        ("", "The consumer billing, which this change removes or declares otherwise, is built"),
+        (CONSUMER.replace("0", "1"), "which this change removes or declares otherwise"),
         (CONSUMER.replace("billing", "audit"), "The consumer audit is built with version 0"),
     ],
 )
