@@ -194,17 +194,23 @@ def protobuf_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
 
 
 def protobuf_uses(info: SchemaInfo) -> dict[str, frozenset[str]]:
-    """Return the types that each message uses, by full name, maps through their entries (see TypeSpec.uses)."""
+    """Return the types that each message uses, by full name; a map is no type of its own (see TypeSpec.uses)."""
     from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoMessage
+    from schemactl.formats.protobuf_native.kinds import MAP
     from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
 
     definition = parse(info.schema)
     found = {"": frozenset({definition.root.full_name})}
     for name in definition.reachable:
         for element in () if is_shipped(name) else definition.image.files[name].elements:
-            if isinstance(element, ProtoMessage):
-                used = (field.type_name.removeprefix(".") for field in element.fields().values())
-                found[element.full_name] = frozenset(filter(None, used))
+            if isinstance(element, ProtoMessage) and not element.is_map_entry:
+                held = (
+                    field.message_type.fields()[2] if field.cardinality == MAP else field
+                    for field in element.fields().values()
+                )
+                found[element.full_name] = frozenset(
+                    each.type_name.removeprefix(".") for each in held if each.type_name
+                )
             elif isinstance(element, ProtoEnum):
                 found[element.full_name] = frozenset()
     return found

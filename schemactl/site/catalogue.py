@@ -188,6 +188,11 @@ class Catalogue:
                 [*self._versions(versions)][::-1],
             )
 
+    def without_schema(self, names: Sequence[TopicName]) -> list[TopicName]:
+        """Return those of the topics that are declared and never had a schema."""
+        topics = {name: self.catalog.topics[name] for name in names}
+        return [name for name, topic in topics.items() if not topic.versions and not topic.deleted]
+
     def namespaces(self) -> list[NamespaceName]:
         """Return the namespaces that are declared, or have topics."""
         return sorted({*self.catalog.namespaces, *(name.namespace_name for name in self.catalog.topics)})

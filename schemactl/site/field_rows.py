@@ -17,8 +17,8 @@ from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.model import Release, SchemaInfo
 
-MAX_ROWS: Final = 400
-"""A definition has more rows only on the pages of its types."""
+MAX_ROWS: Final = 200
+"""So many fields of a definition have a row: a page stays below 100 KB."""
 
 
 class Piece(NamedTuple):
@@ -237,14 +237,16 @@ def _logical(schema: avro.Schema) -> str:
 
 
 def _message(message: Any, spark: SparkType | None, depth: int, above: frozenset[str]) -> Iterator[FieldRow]:
-    kinds = protobuf_native.load("kinds")
+    kinds, wrapper = protobuf_native.load("kinds"), protobuf_native.load("wrapper")
     columns = _columns(spark)
     for number, field in sorted(message.fields().items()):
         value = field.message_type.fields()[2] if field.cardinality == kinds.MAP else field
         name = value.type_name or kinds.KIND_NAMES[value.kind]
         short = name.rpartition(".")[2]
         column = columns.get(field.name)
-        held = value.message_type if value.is_message and column is not None else None
+        held = value.message_type if value.is_message else None
+        if held is not None and wrapper.is_shipped(held.file.name):
+            held = None
         yield FieldRow(
             depth,
             field.name,

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import accumulate, takewhile
+from operator import attrgetter
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,22 +22,25 @@ from schemactl.formats import spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.installation import version
 from schemactl.messages import counted
-from schemactl.model import NamespaceName, TopicName
+from schemactl.model import NamespaceName, SchemaInfo, TopicName
 from schemactl.printing import on_one_line
 from schemactl.report.page import side_by_side
 from schemactl.report.schema_diff import schema_diff
 from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
 from schemactl.site.example import example_of
-from schemactl.site.field_rows import FieldRow
+from schemactl.site.field_rows import MAX_ROWS, FieldRow
 
 _FEED_ENTRIES: Final = 100
 _RECENT: Final = 10
-_MAX_DIFF_LINES: Final = 600
-_MAX_DEFINITION: Final = 30_000
-"""Characters of a definition that a page shows."""
+_MAX_DIFF_LINES: Final = 300
+_MAX_DEFINITION: Final = 12_000
+"""Characters of a definition that a page shows, in whole lines."""
 
 _SHOWN_TOPICS: Final = 200
-"""So many topics stand on one page of a namespace, and so many users on that of a type."""
+"""So many topics stand on one page of a namespace, and so many users, or types around it, on that of a type."""
+
+_Branch = tuple[str, list["_Branch"]]
+"""A type, and the types beyond it."""
 
 Write = Callable[[str, str], None]
 """Writes the file of that path below the site."""
@@ -43,13 +48,26 @@ Write = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class TypeUse:
-    """A named type, as the first topic that uses it defines it."""
+    """A named type, as the first topic that uses it defines it.
+
+    Attributes:
+        topics: all that use it.
+        otherwise: those of them that define it otherwise.
+        uses, used_by: types.
+    """
 
     name: str
-    rows: list[FieldRow] = field(default_factory=list)
+    rows: Sequence[FieldRow]
     symbols: tuple[str, ...] = ()
     topics: list[TopicName] = field(default_factory=list)
+    otherwise: list[TopicName] = field(default_factory=list)
+    uses: set[str] = field(default_factory=set)
     used_by: set[str] = field(default_factory=set)
+
+    def is_like(self, other: TypeUse) -> bool:
+        """Whether both say the same of what readers meet."""
+        one, two = ([(row.name, row.type_text, row.logical) for row in each.rows] for each in (self, other))
+        return (one, self.symbols) == (two, other.symbols)
 
 
 class Site:
@@ -74,13 +92,19 @@ class Site:
         )
         self._jinja.globals |= {"site": title, "made_by": f"schemactl {version()}"}
         self._jinja.globals |= {"link": self._link, "space_link": space_link, "type_link": type_link}
+        self._jinja.globals |= {"max_rows": MAX_ROWS, "known": self._types}
         self._jinja.filters |= {"day": day_of, "counted": counted}
 
     def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
-        """Write all pages, those of the topics `names` first; return how many of these have had a schema."""
+        """Write all pages, those of the topics `names` first; return how many topics are listed."""
         for number, entry in enumerate(self._catalogue.topics(names), 1):
             self._topic(entry)
             progress(number, len(names))
+        for name in self._catalogue.without_schema(names):
+            self._list(name)
+        for use in self._types.values():
+            for other in use.uses & self._types.keys():
+                self._types[other].used_by.add(use.name)
         for use in self._types.values():
             self._type(use)
         by_users = sorted(self._types.values(), key=lambda use: (-len(use.topics), use.name))
@@ -125,82 +149,85 @@ class Site:
             entry=entry,
             latest=latest,
             matrix=matrix,
+            known=entry.uses.keys() - {""} if entry.number is not None else (),
             package=generate.package if generate else "",
             module=module,
             constant=self._paths[name][2].upper(),
-            definition=_definition(entry),
+            definition=_definition(entry.info),
             example=example_of(entry.info, name),
         )
         for each in entry.latest_first:
-            self._version(entry, each)
+            if each.version.info is not None:
+                self._version(entry, each, each.version.info, latest)
         self._keep(entry)
 
-    def _version(self, entry: TopicEntry, each: VersionEntry) -> None:
-        info = each.version.info
-        if info is None:
-            return
-        before = each.before.info if each.before else None
-        labels = (f"version {each.before.number}" if each.before else "", f"version {each.version.number}")
-        found = schema_diff(old=before, new=info, labels=labels) if before else None
+    def _version(
+        self, entry: TopicEntry, each: VersionEntry, info: SchemaInfo, latest: VersionEntry | None
+    ) -> None:
+        """Write a version's page: what it changed, and what changed after it, up to the latest."""
+        since = None
+        if latest and latest.version.number != each.version.number and latest.before is not each.version:
+            since = VersionEntry(latest.version, latest.author, each.version)
         self._render(
             "version.html",
             self._link(entry.name, each.version.number),
             entry=entry,
             each=each,
-            diff=Markup(side_by_side(found, _MAX_DIFF_LINES)) if found else "",  # noqa: S704  it escapes what it shows
-            definition="\n".join(spec(info).lines(info))[:_MAX_DEFINITION],
+            diff=_side_by_side(each),
+            latest=latest,
+            since=since,
+            since_diff=_side_by_side(since) if since else "",
+            definition=_definition(info),
         )
 
     def _keep(self, entry: TopicEntry) -> None:
         """Keep what other pages show of the topic."""
-        name, said = entry.name, entry.metadata
-        self._listed[name.namespace_name].append(
-            {
-                "name": name,
-                "type": entry.info.type.name,
-                "number": entry.number,
-                "strategy": entry.strategy,
-                "owner": said.owner,
-                "description": said.description or entry.doc,
-                "deprecated": bool(said.deprecated),
-            }
-        )
-        fields = [
-            [row.name, " ".join(filter(None, (row.type_text, row.logical))), row.doc] for row in entry.rows
-        ]
-        self._search.append(
-            [
-                self._link(name),
-                str(name),
-                said.owner,
-                said.description or entry.doc,
-                entry.info.type.name,
-                fields,
-            ]
-        )
+        name = entry.name
+        self._list(name, entry)
         if entry.number is not None:
             self._keep_types(entry)
         self._changes += [
             (each.version.commit.time_s, name, each) for each in entry.latest_first if each.version.commit
         ]
 
+    def _list(self, name: TopicName, entry: TopicEntry | None = None) -> None:
+        """Keep what the namespace's page and the search say of a topic; one without a schema has no page of its own."""
+        said = self._catalogue.catalog.metadata(name)
+        strategy, _ = self._catalogue.catalog.strategy(name, self._catalogue.project.defaults)
+        listed = {
+            "name": name,
+            "type": entry.info.type.name if entry else "no schema",
+            "number": ("gone" if entry.number is None else entry.number) if entry else "",
+            "strategy": strategy.value if entry else "",
+            "owner": said.owner,
+            "description": said.description or (entry.doc if entry else ""),
+            "deprecated": bool(said.deprecated),
+            "page": self._link(name) if entry else "",
+        }
+        self._listed[name.namespace_name].append(listed)
+        fields = [
+            [row.name, " ".join(filter(None, (row.type_text, row.logical))), row.doc]
+            for row in (entry.rows if entry else ())
+        ]
+        place = listed["page"] or space_link(name.namespace_name)
+        self._search.append([place, str(name), said.owner, listed["description"], listed["type"], fields])
+
     def _keep_types(self, entry: TopicEntry) -> None:
+        rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)
+        for row in entry.rows:
+            rows[row.holder].setdefault(row.name, row)
+        symbols = {
+            name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows
+        }
         for name, used in entry.uses.items():
             if not name:
                 continue
-            use = self._types.get(name)
-            if use is None:
-                symbols = next((row.symbols for row in entry.rows if row.symbols and name in row.types), ())
-                rows = {row.name: row for row in reversed(entry.rows) if row.holder == name}
-                use = self._types[name] = TypeUse(name, [*rows.values()][::-1], symbols)
+            found = TypeUse(name, [*rows[name].values()] if name in rows else [], symbols.get(name, ()))
+            use = self._types.setdefault(name, found)
             use.topics.append(entry.name)
-            for other in used:
-                if other in self._types:
-                    self._types[other].used_by.add(name)
-        for name, used in entry.uses.items():
-            for other in used if name else ():
-                if other in self._types:
-                    self._types[other].used_by.add(name)
+            use.uses.update(used)
+            if len(entry.rows) < MAX_ROWS and not use.is_like(found):
+                use.otherwise.append(entry.name)
 
     def _type(self, use: TypeUse) -> None:
         users = sorted(use.topics, key=str)
@@ -210,7 +237,18 @@ class Site:
             use=use,
             users=users[:_SHOWN_TOPICS],
             more=len(users[_SHOWN_TOPICS:]),
+            holders=self._around(use, attrgetter("used_by"), {use.name}),
+            parts=self._around(use, attrgetter("uses"), {use.name}),
         )
+
+    def _around(self, use: TypeUse, step: Callable[[TypeUse], set[str]], seen: set[str]) -> list[_Branch]:
+        """Return the types that a step leads to, each with those beyond it where it comes first: types may hold each other."""
+        found: list[_Branch] = []
+        for name in sorted(step(use) & self._types.keys())[:_SHOWN_TOPICS]:
+            is_new = name not in seen and len(seen) < _SHOWN_TOPICS
+            seen.add(name)
+            found.append((name, self._around(self._types[name], step, seen) if is_new else []))
+        return found
 
     def _namespace(self, name: NamespaceName) -> None:
         space = self._catalogue.catalog.namespaces.get(name)
@@ -288,8 +326,22 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else "\n".join(map(on_one_line, str(value).split("\n")))
 
 
-def _definition(entry: TopicEntry) -> str:
-    return "\n".join(spec(entry.info).lines(entry.info))[:_MAX_DEFINITION]
+def _definition(info: SchemaInfo) -> tuple[str, int]:
+    """Return the lines of a definition that a page shows, and how many more there are."""
+    lines = spec(info).lines(info)
+    lengths = accumulate(len(line) + 1 for line in lines)
+    shown = sum(1 for _ in takewhile(_MAX_DEFINITION.__ge__, lengths))
+    return "\n".join(lines[:shown]), len(lines) - shown
+
+
+def _side_by_side(each: VersionEntry) -> Markup:
+    """Return the lines that a version differs in from the one before, as a table; none where nothing shows."""
+    old, new = each.before.info if each.before else None, each.version.info
+    if each.before is None or old is None or new is None:
+        return Markup()
+    labels = (f"version {each.before.number}", f"version {each.version.number}")
+    found = schema_diff(old=old, new=new, labels=labels)
+    return Markup(side_by_side(found, _MAX_DIFF_LINES) if found else "")  # noqa: S704  it escapes what it shows
 
 
 def slug(name: str) -> str:

@@ -95,7 +95,6 @@ def test_of_a_type_a_file_or_a_topic_it_is_who_uses_it_and_what_it_uses(shop: Sc
         "uses:",
         "  file topics/click.proto",
         "  type web.Click",
-        "  type web.Click.AtEntry, through web.Click",
         "  type web.Place, through web.Click",
     ]
     assert lines(shop, "pings")[1:] == ["used by:", "  nothing", "uses:", "  nothing"]

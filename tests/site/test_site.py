@@ -84,7 +84,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 def site(shop: Scratch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out") / "site"
     done = schemactl(shop.path, "site", "--out", str(out), "--title", "Acme & Co")
-    assert "7 topics" in done.out
+    assert "8 topics" in done.out
     return out
 
 
@@ -110,9 +110,59 @@ def orders(site: Path) -> Element:
     return page(site / "topics/shop/sales/orders.html")
 
 
-def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The catalogue of types that hold each other, that differ by topic, that are gone or shipped with protoc, and that are large."""
+    odd = Scratch(tmp_path_factory.mktemp("odd") / "odd")
+    wide = [
+        {
+            "name": f"field_number_{number}",
+            "type": ["null", "string"],
+            "default": None,
+            "doc": "What it is. " * 4,
+        }
+        for number in range(310)
+    ]
+    other = {**MONEY, "fields": [{"name": "cents", "type": "int"}]}
+    line = {"type": "record", "name": "acme.Line", "fields": [TOTAL]}
+    topics = {
+        "bills": {
+            "name": "acme.Bill",
+            "fields": [{"name": "lines", "type": line}, {**TOTAL, "type": "acme.Money"}],
+        },
+        "fees": {"name": "acme.Fee", "fields": [{"name": "fee", "type": other}]},
+        "wide": {"name": "acme.Wide", "fields": wide},
+        "past": {"name": "acme.Past", "fields": [CHANNEL]},
+    }
+    files = {f"topics/{name}.yaml": declared(f"shop/web/{name}", f"{name}.avsc") for name in topics}
+    files |= {f"topics/{name}.avsc": json.dumps({"type": "record", **said}) for name, said in topics.items()}
+    odd.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            **files,
+            "topics/clicks.yaml": "topic: shop/web/clicks\n"
+            "schema: {type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}\n",
+            "topics/click.proto": 'syntax = "proto3"; package web; import "google/protobuf/timestamp.proto";\n'
+            "message Click { google.protobuf.Timestamp at = 1; Inner inner = 2; map<string, Inner> more = 3; }\n"
+            "message Inner { oneof one { Click back = 1; string end = 2; } }\n",
+        }
+    )
+    odd.commit({"topics/past.yaml": None})
+    odd.flush()
+    out = tmp_path_factory.mktemp("out") / "odd"
+    schemactl(odd.path, "site", "--out", str(out))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("which", "links"), [("site", {"https://example.com/a?b=1&c=2"}), ("odd", set[str]())]
+)
+def test_every_link_leads_to_a_page_of_the_site(
+    which: str, links: set[str], request: pytest.FixtureRequest
+) -> None:
+    site: Path = request.getfixturevalue(which)
     pages = sorted(site.rglob("*.html"))
-    assert len(pages) > 20
+    assert len(pages) > 15
     outside = set()
     for path in pages:
         for element in page(path).iter():
@@ -126,7 +176,7 @@ def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
                     outside.add(found)
                 elif parts.path:
                     assert (path.parent / unquote(parts.path)).resolve().is_file(), (path, found)
-    assert outside == {"https://example.com/a?b=1&c=2"}
+    assert outside == links
 
 
 def test_hostile_words_stay_words(site: Path) -> None:
@@ -178,6 +228,23 @@ def test_a_version_says_what_it_changed(site: Path) -> None:
     assert '"WEB"' in said
 
 
+def test_a_version_says_what_changed_up_to_the_one_in_force(site: Path) -> None:
+    first = text(page(site / "topics/shop/sales/orders.v0.html"))
+    assert "What changed from here to version 2 , which is in force" in first
+    assert "Order.total" in first
+    assert "Order.channel" in first
+    assert "schemactl diff shop/sales/orders@0 shop/sales/orders@2" in first
+    assert "came next: what it changed" in text(page(site / "topics/shop/sales/orders.v1.html"))
+    assert "in force" not in text(page(site / "topics/shop/sales/orders.v2.html"))
+
+
+def test_a_topic_without_schema_is_listed_and_found(site: Path) -> None:
+    rows = {row[0]: row[1:3] for row in table(page(site / "namespaces/shop/web.html"), "Topics")}
+    assert rows["pings"] == ["no schema", ""]
+    assert '"namespaces/shop/web.html","persistent://shop/web/pings"' in (site / "search.js").read_text()
+    assert not (site / "topics/shop/web/pings.html").exists()
+
+
 def test_a_topic_that_is_gone_says_so(site: Path) -> None:
     assert "Gone : no file declares" in text(page(site / "topics/shop/sales/refunds.html"))
     rows = {row[0]: row for row in table(page(site / "namespaces/shop/sales.html"), "Topics")}
@@ -193,6 +260,35 @@ def test_types_know_their_users(site: Path) -> None:
     assert table(money, "Fields") == [["amount", "long", "BIGINT", "", ""]]
     first = table(page(site / "types.html"), "Types")[0]
     assert first[:2] == ["acme.Money", "4"]
+
+
+def test_a_type_stands_among_those_that_hold_it_and_those_it_is_made_of(odd: Path) -> None:
+    # Bills hold it themselves, and by their lines.
+    assert "Part of the types acme.Bill acme.Fee acme.Line acme.Bill" in text(
+        page(odd / f"types/{slug('acme.Money')}.html")
+    )
+    bill = text(page(odd / f"types/{slug('acme.Bill')}.html"))
+    assert "Made of the types acme.Line acme.Money acme.Money" in bill
+
+
+def test_a_type_that_topics_define_differently_says_so(odd: Path) -> None:
+    said = text(page(odd / f"types/{slug('acme.Money')}.html"))
+    assert "Shown as shop/web/bills defines it; otherwise in shop/web/fees ." in said
+    assert "Not the same" not in text(page(odd / f"types/{slug('acme.Bill')}.html"))
+
+
+def test_messages_that_hold_each_other_have_rows_though_spark_has_no_such_column(odd: Path) -> None:
+    rows = table(page(odd / "topics/shop/web/clicks.html"), "Fields")
+    assert [row[0] for row in rows] == ["at", "inner", "back", "end", "more", "back", "end"]
+    assert not [path.name for path in odd.rglob("*.html") if "moreentry" in path.name]
+
+
+def test_a_page_of_many_fields_says_what_it_leaves_out(odd: Path) -> None:
+    path = odd / "topics/shop/web/wide.html"
+    assert path.stat().st_size < 100_000
+    said = text(page(path))
+    assert "Not more than 200 fields are shown here." in said
+    assert re.search(r"And \d+ lines more: schemactl show shop/web/wide prints all\.", said)
 
 
 def test_names_that_differ_in_case_alone_have_pages_of_their_own(site: Path) -> None:
