@@ -85,6 +85,11 @@ class DeltaTable:
             object.__setattr__(self, "place", Folder.at(self.place).path)
 
     @property
+    def name(self) -> str:
+        """Return the table's path."""
+        return self.place
+
+    @property
     def partitions_inside(self) -> bool:
         """Return False: the log says the values of partitions."""
         return False

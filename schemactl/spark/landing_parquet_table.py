@@ -58,6 +58,11 @@ class ParquetTable:
 
     partitions_inside: ClassVar[bool] = False
 
+    @property
+    def name(self) -> str:
+        """Return the folder's path."""
+        return self.rows.path
+
     def folder(self) -> Folder:
         """Return where tasks write the files."""
         return self.rows.below(_TEMPORARY).below(self.job)

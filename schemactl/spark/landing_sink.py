@@ -211,17 +211,23 @@ class Landing:
         rejected = [file for each in written for file in each.rejected]
         if transaction is not None and _made(self.rows.table, transaction):
             return Landed()
-        begun = transaction is not None and _made(self.rejected.table, transaction)
-        if begun and transaction is not None:
-            rows = self.rejected.table.beside(transaction)
-        elif rejected or (self.overwrite and self.rejected.exists):
-            self.commit_to(self.rejected, rejected, transaction, beside=rows)
+        aside = self._aside(transaction)
+        begun = aside is not None and _made(self.rejected.table, aside)
+        if not begun and (rejected or (self.overwrite and self.rejected.exists)):
+            self.commit_to(self.rejected, rejected, aside, beside=rows)
             begun = True
+        if aside is not None and begun:
+            # It may be another attempt's, which died, or was faster just now.
+            rows = self.rejected.table.beside(aside)
         # Without rows, too, so that there is a table that says which columns it has, and a transaction is known.
         self.commit_to(self.rows, rows, transaction)
-        if begun and transaction is not None:
-            self.rejected.table.forget(transaction)
+        if aside is not None and begun:
+            self.rejected.table.forget(aside)
         return sum((each.landed for each in written), Landed())
+
+    def _aside(self, transaction: Transaction | None) -> Transaction | None:
+        """Return the transaction in the table of rejected messages, which may be that of several tables of rows."""
+        return transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
 
     def discard(self) -> None:
         """Nothing is left of what was written and not committed, where that would not be found later."""

@@ -96,6 +96,10 @@ class LandingTable(Protocol):
     """
 
     @property
+    def name(self) -> str:
+        """Its path, or what its catalog calls it: the same in each landing."""
+
+    @property
     def partitions_inside(self) -> bool:
         """Whether files have the partition columns, too: see Shape."""
 

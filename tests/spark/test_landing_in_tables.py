@@ -167,6 +167,41 @@ def test_who_repeats_a_landing_that_died_between_its_commits_adds_the_rows_of_th
         assert (place.rows, place.rejected) == ([row(1), row(2)], [b"\x80"])
 
 
+def test_of_two_packages_that_land_one_batch_at_once_the_rows_of_the_first_are_added(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = DeltaTable if place.options["format"] == "delta" else IcebergTable
+    commit: Any = of.commit
+    sent = messages(spark, 1).union(messages(spark, 2, version=1))
+    options = {"txnAppId": "nightly", "txnVersion": 1, **place.options}
+
+    def overtaken(table: DeltaTable | IcebergTable, addition: Any) -> None:
+        monkeypatch.setattr(of, "commit", died)
+        with pytest.raises(ZeroDivisionError):
+            land(sent, FIRST, place.path, **options)
+        monkeypatch.undo()
+        commit(table, addition)
+
+    def died(table: DeltaTable | IcebergTable, addition: Any) -> None:
+        commit(table, addition)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(of, "commit", overtaken)
+    land(sent, BOTH, place.path, **options)
+    assert place.rows == [row(1, m=None)]
+    assert len(place.rejected) == 3
+
+
+def test_one_application_lands_topics_whose_rejected_messages_share_a_table(
+    spark: SparkSession, place: Place
+) -> None:
+    options: dict[str, Any] = {"txnAppId": "nightly", "txnVersion": 1, "rejected": f"{place.path}_rejected"}
+    for path in (f"{place.path}2", place.path, place.path):
+        land(messages(spark, 1), FIRST, path, **options, **place.options)
+    assert (place.rows, place._replace(path=f"{place.path}2").rows) == ([row(1)], [row(1)])
+    assert place.rejected == [b"\x80"] * 2
+
+
 @pytest.mark.parametrize(
     ("place", "by"),
     [
