@@ -99,7 +99,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     checkpoint = (
         located(args.checkpoint, context)
         if args.checkpoint
-        else own_checkpoint(out, topic=str(read.there), place=messages_at, kind=args.messages_format)
+        else own_checkpoint(
+            out, args.format, topic=str(read.there), place=messages_at, kind=args.messages_format
+        )
     )
     for place in (checkpoint, *(() if of_iceberg else (out, rejected_place))):
         if "://" not in place or place.startswith("file://"):
@@ -144,12 +146,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return NEGATIVE if args.strict and landed.rejected else 0
 
 
-def own_checkpoint(out: str, *, topic: str, place: str, kind: str) -> str:
+def own_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) -> str:
     """Return where the landing of these messages keeps how far it is, unless the user says.
 
-    Other messages have another place: an archive may hold those of several topics.
+    Other messages have another place: an archive may hold those of several topics. So has another format: that of no table has their rows.
     """
-    what = f"{topic}\n{place}\n{kind}"
+    what = f"{form}\n{topic}\n{place}\n{kind}"
     return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
 
 

@@ -35,7 +35,7 @@ from .landing_delta_checks import (
     table_columns,
 )
 from .landing_evolution import path_of
-from .landing_folder import Folder
+from .landing_folder import Folder, without_secrets
 from .landing_table import Addition, Change, DataFile, Transaction
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 _MARK: Final = "schemactl.commit"
 _BESIDE: Final = "schemactl.beside"
 """What the information of a commit says: a name of its own, and `Addition.beside`."""
+
+# What Spark leaves in a folder of Parquet that it wrote.
+_SUCCESS: Final = "_SUCCESS"
 
 _TRIES: Final = 50
 _PAUSE_S: Final = 0.2
@@ -83,6 +86,11 @@ class DeltaTable:
         # Tasks may run in another working folder, and delta-rs knows no file:/folder.
         if "://" not in self.place or self.place.startswith("file:"):
             object.__setattr__(self, "place", Folder.at(self.place).path)
+        elif urlsplit(self.place).password or urlsplit(self.place).query:
+            # Messages, and the log of the table beside, name the place.
+            raise WrongArgument(
+                f"{without_secrets(self.place)} was given with credentials: take them out, and give storage_options"
+            )
 
     @property
     def name(self) -> str:
@@ -122,7 +130,8 @@ class DeltaTable:
     def check(self, struct: spark.StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
         """Raise WrongArgument if Delta cannot store such rows, or delta-rs not commit them to the table, or not change it so."""
         check_columns(struct)
-        if self.folder().is_file():
+        folder = self.folder()
+        if folder.is_file():
             raise WrongArgument(f"{self.place} is a file: a Delta table is a folder")
         table = self._open()
         if table is not None:
@@ -133,7 +142,13 @@ class DeltaTable:
                     "delta-rs adds columns and changes none. Spark writes the table anew, with all its rows, after which this "
                     f"landing goes on: {rewriting(table, self.place, struct, changes)}"
                 )
-        elif only_in_maps(struct):
+            return
+        if folder.below(_SUCCESS).is_file():
+            raise WrongArgument(
+                f"{self.place} is a folder of Parquet, whose rows no reader of a Delta table finds: land elsewhere, or type "
+                f"CONVERT TO DELTA parquet.{quoted(self.place)} first"
+            )
+        if only_in_maps(struct):
             raise WrongArgument(
                 f"delta-rs cannot make {self.place} of rows with a timestamp_ntz in a map and in no other column: make the table "
                 "with Spark first"

@@ -60,9 +60,9 @@ class Folder:
         try:
             found, path = fs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
         except (ValueError, NotImplementedError, OSError) as error:
-            why = str(error).partition("\n")[0].replace(rest, _without_secrets(rest))
+            why = str(error).partition("\n")[0].replace(rest, without_secrets(rest))
             raise WrongArgument(
-                f"{_without_secrets(place)} names no file system that Arrow can write to ({why}): "
+                f"{without_secrets(place)} names no file system that Arrow can write to ({why}): "
                 "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
             ) from None
         return cls(found, path.rstrip("/"))
@@ -157,7 +157,7 @@ class Folder:
         return list(self.files.get_file_info(selector))
 
 
-def _without_secrets(place: str) -> str:
+def without_secrets(place: str) -> str:
     """Return a URI without its secrets: user and password, options."""
     return re.sub(r"//.*:.*@", "//***@", place.partition("?")[0], flags=re.DOTALL)
 

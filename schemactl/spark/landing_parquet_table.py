@@ -92,6 +92,8 @@ class ParquetTable:
             _check_stored(column.dataType, column.name)
         if self.rows.is_file():
             raise WrongArgument(f"{self.rows.path} is a file: rows go to a folder")
+        if self.rows.below("_delta_log").sizes():
+            raise WrongArgument(f'{self.rows.path} is a Delta table: land with format="delta", or elsewhere')
         self.rows.check_writable()
         self._check_decided()
 

@@ -98,7 +98,9 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(folder: Path
 
 def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files() -> None:
     topics = ("persistent://shop/sales/orders", "persistent://shop/sales/payments")
-    one, other = (own_checkpoint("lake", topic=topic, place="/archive", kind="parquet") for topic in topics)
+    one, other = (
+        own_checkpoint("lake", "parquet", topic=topic, place="/archive", kind="parquet") for topic in topics
+    )
     assert one != other
 
 
