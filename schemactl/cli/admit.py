@@ -75,6 +75,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         from schemactl.cli.json_lines import answer_lines
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
+    if min(args.producers, args.consumers) < 0:
+        raise UsageError("--producers and --consumers are numbers from 0 on")
     if args.all:
         return _all(args, context)
     if args.role is None or args.topic is None:

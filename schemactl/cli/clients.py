@@ -65,6 +65,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(
             "--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N"
         )
+    if args.expect is not None and args.expect < 0:
+        raise UsageError("--expect is the number of a version, from 0 on")
     if args.drained and not (args.target and args.one):
         raise UsageError(
             "--drained asks a target about one topic: schemactl clients TOPIC --target T --drained"

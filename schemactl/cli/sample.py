@@ -15,6 +15,7 @@ from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.reading import add_numbers_of, reading
 from schemactl.cli.states import STATE_HELP, States
+from schemactl.cli.time_limit import seconds
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.topic_codec import require_codec, schema_of
 
@@ -64,7 +65,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--token-env NAME: with --from: the environment variable that holds the token for the brokers",
     )
     add_options(
-        parser, "--timeout S: with --from: stop after so many seconds (default: 30)", type=float, default=30.0
+        parser,
+        "--timeout S: with --from: stop after so many seconds (default: 30)",
+        type=seconds,
+        default=30.0,
     )
     add_numbers_of(parser)
 

@@ -108,6 +108,8 @@ def read_file(
         SchemactlError: it cannot be read, or is not what its name says.
     """
     path = Path(context.directory, name)
+    if not path.is_file():
+        raise SchemactlError(f"there is no file {name}")
     suffix = path.suffix.lower()
     if suffix == ".json":
         return _payload(path, name)

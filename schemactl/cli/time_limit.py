@@ -18,18 +18,19 @@ def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -
     add_options(
         parser,
         f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {known})",
-        type=_seconds,
+        type=seconds,
         default=default,
     )
 
 
-def limited(seconds: float | None, work: Callable[[Deadline | None], int]) -> int:
+def limited(timeout_s: float | None, work: Callable[[Deadline | None], int]) -> int:
     """Return what `work` returns, which has so many seconds; raise SchemactlError when they are used up."""
-    return work(None) if seconds is None else within(seconds, work)
+    return work(None) if timeout_s is None else within(timeout_s, work)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Return what an option's text says. Raise ArgumentTypeError: it is no number of seconds, or too large a one."""
     with suppress(ValueError):
-        if 0 < (seconds := float(text)) < _LONGEST_S:
-            return seconds
+        if 0 < (found := float(text)) < _LONGEST_S:
+            return found
     raise argparse.ArgumentTypeError(f"expected a number of seconds between 0 and {_LONGEST_S:g}")

@@ -54,7 +54,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--half",
         choices=("key", "value"),
-        default="value",
         help="of a KEY_VALUE topic: which half it is (default: value)",
     )
     add_class_options(parser)
@@ -103,10 +102,13 @@ class Contract:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the class reads and writes what is approved; 100: it does not."""
     from schemactl.changes import Contents
+    from schemactl.formats import pair_of
     from schemactl.model import SchemaType
 
     whole = _of_package(args) if args.package else _of_git(args, context)
-    contract = replace(whole, versions=tuple(_half(each, args.half) for each in whole.versions))
+    if args.half and not any(pair_of(each.info.load()) for each in whole.versions if each.info):
+        raise UsageError(f"--half says which half of a pair it is, and {whole.name} is no KEY_VALUE topic")
+    contract = replace(whole, versions=tuple(_half(each, args.half or "value") for each in whole.versions))
     newest = contract.versions[-1].info
     if args.type is None and newest and newest.type is SchemaType.JSON:
         args.type = newest.type.name
@@ -272,9 +274,10 @@ def _lines(
     failed: bool,
 ) -> Iterator[str]:
     does = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[args.role]
-    cannot = {"consumer": "cannot read", "producer": "cannot write", "both": "cannot read or write"}[
-        args.role
-    ]
+    bad = {each.role for each in reasons if not each.strict_only}
+    cannot = (
+        "cannot read or write" if len(bad) > 1 else "cannot read" if "consumer" in bad else "cannot write"
+    )
     strategy = f", {contract.strategy}" if contract.strategy else ""
     numbers = ", ".join(str(each.number) for each in against)
     yield f"{args.class_} {cannot if failed else does} what is approved for {contract.name} (version {numbers}{strategy})."

@@ -13,6 +13,8 @@ from schemactl.checking import CheckReport
 from schemactl.checking.run import Run
 from schemactl.codec import CodecError, Options
 from schemactl.codec.verifying import judge
+from schemactl.errors import DeclarationError, Problem
+from schemactl.messages import versions as versions_said
 from schemactl.model import SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.printing import on_one_line
 from schemactl.samples.files import Sample, assigned, read
@@ -46,24 +48,31 @@ def with_samples(
         changed: the paths of those that the change adds or edits.
         only: the topics to look at; None: all.
 
-    Raises DeclarationError: a file is no file of samples.
+    Raises DeclarationError: a file is no file of samples; `problems` holds those of all files.
     """
     here = assigned(declared.samples, declared.catalog)
     proposed = {each.topic: each for each in reversed(report.topics) if each.schema}
     found: list[Finding] = []
+    problems: list[Problem] = []
     for name, paths in sorted(here.of.items()):
         topic = declared.catalog.topics[name]
         if topic.schema is None or (only is not None and name not in only):
             continue
         check = proposed.get(name)
-        samples = [
-            sample for path in sorted(paths) if check or path in changed for sample in read(path, files)
-        ]
-        if samples:
+        samples: list[Sample] = []
+        for path in sorted(paths):
+            if check or path in changed:
+                try:
+                    samples += read(path, files)
+                except DeclarationError as error:
+                    problems += error.problems
+        if samples and not problems:
             versions = check.versions if check else run.versions(name)
             if check and check.version is not None and check.is_pending:
                 versions = (*versions, SchemaVersion(check.version, topic.schema))
             found += _judged(run, topic, topic.schema, versions, samples)
+    if problems:
+        raise DeclarationError(problems)
     notes = (
         f"no topic is declared around {on_one_line(path)} whose name the file has: its samples were not read"
         for path in sorted(changed)
@@ -75,11 +84,14 @@ def with_samples(
 def _judged(
     run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
 ) -> Iterator[Finding]:
+    known = {each.number: each.info for each in versions if each.info}
     reasons = _reasons(run, topic, schema, versions, samples)
-    lost = [(sample, *why) for sample, why in zip(samples, reasons, strict=True) if why[0]]
-    known = {each.number: each.info for each in versions}
-    for at, (sample, reason, with_approved) in enumerate(lost[:_SHOWN], start=1):
-        number = sample.message.version
+    lost = [(sample, why) for sample, why in zip(samples, reasons, strict=True) if why[0]]
+    for at, (sample, why) in enumerate(lost[:_SHOWN], start=1):
+        number, reason, with_approved = sample.message.version, *why
+        if number is not None and number not in known:
+            reason = f"there is no version {number}: the topic has {versions_said([*known])}"
+            with_approved = None
         said = "without a version" if number is None else f"of version {number}"
         before = (
             f" With the schema approved last it cannot be read either: {on_one_line(with_approved)}."

@@ -217,6 +217,7 @@ def test_asking_changes_no_registry(repository: Path) -> None:
         ("producer", "no-such-topic"),
         ("producer", "orders", "--target", "nowhere"),
         ("producer", "orders", "--jsonl"),
+        ("producer", "orders", "--consumers", "-1"),
     ],
 )
 def test_wrong_usage_says_why(repository: Path, arguments: tuple[str, ...]) -> None:

@@ -65,6 +65,7 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
     assert "is an embedded registry, which has no clients: they connect to brokers" in asked.err
     for wrong in (
         ["--expect", "1"],
+        ["orders", "--target", "prod", "--expect", "-1"],
         ["orders", "--client", "audit"],
         ["orders", "--drained"],
         ["nothing"],

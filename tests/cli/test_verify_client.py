@@ -162,6 +162,8 @@ def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
     for against in ("9", "newest", "1,,2"):
         error = verify(schemas, f"{service}:Newest", "--against", against, code=64).err
         assert "expected latest, all, or numbers among 0, 1, 2" in error
+    error = verify(schemas, f"{service}:Newest", "--half", "key", code=64).err
+    assert "is no KEY_VALUE topic" in error
     assert (
         "is no package that `schemactl generate` wrote"
         in verify(schemas, f"{service}:Newest", "--package", "json", code=1).err

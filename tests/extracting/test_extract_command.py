@@ -96,6 +96,10 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
         found = schemactl(repository.path, "extract", f"{module}:Other", "--check", *against, code=100).out
         assert '-      "name": "total",\n' in found
         assert f"{module}:Other reads" in found
+    assert (
+        "there is no file none.avsc"
+        in schemactl(tmp_path, "extract", order, "--out", "none.avsc", "--check", code=1).err
+    )
     assert "give --out FILE or --topic TOPIC" in schemactl(tmp_path, "extract", order, "--check", code=64).err
 
 

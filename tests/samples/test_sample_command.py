@@ -57,6 +57,7 @@ def test_a_definition_that_is_not_approved_has_the_number_it_would_get(folder: P
         (["orders", "--token-env", "TOKEN"], "--token-env goes with --from"),
         (["orders", "--from", "pulsar://localhost:1", "--token-env", "NONE_SUCH"], "NONE_SUCH .* is not set"),
         (["others"], "others"),
+        (["orders", "--timeout", "-1", "--from", "pulsar://localhost:1"], "expected a number of seconds"),
     ],
 )
 def test_wrong_usage_is_said(folder: Path, arguments: list[str], expected: str) -> None:
@@ -99,6 +100,19 @@ def test_a_file_that_is_none_of_samples_is_an_error(
     (folder / "namespaces" / "samples").mkdir()
     (folder / "namespaces" / "samples" / name).write_text(content)
     assert expected in schemactl(folder, "check", code=1).err
+
+
+def test_all_files_that_are_none_of_samples_are_said_at_once(folder: Path) -> None:
+    (folder / "namespaces" / "samples").mkdir()
+    (folder / "namespaces" / "samples" / "orders.jsonl").write_text("{")
+    (folder / "namespaces" / "samples" / "orders.more.jsonl").write_text("{")
+    assert schemactl(folder, "check", code=1).err.count("this line is not JSON") == 2
+
+
+def test_a_sample_of_a_version_that_there_is_not_says_which_there_are(folder: Path) -> None:
+    (folder / "namespaces" / "samples").mkdir()
+    (folder / "namespaces" / "samples" / "orders.v7.bin").write_bytes(b"")
+    assert "there is no version 7: the topic has versions 0-1." in schemactl(folder, "check", code=100).out
 
 
 def test_a_sample_of_no_topic_is_noted(folder: Path) -> None:
