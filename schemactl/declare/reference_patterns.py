@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 from itertools import takewhile
 
 from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, resolve
@@ -76,6 +77,13 @@ def folders_above(path: str) -> list[str]:
 def is_among(path: str, made_of: Collection[str]) -> bool:
     """Return whether the file at `path` is one of the files `made_of`, or in one of the folders."""
     return path in made_of or any(each in made_of for each in folders_above(path))
+
+
+def among(paths: AbstractSet[str], made_of: Collection[str]) -> set[str]:
+    """Return those of the files at `paths` that are `made_of`, or in one of its folders: quick where few files are among many."""
+    folders = tuple(filter(is_folder, made_of))
+    found = {path for path in paths if path.startswith(folders)} if folders else set[str]()
+    return found | {path for path in made_of if path in paths}
 
 
 def written_out(made_of: Iterable[str], files: Files) -> set[str]:

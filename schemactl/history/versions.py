@@ -15,6 +15,7 @@ import json
 import posixpath
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
@@ -32,7 +33,7 @@ from schemactl.declare import (
     read_project,
 )
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
-from schemactl.declare.reference_patterns import folders_above, is_among
+from schemactl.declare.reference_patterns import among, folders_above
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
@@ -189,7 +190,8 @@ class VersionDerivation:
             elif self._declares(path):
                 touched |= self._read(path, before[path])
             used |= self._users(path)
-        touched |= {schema for schema in used - touched if not self._only_shared(schema, changed)}
+        differs = {*changed}
+        touched |= {schema for schema in used - touched if not self._only_shared(schema, differs)}
         # Files that several topics share are read once for all of them.
         definitions = Definitions(self._files)
         for schema in sorted(touched):
@@ -301,13 +303,13 @@ class VersionDerivation:
         blob = found.blob if found and found.kind == "file" else None
         return named(self._documents_at(held.path, held.blob or blob).documents, held)
 
-    def _only_shared(self, schema: str, changed: list[str]) -> bool:
+    def _only_shared(self, schema: str, changed: AbstractSet[str]) -> bool:
         """Return whether nothing but files that the definition takes types of has changed; then the topic is up to date."""
         inspected = self._inspected.get(schema)
         if inspected is None or inspected.parts is None:
             return False
         made_of, taken = self._writer.made_of(schema), inspected.parts.taken
-        if any(is_among(path, made_of) and path not in taken for path in changed):
+        if not among(changed, made_of) <= taken.keys():
             return False
         found = self._fingerprints.refreshed(inspected.type, inspected.parts)
         if found is None:
