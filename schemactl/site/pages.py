@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import accumulate, takewhile
@@ -215,7 +215,7 @@ class Site:
     def _keep_types(self, entry: TopicEntry) -> None:
         rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)
         for row in entry.rows:
-            rows[row.holder].setdefault(row.name, row)
+            rows[row.holder].setdefault(row.name, replace(row, depth=0))
         symbols = {
             name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows
         }
