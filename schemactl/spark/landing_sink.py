@@ -212,16 +212,16 @@ class Landing:
         if transaction is not None and _made(self.rows.table, transaction):
             return Landed()
         aside = self._aside(transaction)
-        begun = aside is not None and _made(self.rejected.table, aside)
-        if not begun and (rejected or (self.overwrite and self.rejected.exists)):
+        if rejected or (self.overwrite and self.rejected.exists):
             self.commit_to(self.rejected, rejected, aside, beside=rows)
-            begun = True
-        if aside is not None and begun:
-            # It may be another attempt's, which died, or was faster just now.
+        if aside is not None and _made(self.rejected.table, aside):
+            # Maybe by another attempt, which died, or was faster just now.
             rows = self.rejected.table.beside(aside)
+        else:
+            aside = None
         # Without rows, too, so that there is a table that says which columns it has, and a transaction is known.
         self.commit_to(self.rows, rows, transaction)
-        if aside is not None and begun:
+        if aside is not None:
             self.rejected.table.forget(aside)
         return sum((each.landed for each in written), Landed())
 
