@@ -121,3 +121,13 @@ def test_where_nothing_can_be_written_the_explanation_says_so() -> None:
     assert told.reason.endswith(
         "nothing can be written, for a record must contain itself or an enum is empty."
     )
+
+
+def test_the_default_that_is_proposed_for_a_decimal_is_a_number() -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    old, new = (
+        schema(record("Order", field("id", "int"), *more)) for more in ((), (field("total", decimal),))
+    )
+    ((reason, _),) = breakages(new, old)
+    told = explain(Breakage(reason, "new_reads_old", 0), new=new, old=old)
+    assert told.fix == r'give it one, for example "default": "\u0000".'

@@ -257,7 +257,10 @@ def _default_for(schema: Schema, values: Iterator[int]) -> JsonValue:
                 if field.default is NO_DEFAULT
             }
         case Primitive():
-            return "" if schema.type == "bytes" else ZEROS[schema.type]
+            if schema.type == "bytes":
+                # Java makes no number of no bytes: a decimal's default is the byte 0.
+                return "\0" if schema.properties.get("logicalType") == "decimal" else ""
+            return ZEROS[schema.type]
 
 
 _UNNAMED = "Java looks for fields by their aliases only in a record that it knows by name: it reads their defaults, or throws."
