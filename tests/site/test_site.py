@@ -197,6 +197,8 @@ def test_the_page_of_a_topic_answers_what_newcomers_ask(site: Path) -> None:
     assert "AVRO, version 2" in said
     assert table(root, "Clients") == [["billing", "consumer", "0", "payments", "prod"]]
     assert "from shop_schemas.shop.sales.orders import ORDERS" in said
+    assert "spark.dataSource.register(PulsarSource)" in said
+    assert "schemactl decode shop/sales/orders --version 2 --base64 PAYLOAD" in said
     fields = {row[0]: row[1:] for row in table(root, "Fields")}
     assert fields["total"] == ["Money", "", "", "v1", "What was paid."]
     assert fields["amount"] == ["long", "BIGINT", "", "v1", ""]
