@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--out DIR: write files into this folder, called by topic and version",
+        "--out DIR: write into this folder TOPIC.jsonl, or TOPIC.vN.1.bin, ..., in place of files there that are called so",
         "--token-env NAME: with --from: the environment variable that holds the token for the brokers",
     )
     add_options(

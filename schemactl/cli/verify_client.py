@@ -245,8 +245,8 @@ def _unapproved(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Re
             "",
             None,
             "What it writes is no approved version: whoever reads by the approved ones rejects its messages.",
-            "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes), or declare its definition "
-            "(`schemactl extract`) and have that approved first",
+            "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
+            "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
         )
 
 

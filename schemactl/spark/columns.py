@@ -84,6 +84,8 @@ def message_columns(
     if missing:
         names = ", ".join(" or ".join(wanted[what]) for what in missing)
         advice = "; say version=None (--unversioned) if no message has one" if "version" in missing else ""
+        if "payload_b64" in there:
+            advice = "; these are lines of `sample`: unbase64(payload_b64) is the payload, version the schema_version"
         raise WrongArgument(f"the messages have no column {names}; they have {', '.join(there)}{advice}")
     assert chosen["payload"] is not None  # noqa: S101  it was needed
     for what in needed:
