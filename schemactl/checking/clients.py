@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from schemactl.broker import TopicState, admit, policies_in_force
 from schemactl.checking.run import Proposal, Run
@@ -12,7 +12,7 @@ from schemactl.checking.schemas import places
 from schemactl.compat import breakages
 from schemactl.formats import counterexample, explain
 from schemactl.messages import versions as versions_said
-from schemactl.model import Client, CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic, live
+from schemactl.model import Client, ClientBuild, CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, Finding, Verdict
 from schemactl.waivers import fingerprint
@@ -37,18 +37,11 @@ class ClientImpact:
         return not self.breaks
 
 
-class _Build(NamedTuple):
-    """A definition that a client is built with; without `number` it is its own."""
-
-    number: int | None
-    info: SchemaInfo
-
-
 def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
     """Return what the proposal means to each client that the topic declares, by team; one that goes along has the latest version."""
     found = []
     for client in sorted(proposal.topic.clients, key=lambda each: (each.team, each.name)):
-        builds = _builds(client, proposal, latest=True)
+        builds = client.builds(proposal.versions)
         broken = next(iter(_broken(client, builds, proposal.schema)), None)
         numbers = tuple(build.number for build in builds if build.number is not None)
         found.append(ClientImpact(client, numbers, _reason(proposal, *broken) if broken else ""))
@@ -68,7 +61,7 @@ def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding
     )
     gone = [client for client in known if not any(client.is_same_build(each) for each in declared)]
     for client in (*gone, *declared):
-        found = _broken(client, _builds(client, proposal), proposal.schema)
+        found = _broken(client, _pinned(client, proposal), proposal.schema)
         bad = [each for each in found if each[0].number is None or each[1] not in verdict.data]
         if bad:
             aside = ", which this change removes or declares otherwise," if client in gone else ""
@@ -99,7 +92,7 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             )
             continue
         is_new = not any(client.is_same_build(each) for each in known)
-        if broken := _broken(client, _builds(client, proposal), proposal.schema):
+        if broken := _broken(client, _pinned(client, proposal), proposal.schema):
             if is_new and not is_changed:
                 yield from _found(run, proposal, client, *broken[0], severity="warning")
             continue
@@ -115,19 +108,14 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             )
 
 
-def _builds(client: Client, proposal: Proposal, *, latest: bool = False) -> list[_Build]:
-    """Return the definitions that the client is built with, the newest first; with `latest` also of one that goes along."""
-    if client.schema:
-        return [_Build(None, client.schema)]
-    if client.versions is None:
-        newest = live(proposal.versions)[-1:] if latest and client.is_latest else ()
-        return [_Build(each.number, each.info) for each in newest if each.info]
-    known = [_Build(each.number, each.info) for each in proposal.versions if each.info]
-    first, last = client.versions
-    return [build for build in reversed(known) if first <= (build.number or 0) <= last]
+def _pinned(client: Client, proposal: Proposal) -> list[ClientBuild]:
+    """Return the definitions that the client is built with, the newest first; of one that goes along the strategy says all there is to say."""
+    return [] if client.is_latest else client.builds(proposal.versions)
 
 
-def _broken(client: Client, builds: list[_Build], schema: SchemaInfo) -> list[tuple[_Build, Breakage]]:
+def _broken(
+    client: Client, builds: list[ClientBuild], schema: SchemaInfo
+) -> list[tuple[ClientBuild, Breakage]]:
     """Return why the client and real clients that are built with `schema` do not understand each other."""
     # A consumer has to read what is written from now on; what a producer writes, everybody has to read.
     meets = CompatibilityStrategy.FORWARD if client.reads else CompatibilityStrategy.BACKWARD
@@ -141,7 +129,7 @@ def _broken(client: Client, builds: list[_Build], schema: SchemaInfo) -> list[tu
     ]
 
 
-def _reason(proposal: Proposal, build: _Build, bad: Breakage) -> str:
+def _reason(proposal: Proposal, build: ClientBuild, bad: Breakage) -> str:
     return on_one_line(explain(bad, new=proposal.schema, old=build.info).reason)
 
 
@@ -149,7 +137,7 @@ def _found(
     run: Run,
     proposal: Proposal,
     client: Client,
-    build: _Build,
+    build: ClientBuild,
     bad: Breakage,
     aside: str = "",
     **details: Any,
@@ -210,6 +198,6 @@ def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = Fal
     state = TopicState((*proposal.versions, *added), producers=1)
     decisions = (
         admit(client.role, build.info, state, policies, run.project.release)
-        for build in _builds(client, proposal)
+        for build in _pinned(client, proposal)
     )
     return next((each.message or each.error for each in decisions if not each.allowed), "")

@@ -49,18 +49,18 @@ def matrix(
         target: the one that is asked about; None: none in particular.
     """
     from schemactl.broker import admit
-    from schemactl.model import SchemaInfo, SchemaType, live
+    from schemactl.model import SchemaInfo, SchemaType
 
     versions = {str(each.number): each.info for each in git.versions if each.info}
-    latest = next((str(each.number) for each in reversed(live(git.versions))), None)
 
     def decide(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> Entry:
         return Entry(client, role, built, admit(role, info, state, policies, release))
 
     def entries() -> Iterator[Entry]:
         for client in git.clients:
-            if target is None or client.runs_on(target):
-                for built, info in _builds(client, versions, latest):
+            if client.runs_on(*(target,) if target else ()):
+                for number, info in reversed(client.builds(git.versions)):
+                    built = client.file if number is None else str(number)
                     yield decide(client, client.role, built, info)
         builds: list[tuple[str, SchemaInfo | None]] = [*versions.items(), ("no schema", None)]
         for built, brought in builds:
@@ -74,18 +74,6 @@ def matrix(
 
 _ROLES: tuple[Role, ...] = ("producer", "consumer")
 """Brokers answer readers as they do consumers."""
-
-
-def _builds(
-    client: Client, versions: dict[str, SchemaInfo], latest: str | None
-) -> Iterator[tuple[str, SchemaInfo]]:
-    if client.schema:
-        yield client.file, client.schema
-    elif client.versions:
-        first, last = client.versions
-        yield from ((number, info) for number, info in versions.items() if first <= int(number) <= last)
-    elif latest is not None and client.is_latest:
-        yield latest, versions[latest]
 
 
 def text(found: Matrix) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from schemactl.errors import Source
 from schemactl.model.clients import Client as Client
+from schemactl.model.clients import ClientBuild as ClientBuild
 from schemactl.model.metadata import EMPTY as EMPTY
 from schemactl.model.metadata import NO_METADATA as NO_METADATA
 from schemactl.model.metadata import Deprecated as Deprecated

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from schemactl.model import SchemaInfo
+    from schemactl.model import SchemaInfo, SchemaVersion
+
+
+class ClientBuild(NamedTuple):
+    """A definition that a client is built with; without `number` it is its own."""
+
+    number: int | None
+    info: SchemaInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,17 @@ class Client:
             first, last = self.versions
             return str(first) if first == last else f"{first}..{last}"
         return self.file or "latest"
+
+    def builds(self, versions: Sequence[SchemaVersion]) -> list[ClientBuild]:
+        """Return the definitions that it is built with, of a topic with these versions, the newest first; one that goes along has the latest."""
+        if self.schema:
+            return [ClientBuild(None, self.schema)]
+        first, last = self.versions or (0, -1)
+        # A tombstone at the end leaves no latest version.
+        chosen = (
+            versions[-1:] if self.is_latest else [each for each in versions if first <= each.number <= last]
+        )
+        return [ClientBuild(each.number, each.info) for each in reversed(chosen) if each.info]
 
     def is_same_build(self, other: Client) -> bool:
         """Whether `other` is the same client, built with the same schema."""
