@@ -210,7 +210,8 @@ class Site:
             for row in (entry.rows if entry else ())
         ]
         place = listed["page"] or space_link(name.namespace_name)
-        self._search.append([place, str(name), said.owner, listed["description"], listed["type"], fields])
+        words = " ".join(dict.fromkeys(filter(None, (said.description, entry.doc if entry else ""))))
+        self._search.append([place, str(name), said.owner, words, listed["type"], fields])
 
     def _keep_types(self, entry: TopicEntry) -> None:
         rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)

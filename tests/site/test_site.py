@@ -131,10 +131,11 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "fields": [{"name": "lines", "type": line}, {**TOTAL, "type": "acme.Money"}],
         },
         "fees": {"name": "acme.Fee", "fields": [{"name": "fee", "type": other}]},
-        "wide": {"name": "acme.Wide", "fields": wide},
+        "wide": {"name": "acme.Wide", "doc": "As the scanner sees it.", "fields": wide},
         "past": {"name": "acme.Past", "fields": [CHANNEL]},
     }
     files = {f"topics/{name}.yaml": declared(f"shop/web/{name}", f"{name}.avsc") for name in topics}
+    files["topics/wide.yaml"] += "description: Everything.\n"
     files |= {f"topics/{name}.avsc": json.dumps({"type": "record", **said}) for name, said in topics.items()}
     odd.commit(
         {
@@ -283,6 +284,12 @@ def test_messages_that_hold_each_other_have_rows_though_spark_has_no_such_column
     rows = table(page(odd / "topics/shop/web/clicks.html"), "Fields")
     assert [row[0] for row in rows] == ["at", "inner", "back", "end", "more", "back", "end"]
     assert not [path.name for path in odd.rglob("*.html") if "moreentry" in path.name]
+
+
+def test_what_the_definition_says_is_shown_and_found_beside_the_description(odd: Path) -> None:
+    said = text(page(odd / "topics/shop/web/wide.html"))
+    assert "Everything. The definition says: As the scanner sees it." in said
+    assert '"Everything. As the scanner sees it."' in (odd / "search.js").read_text()
 
 
 def test_a_page_of_many_fields_says_what_it_leaves_out(odd: Path) -> None:
