@@ -1,4 +1,4 @@
-"""What a job of local Spark costs: CPU seconds of the JVM and of the Python workers together, and their memory.
+"""What a job of local Spark costs: CPU seconds of the JVM, the Python workers and this process together, and their memory.
 
 Read from /proc, so on Linux only. Python workers stay alive between jobs, so what ended in between is not missed.
 """
@@ -23,7 +23,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
-    """CPU seconds of one job, and the most memory that a Python worker held meanwhile."""
+    """CPU seconds of one job, and the most memory that a Python worker held meanwhile. Python is this process, too."""
 
     jvm_s: float
     python_s: float
@@ -74,23 +74,26 @@ def measured(job: Callable[[], object]) -> Cost:
     """The cost of `job`, which runs something on the Spark of this process."""
     jvm = _children(os.getpid())[0]
     before = {pid: _cpu_s(pid) for pid in _below(jvm)}
-    done, peak = Event(), [0.0]
+    done, peak, watching_s = Event(), [0.0], [0.0]
 
     def watch() -> None:
         while not done.wait(0.05):
             peak[0] = max([peak[0], *(_resident_mb(pid) for pid in _below(jvm) if pid != jvm)])
+        watching_s[0] = time.thread_time()
 
     watcher = Thread(target=watch)
+    began_s = time.process_time()
     watcher.start()
     try:
         job()
     finally:
         done.set()
         watcher.join()
+    driver_s = time.process_time() - began_s - watching_s[0]
     # Workers report a task's end before they have settled.
     time.sleep(0.2)
     spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in _below(jvm)}
-    return Cost(spent.pop(jvm), sum(spent.values()), peak[0])
+    return Cost(spent.pop(jvm), sum(spent.values()) + driver_s, peak[0])
 
 
 def _below(pid: int) -> Iterator[int]:
