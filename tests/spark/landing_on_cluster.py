@@ -11,11 +11,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
+from pyiceberg.catalog import load_catalog
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
@@ -83,6 +84,34 @@ def marked(messages: DataFrame) -> DataFrame:
     return messages.mapInArrow(mark, "payload binary, task int, attempt int")
 
 
+def mortal(messages: DataFrame, mark: str) -> DataFrame:
+    """The messages; once the second task has given all of its own, the executor that runs it is killed, for the first time alone."""
+
+    def die(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        task = TaskContext.get()
+        if task is not None and task.partitionId() == 1 and not Path(mark).exists():
+            Deadly(0, mark, "executor")._die()
+
+    return messages.mapInArrow(die, messages.schema)
+
+
+def table(spark: SparkSession, folder: Path, form: Literal["delta", "iceberg"]) -> dict[str, Any]:
+    """What a job says that it landed in a table, of whose executors one is killed meanwhile."""
+    folder.mkdir()
+    options: dict[str, Any] = {"path": folder / "out"}
+    if form == "iceberg":
+        properties = {
+            "type": "sql",
+            "uri": f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}/warehouse",
+        }
+        options = {"path": "shop.numbers", "catalog": {"name": "numbers", **properties}}
+        load_catalog(**options["catalog"]).create_namespace("shop")
+    sent = mortal(messages(spark, TASKS), str(folder / "mark"))
+    return land(sent, CODEC, format=form, version=None, maxRecordsPerFile=100, **options).to_json()
+
+
 def meeting(folder: Path) -> fs.FileSystem:
     """Files on which two attempts meet."""
     marks = folder / "marks"
@@ -131,6 +160,8 @@ def main(place: str, master: str) -> None:
     (folder / "killed").mkdir()
     killing = fs.PyFileSystem(Deadly(3, str(folder / "killed" / "mark"), "executor"))
     landed["killed"] = batch(spark, folder / "killed", killing)
+    landed["delta"] = table(spark, folder / "delta", "delta")
+    landed["iceberg"] = table(spark, folder / "iceberg", "iceberg")
     spark.stop()
     print(json.dumps(landed))  # noqa: T201  its answer
 

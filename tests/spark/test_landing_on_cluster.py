@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 from spark_release import STREAMS_OUT
 
 from schemactl.spark import ensure_java
@@ -102,3 +104,25 @@ def test_the_tasks_of_a_host_s_killed_executor_are_repeated_and_land_once(run: R
     outcomes = [attempt.outcome for attempts in run.stages[2].values() for attempt in attempts]
     assert "ExecutorLostFailure" in outcomes
     assert landed_once(run, "killed")
+
+
+@pytest.mark.parametrize(("number", "landing"), [(3, "delta"), (4, "iceberg")])
+def test_a_table_has_each_message_once_though_an_executor_was_killed(
+    run: Run, number: int, landing: str
+) -> None:
+    outcomes = [attempt.outcome for attempts in run.stages[number].values() for attempt in attempts]
+    assert "ExecutorLostFailure" in outcomes
+    folder = run.folder / landing
+    if landing == "delta":
+        rows, rejected = (
+            DeltaTable(str(folder / name)).to_pyarrow_table() for name in ("out", "out_rejected")
+        )
+    else:
+        catalog = load_catalog("numbers", type="sql", uri=f"sqlite:///{folder}/catalog.db")
+        rows, rejected = (
+            catalog.load_table(f"shop.{name}").scan().to_arrow() for name in ("numbers", "numbers_rejected")
+        )
+    assert sorted(rows["value"].to_pylist()) == GOOD
+    assert rejected.num_rows == COUNT - len(GOOD)
+    told = run.landed[landing]
+    assert (told["rows"], told["rejected"]) == (len(GOOD), COUNT - len(GOOD))
