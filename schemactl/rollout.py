@@ -243,7 +243,9 @@ def _on(target: str, facts: _Facts, order: Order, short: str, number: int, versi
     def upgrade(
         kind: Literal["consumers", "producers"], who: Sequence[Client], *, everybody: str
     ) -> Iterator[Step]:
-        asked = "".join(f" --client {quote(each.name)}" for each in who)
+        asked = (
+            "".join(f" --client {quote(each.name)}" for each in who) or f" --role {kind.removesuffix('s')}"
+        )
         # What nobody declared, nobody can ask for by name.
         if who or everybody:
             yield Step(

@@ -22,7 +22,8 @@ A connected client is the declared one by whose name it, or its subscription, is
 built with is known where it tells it, by the property `schemactl.version`: generated packages do, and any client can. Else it is
 unknown.
 
-Exit code 100, with --expect: not every client that is asked about is connected, and tells that version or a later one, on every connection;
+Exit code 100, with --expect: not every client that is asked about is connected, and tells that version or a later one, on every connection (where
+nobody is declared, whoever is connected is asked about);
 with --drained: a subscription has messages left to read, whether anybody is connected or not.
 
 examples:
@@ -45,6 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--expect N: every client is built with version N or a later one, else 100", type=int)
     add_options(parser, "--drained: no subscription has messages left to read, else 100")
     add_options(parser, "--client NAME...: with --expect, only this declared client; may be repeated")
+    parser.add_argument(
+        "--role",
+        choices=("producer", "consumer"),
+        help="with --expect, only producers, or only consumers and readers",
+    )
     add_format(parser)
 
 
@@ -55,24 +61,18 @@ class _Seen(NamedTuple):
     connections: tuple[ConnectedClient, ...] = ()
     backlog: int | None = None
 
+    @property
+    def produces(self) -> bool:
+        """Whether it writes messages."""
+        return (self.client or self.connections[0]).role == "producer"
+
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the list is printed; 100: somebody has not come to the version of --expect, or --drained finds messages left to read."""
     from schemactl.effective import chosen_topics
     from schemactl.topic_match import require_matches, select
 
-    if args.expect is not None and not (args.target and args.one):
-        raise UsageError(
-            "--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N"
-        )
-    if args.expect is not None and args.expect < 0:
-        raise UsageError("--expect is the number of a version, from 0 on")
-    if args.drained and not (args.target and args.one):
-        raise UsageError(
-            "--drained asks a target about one topic: schemactl clients TOPIC --target T --drained"
-        )
-    if args.client and args.expect is None:
-        raise UsageError("--client says of whom --expect asks: give that, too")
+    _require_usage(args)
     target = target_of(args.target, context) if args.target else None
     catalog = context.approved(*((target.project, target.target) if target else ())).catalog
     if args.one:
@@ -92,6 +92,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.expect is None and not args.drained:
         return code
     [(topic, clients)] = seen
+    if args.role:
+        clients = [each for each in clients if each.produces == (args.role == "producer")]
     behind = list(_behind(topic, clients, args.expect, args.client)) if args.expect is not None else []
     if args.drained:
         backlogs = found[there[topic.name]].backlogs
@@ -101,6 +103,24 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for line in behind:
         context.say(line)
     return NEGATIVE if behind else 0
+
+
+def _require_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError where options do not go together."""
+    if args.expect is not None and not (args.target and args.one):
+        raise UsageError(
+            "--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N"
+        )
+    if args.expect is not None and args.expect < 0:
+        raise UsageError("--expect is the number of a version, from 0 on")
+    if args.drained and not (args.target and args.one):
+        raise UsageError(
+            "--drained asks a target about one topic: schemactl clients TOPIC --target T --drained"
+        )
+    if (args.client or args.role) and args.expect is None:
+        raise UsageError("--client and --role say of whom --expect asks: give that, too")
+    if args.client and args.role:
+        raise UsageError("--client names who is asked about: leave out --role")
 
 
 def _declared(topic: Topic) -> list[_Seen]:
@@ -141,8 +161,13 @@ def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequen
             raise UsageError(
                 f"{topic.name} declares no client {name} there: it has {', '.join(declared) or 'none'}"
             )
-    for name in names or declared:
-        connections = declared[name].connections
+    asked = [(name, declared[name].connections) for name in names or declared]
+    if not asked:
+        # Where nobody is declared, whoever is connected.
+        asked = [(each.name or each.subscription, (each,)) for seen in clients for each in seen.connections]
+    if not asked:
+        yield "nobody is declared, and nobody is connected"
+    for name, connections in asked:
         if not connections:
             yield f"{on_one_line(name)} is not connected"
         elif any(each.version is None for each in connections):

@@ -155,9 +155,9 @@ def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
         assert commands["merge", None][1] == "schemactl show shop/sales/orders@2"
         text, command = commands["consumers", "local"]
         assert text == "upgrade consumers to version 2 (3 there)"
-        assert command == "schemactl clients shop/sales/orders --target local --expect 3"
+        assert command == "schemactl clients shop/sales/orders --target local --expect 3 --role consumer"
         if "other" in targets:
-            assert commands["consumers", "other"][1].endswith("--target other --expect 2")
+            assert commands["consumers", "other"][1].endswith("--target other --expect 2 --role consumer")
         # Then with no target that has Git's numbers.
         project = estate.scratch.path / "schemactl.yaml"
         project.write_text(project.read_text().partition("  other:")[0])

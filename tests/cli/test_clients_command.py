@@ -67,6 +67,7 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
         ["--expect", "1"],
         ["orders", "--target", "prod", "--expect", "-1"],
         ["orders", "--client", "audit"],
+        ["orders", "--role", "producer"],
         ["orders", "--drained"],
         ["nothing"],
         ["--topic", "nothing"],
@@ -151,4 +152,13 @@ def test_connected_clients_stand_beside_the_declared_ones(
         "billing does not tell its version: give it the property schemactl.version",
         "audit does not tell its version: give it the property schemactl.version",
     ]
+    assert (
+        schemactl(folder, *expect, "1", "--role", "producer", code=100).err == f"{behind.splitlines()[0]}\n"
+    )
+    notes = ("clients", "notes", "--target", "prod", "--role", "consumer", "--expect")
+    nobody = "nobody is declared, and nobody is connected\n"
+    assert schemactl(folder, *notes, "0", code=100).err == nobody
+    client.subscribe(f"persistent://{tenant}/sales/notes", "reports", consumer_name="r", **told(0))
+    assert schemactl(folder, *notes, "0").err == ""
+    assert schemactl(folder, *notes, "1", code=100).err == "r is at 0, not yet at 1\n"
     assert "declares no client mail" in schemactl(folder, *expect, "1", "--client", "mail", code=64).err
