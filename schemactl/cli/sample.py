@@ -188,9 +188,11 @@ def _write_files(
                     fix="--format messages",
                 )
             files[f"{name}.v{message.version}.{at}.bin"] = message.payload
+    replaced = sum((folder / file).exists() for file in files)
     for file, content in files.items():
         try:
             output.write(folder / file, content, below=context.top)
         except OSError as error:
             raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
-    context.say(f"wrote {counted(len(made), 'message')} to {folder}")
+    instead = f", in place of {counted(replaced, 'file')} that stood there" if replaced else ""
+    context.say(f"wrote {counted(len(made), 'message')} to {folder}{instead}")

@@ -69,7 +69,9 @@ def test_wrong_usage_is_said(folder: Path, arguments: list[str], expected: str) 
 def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
     for version in ("0", "1"):
         out = f"namespaces/{version}/samples"
-        schemactl(folder, "sample", f"orders@{version}", "-n", "3", "--format", form, "--out", out)
+        arguments = ("sample", f"orders@{version}", "-n", "3", "--format", form, "--out", out)
+        assert "in place of" not in schemactl(folder, *arguments).err
+        assert "in place of" in schemactl(folder, *arguments).err
     samples = folder / "namespaces" / "samples"
     samples.mkdir()
     for number, path in enumerate(sorted(folder.glob("namespaces/[01]/samples/*"))):
