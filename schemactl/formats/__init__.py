@@ -16,7 +16,7 @@ from schemactl.formats.key_value import PairSpec
 from schemactl.formats.misreading import misreading_of
 from schemactl.formats.primitive import BytesSpec, number, time
 from schemactl.formats.protobuf_native import ProtobufNativeSpec
-from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 __all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "pair_of", "spec"]
@@ -115,6 +115,16 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
         )
     new, old = on_the_wire(new, old)
     return spec(new).explain(breakage, new=new, old=old)
+
+
+def explain_reading(found: Incompatibility, *, reader: SchemaVersion, writer: SchemaVersion) -> Explanation:
+    """Return for people why one version cannot read messages of another; both have a definition."""
+    newer = reader.number > writer.number
+    old, new = (writer, reader) if newer else (reader, writer)
+    assert old.info is not None  # noqa: S101  they have one
+    assert new.info is not None  # noqa: S101
+    breakage = Breakage(found, "new_reads_old" if newer else "old_reads_new", old.number)
+    return explain(breakage, new=new.info, old=old.info)
 
 
 def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from schemactl.columns.struct import StructOptions
 from schemactl.errors import InvalidSchema
-from schemactl.formats import resolve, spec
+from schemactl.formats import explain_reading, resolve, spec
 from schemactl.formats.outline import PartChange, part_changes
 from schemactl.history import History
 from schemactl.model import (
@@ -130,7 +130,8 @@ class TopicEntry:
             return Read("no", str(error))
         if not found:
             return Read("yes")
-        return Read("strict" if all(each.strict_only for each in found) else "no", found[0].message)
+        reason = explain_reading(found[0], reader=reader, writer=writer).reason
+        return Read("strict" if all(each.strict_only for each in found) else "no", reason)
 
 
 class Environs(NamedTuple):
