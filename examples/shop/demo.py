@@ -61,7 +61,7 @@ def main(folder: Path) -> None:
     schemactl(shop, "apply", "--target", "local", "../plan.json")
     schemactl(shop, "plan", "--target", "local")
 
-    title("4. The package that reads every version, and 220,000 messages that old and new producers sent")
+    title("4. The package that reads every version, and 230,000 messages that old and new producers sent")
     package = folder / "shop_schemas.zip"
     run(
         shop,
