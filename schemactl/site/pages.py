@@ -85,6 +85,7 @@ class Site:
         self._jinja = Environment(
             loader=PackageLoader("schemactl.site"),
             autoescape=True,
+            auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=StrictUndefined,
@@ -324,7 +325,9 @@ def _moment(time_s: int) -> str:
 
 def _shown(value: Any) -> Any:
     """Return what a page shows of a value: no control characters, unless it is HTML of ours."""
-    return value if isinstance(value, Markup) else "\n".join(map(on_one_line, str(value).split("\n")))
+    if isinstance(value, (Markup, int)) or (isinstance(value, str) and value.isprintable()):
+        return value
+    return "\n".join(map(on_one_line, str(value).split("\n")))
 
 
 def _definition(info: SchemaInfo) -> tuple[str, int]:
