@@ -270,7 +270,7 @@ ON_TOP = {"cli", "__main__", "__init__"}
 IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
-    "yaml": {"source", "declare", "layout", "lint", "target_numbers"},
+    "yaml": {"source", "declare", "exporting", "layout", "lint", "target_numbers"},
     "fastavro": set(),
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},

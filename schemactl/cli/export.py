@@ -18,15 +18,21 @@ from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic, TopicName
+    from schemactl.model import Metadata, Project, SchemaInfo, SchemaVersion, Topic, TopicName
 
 _FORMATS: Final = {
     "asyncapi": "one AsyncAPI 3 document of all topics, with Pulsar's bindings",
     "jsonschema": "a JSON Schema (draft 7) for each topic: its messages as JSON",
     "ddl": "CREATE TABLE for Spark SQL, for each topic",
+    "datacontract": "an Open Data Contract Standard 3 contract for each topic",
     "avro": "the Avro definition of each topic that has one",
 }
-_SUFFIXES: Final = {"jsonschema": ".schema.json", "ddl": ".sql", "avro": ".avsc"}
+_SUFFIXES: Final = {
+    "jsonschema": ".schema.json",
+    "ddl": ".sql",
+    "datacontract": ".odcs.yaml",
+    "avro": ".avsc",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +148,8 @@ def _text(
             )
         if kind == "ddl":
             return _ddl(topic, info, project, said.description)
+        if kind == "datacontract":
+            return _contract(topic, one.number, info, said, project)
     except InvalidSchema:
         raise
     except SchemactlError as error:
@@ -162,6 +170,15 @@ def _ddl(topic: Topic, info: SchemaInfo, project: Project, description: str) -> 
     # Spark takes letters, digits and _ in a table's name.
     name = module_paths([topic.name])[topic.name][2]
     return create_table(name, info, project.release, StructOptions(release, as_decoded=True), description)
+
+
+def _contract(topic: Topic, number: int, info: SchemaInfo, said: Metadata, project: Project) -> str:
+    from schemactl.columns.struct import StructOptions
+    from schemactl.exporting.data_contract import contract_text, data_contract
+
+    release = project.generate.spark if project.generate else StructOptions().spark
+    options = StructOptions(release, as_decoded=True)
+    return contract_text(data_contract(topic.name, number, info, said, project.release, options))
 
 
 def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[TopicName, str]) -> None:

@@ -1,0 +1,118 @@
+"""Open Data Contract Standard 3: a contract for the messages of a topic."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+import yaml
+
+from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
+from schemactl.columns.struct import StructOptions
+from schemactl.columns.topic_struct import struct_of
+from schemactl.errors import SchemactlError
+from schemactl.formats import spec
+from schemactl.model import Metadata, Release, SchemaInfo, TopicName
+
+Json = dict[str, Any]
+
+_NAMES: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
+"""The namespace of contracts' ids, so that a topic's is always the same."""
+
+_LOGICAL: Final = {
+    "boolean": "boolean",
+    "byte": "integer",
+    "short": "integer",
+    "integer": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp",
+    "time(6)": "time",
+}
+
+
+def data_contract(
+    name: TopicName, number: int, info: SchemaInfo, said: Metadata, release: Release, options: StructOptions
+) -> Json:
+    """Return the contract of a topic's messages, as columns have them.
+
+    Args:
+        name: of the topic.
+        number: of the version in force, whose definition `info` is.
+        info: see there.
+        said: of the topic, for people.
+        release: whose Avro reads the definition.
+        options: for the types.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+        SchemactlError: a part of it has no column type, or nothing says what the bytes mean.
+    """
+    columns = struct_of(info, options, release)
+    if columns is None:
+        raise SchemactlError(f"what the bytes of a message of type {info.type.name} mean, nothing says")
+    # The first part of an outline is the message itself.
+    root = next((part for part, _ in spec(info).outline(info)), "")
+    notes = {part: note.doc for part, note in spec(info).notes(info)}
+    properties = _properties(columns)
+    for each in properties:
+        if doc := notes.get(f"{root}.{each['name']}"):
+            each["description"] = doc
+    links = [{"type": key, "url": url} for key, url in said.links.items()]
+    return {
+        "apiVersion": "v3.2.0",
+        "kind": "DataContract",
+        "id": str(uuid.uuid5(_NAMES, str(name))),
+        "name": name.topic,
+        "version": str(number),
+        "status": "deprecated" if said.deprecated else "active",
+        "tenant": name.tenant,
+        "domain": name.namespace,
+        **({"description": {"purpose": said.description}} if said.description else {}),
+        **({"team": {"name": said.owner}} if said.owner else {}),
+        **({"tags": [f"{key}={text}" for key, text in said.labels.items()]} if said.labels else {}),
+        **({"authoritativeDefinitions": links} if links else {}),
+        "schema": [
+            {
+                "name": name.topic,
+                "physicalName": str(name),
+                "logicalType": "object",
+                "physicalType": "topic",
+                "properties": properties,
+                "customProperties": [{"property": "pulsarSchemaType", "value": info.type.name}],
+            }
+        ],
+    }
+
+
+def contract_text(contract: Json) -> str:
+    """Return a contract as YAML, keys in their order."""
+    return yaml.safe_dump(contract, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _properties(struct: Struct) -> list[Json]:
+    return [
+        {"name": field.name, **_type(field.type), "required": not field.nullable} for field in struct.fields
+    ]
+
+
+def _type(kind: SparkType) -> Json:
+    """Return what the standard says of a type, and what Spark calls it."""
+    match kind:
+        case Struct():
+            return {"logicalType": "object", "physicalType": "STRUCT", "properties": _properties(kind)}
+        case SparkArray():
+            return {"logicalType": "array", "physicalType": "ARRAY", "items": _type(kind.element)}
+        case SparkMap():
+            return {
+                "logicalType": "map",
+                "physicalType": "MAP",
+                "map": {"key": _type(kind.key), "value": _type(kind.value)},
+            }
+        case Decimal():
+            return {"logicalType": "number", "physicalType": type_ddl(kind)}
+        case Atomic(name):
+            return {"logicalType": _LOGICAL.get(name, "string"), "physicalType": type_ddl(kind)}

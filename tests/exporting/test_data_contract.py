@@ -1,0 +1,87 @@
+"""Contracts are accepted by the standard's own validator and reader, and say what the definition says."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from open_data_contract_standard.model import OpenDataContractStandard
+from property_runs import EXAMPLES
+from random_avro import Maker
+
+from schemactl.columns.spark_type import UnsupportedBySpark
+from schemactl.columns.struct import StructOptions
+from schemactl.exporting.data_contract import contract_text, data_contract
+from schemactl.model import Deprecated, Metadata, Release, SchemaInfo, SchemaType, TopicName
+from schemactl.model.metadata import NO_METADATA
+
+VALIDATOR = jsonschema.Draft201909Validator(
+    json.loads(files("open_data_contract_standard").joinpath("schema.json").read_text("utf-8"))
+)
+NAME = TopicName.parse("shop/sales/orders")
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "string", "doc": "Never used twice: \u202e"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+        {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": "long"}}},
+        {
+            "name": "to",
+            "type": {
+                "type": "record",
+                "name": "To",
+                "fields": [{"name": "id", "type": "int", "doc": "Of a city."}],
+            },
+        },
+    ],
+}
+
+
+def contract(definition: object, said: Metadata = NO_METADATA) -> dict[str, Any]:
+    info = SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode())
+    text = contract_text(data_contract(NAME, 3, info, said, Release.R4_0, StructOptions(as_decoded=True)))
+    found: dict[str, Any] = yaml.safe_load(text)
+    VALIDATOR.validate(found)
+    OpenDataContractStandard.from_string(text)
+    return found
+
+
+def test_a_contract_says_who_answers_and_what_each_field_is() -> None:
+    said = Metadata(
+        "team-orders", "Orders: all of them", {"tier": "gold"}, {"wiki": "https://example.com"}, Deprecated()
+    )
+    found = contract(ORDER, said)
+    assert (found["version"], found["status"], found["tenant"]) == ("3", "deprecated", "shop")
+    assert found["team"] == {"name": "team-orders"}
+    assert found["id"] == contract(ORDER)["id"]
+    (table,) = found["schema"]
+    properties = {each["name"]: each for each in table["properties"]}
+    assert properties["id"] == {
+        "name": "id", "logicalType": "string", "physicalType": "STRING", "required": True, "description": "Never used twice: \u202e"
+    }  # fmt: skip
+    assert properties["price"]["physicalType"] == "DECIMAL(9,2)"
+    assert properties["at"]["required"] is False
+    assert properties["lines"]["items"]["map"] == {
+        "key": {"logicalType": "string", "physicalType": "STRING"},
+        "value": {"logicalType": "integer", "physicalType": "BIGINT"},
+    }
+    # What is said of an inner field is not said of an outer one of its name.
+    assert properties["to"]["properties"] == [
+        {"name": "id", "logicalType": "integer", "physicalType": "INT", "required": True}
+    ]
+
+
+@given(st.integers(min_value=0, max_value=2**32))
+@EXAMPLES
+def test_contracts_of_random_definitions_are_valid(seed: int) -> None:
+    # Of what holds itself there are no columns.
+    with suppress(UnsupportedBySpark):
+        contract(Maker(seed).record())
