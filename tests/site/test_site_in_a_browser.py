@@ -13,10 +13,12 @@ import pytest
 import shop
 from browser import SERIOUS, chromium, judged, require_browser
 from command import schemactl
+from scratch import Scratch, declared
 
 pytestmark = pytest.mark.live
 
 WIDTHS = (400, 800, 1400)
+LARGE = int(os.environ.get("SCHEMACTL_SITE_TOPICS", "300"))
 PAGES = {
     "index": "index.html",
     "namespace": "namespaces/shop/sales.html",
@@ -100,9 +102,9 @@ def test_it_can_be_looked_at(site: Path, tmp_path: Path, name: str, width: int) 
     assert picture.stat().st_size > 10_000
 
 
-def searched(site: Path, *words: str) -> dict[str, Any]:
+def searched(site: Path, *words: str, at: str = "topics/shop/sales/orders.html") -> dict[str, Any]:
     """What the search finds, from a page that lies in folders."""
-    path = site / "topics/shop/sales/orders.html"
+    path = site / at
     script = SEARCH.replace("WORDS", json.dumps(words))
     path.with_name("searched.html").write_text(
         path.read_text("utf-8").replace("</body>", f"<script>{script}</script></body>"), "utf-8"
@@ -130,3 +132,51 @@ def test_the_keyboard_is_enough(site: Path) -> None:
     assert seen["focused"] == "../../../topics/shop/sales/orders.html"
     assert (seen["closed"], seen["slash"]) == (True, True)
     assert seen["theme"] in ("dark", "light")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The catalogue of many topics, some of them with several versions."""
+    require_browser()
+    folder = tmp_path_factory.mktemp("large")
+    repository = Scratch(folder / "repository")
+
+    def definition(number: int, version: int) -> str:
+        fields = [
+            {"name": f"field_{at}", "type": "long", "doc": f"What {at} is of {number}."} for at in range(12)
+        ]
+        more = [{"name": f"more_{at}", "type": ["null", "string"], "default": None} for at in range(version)]
+        return json.dumps({"type": "record", "name": f"acme.Event{number}", "fields": fields + more})
+
+    def path(number: int, suffix: str) -> str:
+        return f"topics/ns{number % 20}/event-{number}{suffix}"
+
+    files: dict[str, str | bytes | None] = {"schemactl.yaml": "version: 1\nroots: [topics]\n"}
+    for number in range(LARGE):
+        name = f"acme/ns{number % 20}/event-{number}"
+        files[path(number, ".yaml")] = declared(name, f"event-{number}.avsc", f"owner: team-{number % 30}\n")
+        files[path(number, ".avsc")] = definition(number, 0)
+    repository.commit(files)
+    for version in (1, 2):
+        repository.commit(
+            {path(number, ".avsc"): definition(number, version) for number in range(0, LARGE, 3)}
+        )
+    repository.flush()
+    schemactl(repository.path, "site", "--out", str(folder / "site"))
+    return folder / "site"
+
+
+def test_a_large_catalogue_is_searched_and_its_pages_stay_small(large: Path, tmp_path: Path) -> None:
+    topic = f"event-{LARGE - 1}"
+    place = f"topics/acme/ns{(LARGE - 1) % 20}/event_{LARGE - 1}.html"
+    seen = searched(large, topic, f"what 7 is of {LARGE - 1}", "team-7", at=place)
+    assert seen[topic][0][1].endswith(place)
+    assert [address.endswith(place) for _, address in seen[f"what 7 is of {LARGE - 1}"]] == [True]
+    assert len(seen["team-7"]) > 0
+    for page in large.rglob("*.html"):
+        assert page.stat().st_size < 100_000
+    namespace = "namespaces/acme/ns0.html"
+    for name in ("index.html", namespace, place, "types.html", "changes.html"):
+        found = judged(tmp_path, whole(large, name), width=400, dark=False)
+        assert (found["wide"], found["over"]) == ([], [])
+        assert [each for each in found["axe"] if each[0] in SERIOUS] == []
