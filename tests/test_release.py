@@ -46,7 +46,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return first
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_the_distributions_are_the_same_wherever_they_are_built(
     distributions: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -57,7 +57,7 @@ def test_the_distributions_are_the_same_wherever_they_are_built(
     subprocess.run(command, check=True, capture_output=True)
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_the_wheel_has_what_the_package_needs_and_nothing_else(
     distributions: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -76,7 +76,7 @@ def test_the_wheel_has_what_the_package_needs_and_nothing_else(
     assert "Requires-Dist: pyspark" not in re.sub(r"^.*extra ==.*$", "", metadata, flags=re.MULTILINE)
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_the_source_distribution_can_be_tested(distributions: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "source.tar.gz"
     path.write_bytes(distributions[f"{NAME}-{VERSION}.tar.gz"])
