@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Play through the main job in a folder of its own: a Git repository of declarations, the embedded registry, the generated package, "
         "a Spark job over messages of every version, and a change that fails the check. It takes about half a minute, and asks no server."
     )
-    parser.epilog = "examples:\n  schemactl demo\n  schemactl demo /tmp/demo\n"
+    parser.epilog = "examples:\n  schemactl demo\n  schemactl demo my-demo\n"
     parser.add_argument(
         "folder",
         nargs="?",
