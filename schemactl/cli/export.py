@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the approved schemas in force as other tools read them:\n\n"
         + "\n".join(f"  {name:<12}{text}" for name, text in _FORMATS.items())
-        + "\n\nWhat a format has no words for is left out, and standard error says so."
+        + "\n\nWhat a format cannot express is left out, and standard error says so."
     )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
@@ -81,8 +81,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
         write(path, text.encode(), below=context.top)
         context.report(f"wrote {counted(len(topics), 'topic')} to {path}")
         return 0
-    found = ((topic.name, _text(args.kind, topic, one, project, approved, context)) for topic, one in topics)
-    texts = {name: text for name, text in found if text is not None}
+    texts = {}
+    for topic, one in topics:
+        try:
+            texts[topic.name] = _DOCUMENTS[args.kind](
+                topic, one, project, approved.catalog.metadata(topic.name)
+            )
+        except InvalidSchema:
+            raise
+        except SchemactlError as error:
+            context.note([f"{topic.name}: left out: {error.what}"])
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
@@ -128,57 +136,49 @@ def _asyncapi(
     return json_text(made) + "\n"
 
 
-def _text(
-    kind: str, topic: Topic, one: SchemaVersion, project: Project, approved: History, context: Context
-) -> str | None:
-    """Return the topic's document; None, after a note, if the format has no words for it."""
-    from schemactl.formats import spec
+def _json_schema(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
+    from schemactl.exporting.json_schema import json_schema
 
-    info = one.info
-    assert info is not None  # noqa: S101  as it was chosen
-    said = approved.catalog.metadata(topic.name)
-    try:
-        if kind == "jsonschema":
-            from schemactl.exporting.json_schema import json_schema
-
-            title = f"{topic.name}, version {one.number}"
-            return (
-                json_text(json_schema(info, project.release, title=title, description=said.description))
-                + "\n"
-            )
-        if kind == "ddl":
-            return _ddl(topic, info, project, said.description)
-        if kind == "datacontract":
-            return _contract(topic, one.number, info, said, project)
-    except InvalidSchema:
-        raise
-    except SchemactlError as error:
-        context.note([f"{topic.name}: left out: {error.what}"])
-        return None
-    if spec(info).language == "avro":
-        return info.schema.decode().rstrip("\n") + "\n"
-    context.note([f"{topic.name}: left out: {info.type.name} has no Avro definition"])
-    return None
+    title = f"{topic.name}, version {one.number}"
+    made = json_schema(_info(one), project.release, title=title, description=said.description)
+    return json_text(made) + "\n"
 
 
-def _ddl(topic: Topic, info: SchemaInfo, project: Project, description: str) -> str:
+def _ddl(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
     from schemactl.codegen.names import module_paths
-    from schemactl.columns.struct import StructOptions
+    from schemactl.columns.struct import decoded_options
     from schemactl.exporting.ddl import create_table
 
-    release = project.generate.spark if project.generate else StructOptions().spark
     # Spark takes letters, digits and _ in a table's name.
     name = module_paths([topic.name])[topic.name][2]
-    return create_table(name, info, project.release, StructOptions(release, as_decoded=True), description)
+    options = decoded_options(project.generate)
+    return create_table(name, _info(one), project.release, options, said.description)
 
 
-def _contract(topic: Topic, number: int, info: SchemaInfo, said: Metadata, project: Project) -> str:
-    from schemactl.columns.struct import StructOptions
+def _contract(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
+    from schemactl.columns.struct import decoded_options
     from schemactl.exporting.data_contract import contract_text, data_contract
 
-    release = project.generate.spark if project.generate else StructOptions().spark
-    options = StructOptions(release, as_decoded=True)
-    return contract_text(data_contract(topic.name, number, info, said, project.release, options))
+    options = decoded_options(project.generate)
+    return contract_text(data_contract(topic.name, one.number, _info(one), said, project.release, options))
+
+
+def _avro(_topic: Topic, one: SchemaVersion, _project: Project, _said: Metadata) -> str:
+    from schemactl.formats import spec
+
+    info = _info(one)
+    if spec(info).language != "avro":
+        raise SchemactlError(f"{info.type.name} has no Avro definition")
+    return info.schema.decode().rstrip("\n") + "\n"
+
+
+def _info(one: SchemaVersion) -> SchemaInfo:
+    assert one.info is not None  # noqa: S101  as it was chosen
+    return one.info
+
+
+_DOCUMENTS: Final = {"jsonschema": _json_schema, "ddl": _ddl, "datacontract": _contract, "avro": _avro}
+"""What makes a topic's document of each format; SchemactlError: the format cannot express the schema."""
 
 
 def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[TopicName, str]) -> None:

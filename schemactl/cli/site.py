@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl import history
 
     try:
-        from schemactl.site.catalogue import Catalogue, Environs
+        from schemactl.site.catalogue import Catalogue, TargetHistory
         from schemactl.site.pages import Site
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "pyarrow", "numpy"):
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     # From here on the folder is a catalogue's, whenever this is interrupted.
     before = read(out / _LISTED, below=context.top) or b""
     write(out / _LISTED, before, below=context.top)
-    targets = [Environs(name, at) for name, at in _at_targets(project, approved, context).items()]
+    targets = [TargetHistory(name, at) for name, at in _at_targets(project, approved, context).items()]
     written: set[str] = set()
 
     def keep(path: str, text: str) -> None:

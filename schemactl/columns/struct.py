@@ -11,6 +11,7 @@ from schemactl.columns import spark_type as spark
 from schemactl.columns.spark_type import SparkType, UnsupportedBySpark, catalyst_type
 from schemactl.errors import SchemactlError
 from schemactl.formats.avro import schema as avro
+from schemactl.model import Generate
 
 MAX_PRECISION: Final = 38
 """Of Spark's decimals (DecimalType.MAX_PRECISION)."""
@@ -94,6 +95,11 @@ class StructOptions:
     def has_time(self) -> bool:
         """Whether times of day are `time(6)`, and not numbers. Raises as `release`."""
         return self.release >= (4, 2)
+
+
+def decoded_options(generate: Generate | None) -> StructOptions:
+    """Return the options for the columns that messages are decoded into, by the package that the project generates, if it does."""
+    return StructOptions(generate.spark if generate else StructOptions().spark, as_decoded=True)
 
 
 @dataclass(frozen=True, slots=True)

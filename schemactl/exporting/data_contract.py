@@ -10,7 +10,7 @@ import yaml
 from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
-from schemactl.errors import SchemactlError
+from schemactl.exporting import unknown_payload
 from schemactl.formats import spec
 from schemactl.model import Metadata, Release, SchemaInfo, TopicName
 
@@ -53,7 +53,7 @@ def data_contract(
     """
     columns = struct_of(info, options, release)
     if columns is None:
-        raise SchemactlError(f"what the bytes of a message of type {info.type.name} mean, nothing says")
+        raise unknown_payload(info)
     # The first part of an outline is the message itself.
     root = next((part for part, _ in spec(info).outline(info)), "")
     notes = {part: note.doc for part, note in spec(info).notes(info)}

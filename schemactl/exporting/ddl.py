@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemactl.columns.spark_type import columns_ddl
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
-from schemactl.errors import SchemactlError
+from schemactl.exporting import unknown_payload
 from schemactl.model import Release, SchemaInfo
 
 
@@ -20,7 +20,7 @@ def create_table(
     """
     columns = struct_of(info, options, release)
     if columns is None:
-        raise SchemactlError(f"what the bytes of a message of type {info.type.name} mean, nothing says")
+        raise unknown_payload(info)
     about = "\nCOMMENT '{}'".format(comment.replace("\\", "\\\\").replace("'", "\\'")) if comment else ""
     quoted = f"`{name.replace('`', '``')}`"
     lines = columns_ddl(columns).replace("\n", "\n  ")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schemactl.errors import SchemactlError
+from schemactl.exporting import unknown_payload
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
@@ -140,7 +140,7 @@ class SchemaWriter:
             return self._message(definition.root)
         if kind.spark in _PRIMITIVES:
             return _PRIMITIVES[kind.spark]
-        raise SchemactlError(f"what the bytes of a message of type {info.type.name} mean, nothing says")
+        raise unknown_payload(info)
 
     def _refer(self, key: object, name: str) -> tuple[Json, str]:
         """Return a reference to a named type, and its name if it is still to be written, else "". Equal types have one key."""

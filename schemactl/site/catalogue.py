@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
-from schemactl.columns.struct import StructOptions
+from schemactl.columns.struct import StructOptions, decoded_options
 from schemactl.errors import InvalidSchema
 from schemactl.formats import explain_reading, resolve, spec
 from schemactl.formats.outline import PartChange, part_changes
@@ -134,8 +134,8 @@ class TopicEntry:
         return Read("strict" if all(each.strict_only for each in found) else "no", reason)
 
 
-class Environs(NamedTuple):
-    """A target, and the approved history as far as it has come there; None: to no commit that is known here."""
+class TargetHistory(NamedTuple):
+    """A target, and the approved history up to its position; None: its position is not known here."""
 
     name: str
     history: History | None
@@ -154,7 +154,7 @@ class Catalogue:
     history: History
     project: Project
     authors: Mapping[str, str]
-    targets: Sequence[Environs] = field(default=())
+    targets: Sequence[TargetHistory] = field(default=())
 
     @property
     def catalog(self) -> Catalog:
@@ -163,9 +163,7 @@ class Catalogue:
 
     def topics(self, names: Sequence[TopicName]) -> Iterator[TopicEntry]:
         """Yield these topics, each read when its turn comes; those that never had a schema are left out."""
-        options = StructOptions(
-            self.project.generate.spark if self.project.generate else StructOptions().spark, as_decoded=True
-        )
+        options = decoded_options(self.project.generate)
         for name in names:
             topic = self.catalog.topics[name].load()
             versions = [version.load() for version in topic.versions]
@@ -184,7 +182,7 @@ class Catalogue:
                 strategy.value,
                 level,
                 self._rows(info, options),
-                self._since(versions, number, options),
+                self._since(versions, number),
                 [*self._environments(name)],
                 [*self._versions(versions)][::-1],
             )
@@ -198,7 +196,7 @@ class Catalogue:
         """Return the namespaces that are declared, or have topics."""
         return sorted({*self.catalog.namespaces, *(name.namespace_name for name in self.catalog.topics)})
 
-    def _rows(self, info: SchemaInfo, options: StructOptions) -> list[FieldRow]:
+    def _rows(self, info: SchemaInfo, options: StructOptions | None = None) -> list[FieldRow]:
         try:
             return field_rows(info, self.project.release, options)
         except InvalidSchema:
@@ -210,15 +208,13 @@ class Catalogue:
         except InvalidSchema:
             return ""
 
-    def _since(
-        self, versions: Sequence[SchemaVersion], number: int | None, options: StructOptions
-    ) -> dict[tuple[str, str], int]:
+    def _since(self, versions: Sequence[SchemaVersion], number: int | None) -> dict[tuple[str, str], int]:
         """Return since which version each field is there without a gap, up to version `number`."""
         found: dict[tuple[str, str], int] = {}
         for version in versions:
             if version.info is None or (number is not None and version.number > number):
                 continue
-            there = {(row.holder, row.name) for row in self._rows(version.info, options)}
+            there = {(row.holder, row.name) for row in self._rows(version.info)}
             found = {key: found.get(key, version.number) for key in there}
         return found
 

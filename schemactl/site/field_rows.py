@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from schemactl.columns.spark_type import SparkArray, SparkField, SparkMap, SparkType, Struct, type_ddl
@@ -35,7 +36,7 @@ class FieldRow:
     Attributes:
         depth: 0 for a field of the message itself.
         name: without those above it.
-        type: as its language spells it, in pieces: named types by their names, each with its full name; "" for what is none.
+        type: as its language spells it, in pieces: named types by their names, each with its full name.
         logical: the logical type, with its parameters.
         default: as JSON; "": there is none.
         doc: what the definition says of it, and of its type where that is spelled out here alone.
@@ -67,18 +68,18 @@ class FieldRow:
         return "".join(piece.text for piece in self.type)
 
 
-def field_rows(info: SchemaInfo, release: Release, options: StructOptions) -> list[FieldRow]:
+def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None = None) -> list[FieldRow]:
     """Return the fields of a topic's messages, at most MAX_ROWS of them; a message that is no record is one row, `value`.
+
+    Args:
+        info: the definition.
+        release: whose Avro reads it.
+        options: for the Spark types; None: the rows have none.
 
     Raises:
         InvalidSchema: the definition does not parse.
     """
-    rows: list[FieldRow] = []
-    for row in _rows(info, release, options):
-        rows.append(row)
-        if len(rows) == MAX_ROWS:
-            break
-    return rows
+    return [*islice(_rows(info, release, options), MAX_ROWS)]
 
 
 def message_doc(info: SchemaInfo, release: Release) -> str:
@@ -89,7 +90,7 @@ def message_doc(info: SchemaInfo, release: Release) -> str:
     return (root.doc or "") if isinstance(root, avro.Record) else ""
 
 
-def _rows(info: SchemaInfo, release: Release, options: StructOptions) -> Iterator[FieldRow]:
+def _rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> Iterator[FieldRow]:
     if both := pair_of(info):
         for name, half in both.halves.items():
             inner = [*_rows(half, release, options)]
@@ -116,7 +117,9 @@ def _rows(info: SchemaInfo, release: Release, options: StructOptions) -> Iterato
         yield FieldRow(0, "value", (Piece(info.type.name),), spark=_ddl(found))
 
 
-def _spark(info: SchemaInfo, release: Release, options: StructOptions) -> SparkType | None:
+def _spark(info: SchemaInfo, release: Release, options: StructOptions | None) -> SparkType | None:
+    if options is None:
+        return None
     try:
         found = value_of(info, options, release)
     except SchemactlError:
@@ -217,7 +220,7 @@ def _type(schema: avro.Schema) -> Iterator[Piece]:
 
 
 def _ddl(spark: SparkType | None) -> str:
-    """Return the type as Spark's DDL has it; what it may not be null of says the definition."""
+    """Return the type as Spark's DDL has it, without NOT NULL, which the definition says."""
     return re.sub(r" /\* NOT NULL \*/| NOT NULL", "", type_ddl(spark)) if spark else ""
 
 
@@ -263,7 +266,7 @@ def _message(message: Any, spark: SparkType | None, depth: int, above: frozenset
 
 
 def _proto_type(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:
-    """Yield a field's type, of whose values `value` is the name."""
+    """Yield a field's type; `value` names the type of one value."""
     if field.cardinality == kinds.MAP:
         yield Piece(f"map<{kinds.KIND_NAMES[field.message_type.fields()[1].kind]}, ")
     elif field.is_repeated:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import accumulate, takewhile
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -70,6 +70,24 @@ class TypeUse:
         return (one, self.symbols) == (two, other.symbols)
 
 
+class ListedTopic(NamedTuple):
+    """A topic in the list of its namespace.
+
+    Attributes:
+        number: of the version in force, "gone", or "" without a schema.
+        page: the path of its page; "": it has none.
+    """
+
+    name: TopicName
+    type: str
+    number: str
+    strategy: str
+    owner: str
+    description: str
+    is_deprecated: bool
+    page: str
+
+
 class Site:
     """Writes the catalogue, one topic after the other: only what other pages say of a topic is kept."""
 
@@ -80,7 +98,7 @@ class Site:
         self._paths = module_paths(catalogue.catalog.topics)
         self._types: dict[str, TypeUse] = {}
         self._search: list[list[Any]] = []
-        self._listed: dict[NamespaceName, list[dict[str, Any]]] = defaultdict(list)
+        self._listed: dict[NamespaceName, list[ListedTopic]] = defaultdict(list)
         self._changes: list[tuple[int, TopicName, VersionEntry]] = []
         self._jinja = Environment(
             loader=PackageLoader("schemactl.site"),
@@ -195,24 +213,24 @@ class Site:
         """Keep what the namespace's page and the search say of a topic; one without a schema has no page of its own."""
         said = self._catalogue.catalog.metadata(name)
         strategy, _ = self._catalogue.catalog.strategy(name, self._catalogue.project.defaults)
-        listed = {
-            "name": name,
-            "type": entry.info.type.name if entry else "no schema",
-            "number": ("gone" if entry.number is None else entry.number) if entry else "",
-            "strategy": strategy.value if entry else "",
-            "owner": said.owner,
-            "description": said.description or (entry.doc if entry else ""),
-            "deprecated": bool(said.deprecated),
-            "page": self._link(name) if entry else "",
-        }
+        listed = ListedTopic(
+            name,
+            entry.info.type.name if entry else "no schema",
+            ("gone" if entry.number is None else str(entry.number)) if entry else "",
+            strategy.value if entry else "",
+            said.owner,
+            said.description or (entry.doc if entry else ""),
+            bool(said.deprecated),
+            self._link(name) if entry else "",
+        )
         self._listed[name.namespace_name].append(listed)
         fields = [
             [row.name, " ".join(filter(None, (row.type_text, row.logical))), row.doc]
             for row in (entry.rows if entry else ())
         ]
-        place = listed["page"] or space_link(name.namespace_name)
+        place = listed.page or space_link(name.namespace_name)
         words = " ".join(dict.fromkeys(filter(None, (said.description, entry.doc if entry else ""))))
-        self._search.append([place, str(name), said.owner, words, listed["type"], fields])
+        self._search.append([place, str(name), said.owner, words, listed.type, fields])
 
     def _keep_types(self, entry: TopicEntry) -> None:
         rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)
@@ -254,7 +272,7 @@ class Site:
 
     def _namespace(self, name: NamespaceName) -> None:
         space = self._catalogue.catalog.namespaces.get(name)
-        topics = sorted(self._listed[name], key=lambda each: str(each["name"]))
+        topics = sorted(self._listed[name], key=lambda each: str(each.name))
         pages = [topics[at : at + _SHOWN_TOPICS] for at in range(0, len(topics), _SHOWN_TOPICS)] or [[]]
         base = space_link(name).removesuffix(".html")
         paths = [f"{base}.html", *(f"{base}.{number}.html" for number in range(2, len(pages) + 1))]
@@ -276,9 +294,7 @@ class Site:
             (name, self._catalogue.catalog.metadata(name), len(self._listed[name]))
             for name in self._catalogue.namespaces()
         ]
-        owners = Counter(
-            each["owner"] for listed in self._listed.values() for each in listed if each["owner"]
-        )
+        owners = Counter(each.owner for listed in self._listed.values() for each in listed if each.owner)
         self._render(
             "index.html",
             "index.html",
