@@ -6,17 +6,17 @@
   const search = tools.querySelector("input");
   const found = document.getElementById("found");
   const said = tools.querySelector("[role=status]");
-  let index = null;
+  let index = [];
+  let loading = null;
 
-  const load = () => new Promise((ready) => {
-    if (index) { ready(); return; }
+  const load = () => loading ??= new Promise((ready) => {
     const script = document.createElement("script");
     script.src = `${root}search.js`;
     script.onload = () => { index = prepared(window.schemactlIndex); ready(); };
     document.head.append(script);
   });
 
-  // One line for each thing that can be found: where it is, what it is called, what is said of it, and where its name begins.
+  // One line for each thing that can be found: its page, its name, what else is known of it, and its rank among equal matches.
   const prepared = ({ topics, types }) => {
     const lines = [];
     for (const [url, name, owner, description, type, fields] of topics) {
