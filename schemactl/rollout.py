@@ -15,7 +15,7 @@ from schemactl.compat import breakages
 from schemactl.effective import chosen_topics
 from schemactl.formats import explain
 from schemactl.messages import versions as versions_said
-from schemactl.model import Client, CompatibilityStrategy, SchemaVersion, Target, TopicName, live
+from schemactl.model import Client, CompatibilityStrategy, SchemaVersion, Target, TopicName, live, next_number
 from schemactl.printing import on_one_line
 
 Order = Literal["any order", "consumers first", "producers first", "no safe order"]
@@ -115,8 +115,7 @@ def _in_git(
             return row.version, row.latest
     same = Contents(git).find(rows[0].schema) if rows[0].schema else None
     standing = live(git)
-    following = git[-1].number + 1 if git else 0
-    return same.number if same else following, standing[-1].number if standing else None
+    return same.number if same else next_number(git), standing[-1].number if standing else None
 
 
 def _clients(rows: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:

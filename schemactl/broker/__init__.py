@@ -8,7 +8,14 @@ unreadable_version  the version that no upload can follow
 admit            a client that connects: whether it is let in, and what is registered
 """
 
-from schemactl.broker.connect import Decision, PoliciesInForce, TopicState, admit, policies_in_force
+from schemactl.broker.connect import (
+    Decision,
+    PoliciesInForce,
+    TopicState,
+    admit,
+    policies_at,
+    policies_in_force,
+)
 from schemactl.broker.data import NO_DATA
 from schemactl.broker.upload import check_consumer, find_version, put, test, unreadable_version
 
@@ -20,6 +27,7 @@ __all__ = [
     "admit",
     "check_consumer",
     "find_version",
+    "policies_at",
     "policies_in_force",
     "put",
     "test",

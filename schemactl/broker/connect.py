@@ -14,12 +14,14 @@ from schemactl.formats.avro.java import JavaException
 from schemactl.model import (
     WITHOUT_SCHEMA,
     BrokerDefaults,
+    Catalog,
     CompatibilityStrategy,
     Policies,
     Release,
     SchemaInfo,
     SchemaType,
     SchemaVersion,
+    TopicName,
     live,
 )
 from schemactl.verdicts import Answer, Outcome
@@ -84,6 +86,19 @@ def policies_in_force(
         next((value for value in enforced if value is not None), False)
         or defaults.schema_validation_enforced,
         defaults.checkers,
+    )
+
+
+def policies_at(
+    catalog: Catalog, name: TopicName, defaults: BrokerDefaults, *, strategy: CompatibilityStrategy
+) -> PoliciesInForce:
+    """Return the policies in force for a topic by what `catalog` holds of it and its namespace."""
+    topic, namespace = catalog.topics.get(name), catalog.namespaces.get(name.namespace_name)
+    return policies_in_force(
+        topic.policies if topic else None,
+        namespace.policies if namespace else None,
+        defaults,
+        strategy=strategy,
     )
 
 

@@ -32,6 +32,7 @@ from schemactl.model import (
     SchemaType,
     SchemaVersion,
     live,
+    next_number,
 )
 from schemactl.verdicts import Answer, Outcome
 
@@ -182,7 +183,7 @@ class _Inquiry:
             self._check(existing)
         if self.new.data is None:
             raise _no_bytes_to_hash()
-        return Answer(Outcome.OK, self.versions[-1].number + 1 if self.versions else 0)
+        return Answer(Outcome.OK, next_number(self.versions))
 
     def test(self) -> Answer:
         validate(self.new, self.release)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from schemactl.broker import TopicState, admit, policies_in_force
+from schemactl.broker import TopicState, admit, policies_at
 from schemactl.checking.run import Proposal, Run
 from schemactl.checking.schemas import places
 from schemactl.compat import breakages
@@ -79,16 +80,18 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
     for index, client in enumerate(proposal.topic.clients):
         if not client.runs_on(*run.targets):
             continue
-        source = proposal.topic.locate(f"/clients/{index}/schema")
+        find = partial(
+            run.find,
+            topic=proposal.topic,
+            source=proposal.topic.locate(f"/clients/{index}/schema"),
+            owner=client.owner,
+        )
+        who = f"The {client.role} {on_one_line(client.who)}"
         missing = [each for each in (client.versions or ()) if each not in numbers]
         if missing:
-            yield from run.find(
+            yield from find(
                 "CLIENT_VERSION_UNKNOWN",
-                proposal.topic,
-                f"The {client.role} {on_one_line(client.who)} is declared with version {client.built} of {proposal.topic.name}, which has "
-                f"{versions_said(numbers)}.",
-                source=source,
-                owner=client.contact or client.team,
+                message=f"{who} is declared with version {client.built} of {proposal.topic.name}, which has {versions_said(numbers)}.",
             )
             continue
         is_new = not any(client.is_same_build(each) for each in known)
@@ -98,13 +101,10 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             continue
         refused = _refused(run, proposal, client)
         if refused and (is_new or not _refused(run, proposal, client, before=True)):
-            yield from run.find(
+            yield from find(
                 "CLIENT_REFUSED",
-                proposal.topic,
-                f"The {client.role} {on_one_line(client.who)} is built with {_named(client.built)}, and a broker would not let it connect to "
-                f"{proposal.topic.name} after this change.\nIt says: {on_one_line(refused.partition(chr(10))[0])}",
-                source=source,
-                owner=client.contact or client.team,
+                message=f"{who} is built with {_named(client.built)}, and a broker would not let it connect to {proposal.topic.name} "
+                f"after this change.\nIt says: {on_one_line(refused.partition(chr(10))[0])}",
             )
 
 
@@ -161,7 +161,7 @@ def _found(
         against=against,
         older=older,
         counterexample=counterexample(bad, new=proposal.schema, old=build.info),
-        owner=client.contact or client.team,
+        owner=client.owner,
         fingerprint=fingerprint(
             "CLIENT_BREAKS",
             proposal.topic.name,
@@ -185,14 +185,8 @@ def _named(built: str) -> str:
 def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> str:
     """Return the words with which a broker that has the proposal (`before`: has it not) rejects the client; "": it lets it in."""
     name, catalog = proposal.topic.name, run.approved if before else run.target
-    topic, space = catalog.topics.get(name), catalog.namespaces.get(name.namespace_name)
     strategy, _ = run.strategies(name)[0 if before else 1]
-    policies = policies_in_force(
-        topic.policies if topic else None,
-        space.policies if space else None,
-        run.project.defaults,
-        strategy=strategy,
-    )
+    policies = policies_at(catalog, name, run.project.defaults, strategy=strategy)
     added = [] if proposal.known or before else [SchemaVersion(proposal.number, proposal.schema)]
     # Somebody else is connected: what an idle topic would register is registered already.
     state = TopicState((*proposal.versions, *added), producers=1)

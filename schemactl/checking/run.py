@@ -21,6 +21,7 @@ from schemactl.model import (
     Topic,
     TopicName,
     live,
+    next_number,
 )
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Direction, Finding, Outcome, Verdict
@@ -167,14 +168,13 @@ class Proposal:
         infos = [(version.number, version.info) for version in live(versions)]
         same = (number for number, info in infos if info and identity(info) == key)
         number = next(same, None)
-        following = versions[-1].number + 1 if versions else 0
         return cls(
             topic,
             schema,
             versions,
             strategy,
             level,
-            following if number is None else number,
+            next_number(versions) if number is None else number,
             number is not None,
         )
 

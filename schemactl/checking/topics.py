@@ -19,6 +19,7 @@ from schemactl.model import (
     Topic,
     TopicName,
     live,
+    next_number,
 )
 from schemactl.verdicts import DataState, Finding, Verdict
 from schemactl.waivers import fingerprint
@@ -163,7 +164,7 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
 def _begun(former: Topic | None, declared: Topic) -> tuple[SchemaVersion, ...]:
     """Return the approved versions of a topic, with a tombstone for each generation that `declared` begins."""
     versions, generation = (former.versions, former.generation) if former else ((), 1)
-    following = versions[-1].number + 1 if versions else 0
+    following = next_number(versions)
     tombstones = range(following, following + declared.generation - generation)
     return (*versions, *(SchemaVersion(number, None) for number in tombstones))
 

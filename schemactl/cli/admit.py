@@ -156,7 +156,7 @@ def _state(
 ) -> tuple[Topic, PoliciesInForce, Release]:
     """Return the topic as history or a registry has it, and what is in force there."""
     from schemactl import history
-    from schemactl.broker import policies_in_force
+    from schemactl.broker import policies_at
     from schemactl.model import Topic
     from schemactl.registry import Scope
 
@@ -172,11 +172,7 @@ def _state(
             found = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
             strategy, release = registry.strategy(name), registry.release
         topic = found.topics.get(name) or Topic(name)
-    space = found.namespaces.get(topic.name.namespace_name)
-    in_force = policies_in_force(
-        topic.policies, space.policies if space else None, project.defaults, strategy=strategy
-    )
-    return topic.load(), in_force, release
+    return topic.load(), policies_at(found, topic.name, project.defaults, strategy=strategy), release
 
 
 def _text(question: _Question, decision: Decision, role: str) -> str:
@@ -228,7 +224,7 @@ def _fix(question: _Question, decision: Decision) -> str:
         return "give the client the topic's schema, or turn schema_validation_enforced off"
     if not live(question.topic.versions):
         return "register the schema before the client connects: `schemactl apply`"
-    if not question.policies.is_allow_auto_update_schema and "auto updating" in decision.message:
+    if decision.row == "P8":
         return "clients cannot register schemas here: merge the schema, then run `schemactl apply`"
     return "`schemactl diff` shows what it is that breaks between two versions, `schemactl check` for a changed file"
 

@@ -17,6 +17,7 @@ from schemactl.cli.reading import add_numbers_of, reading
 from schemactl.cli.states import STATE_HELP, States
 from schemactl.cli.time_limit import seconds
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.model import next_number
 from schemactl.topic_codec import require_codec, schema_of
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _plausible(
     assert chosen.info is not None  # noqa: S101  see `run`
     number = chosen.number
     if number is None:
-        number = chosen.topic.versions[-1].number + 1 if chosen.topic.versions else 0
+        number = next_number(chosen.topic.versions)
         context.say(f"{chosen.topic.name}: {chosen.standing}, so with the number it would have: {number}")
     try:
         yield from plausible(

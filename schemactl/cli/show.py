@@ -17,6 +17,7 @@ from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import commit_value, metadata_value
 from schemactl.messages import format_version, versions
+from schemactl.model import next_number
 from schemactl.printing import redirected
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def number(chosen: NamedDefinition) -> int:
     """Return the number of the version that is shown a text of; of what is no version yet, the one that it would get."""
     if chosen.number is not None:
         return chosen.number
-    return chosen.topic.versions[-1].number + 1 if chosen.topic.versions else 0
+    return next_number(chosen.topic.versions)
 
 
 def title(history: History, chosen: NamedDefinition) -> str:

@@ -132,16 +132,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _of_git(args: argparse.Namespace, context: Context) -> Contract:
     from schemactl import history
-    from schemactl.broker import policies_in_force
+    from schemactl.broker import policies_at
 
     project, _ = history.load_project(context.directory, context.config)
     catalog = context.approved(project).catalog
     topic = find(args.topic, catalog).load()
     strategy, _ = catalog.strategy(topic.name, project.defaults)
-    space = catalog.namespaces.get(topic.name.namespace_name)
-    policies = policies_in_force(
-        topic.policies, space.policies if space else None, project.defaults, strategy=strategy
-    )
+    policies = policies_at(catalog, topic.name, project.defaults, strategy=strategy)
     return _contract(topic.name, topic.versions, strategy, policies, project.release)
 
 

@@ -23,6 +23,7 @@ from schemactl.model import (
     Topic,
     TopicName,
     live,
+    next_number,
 )
 from schemactl.plan import RegistryState, without_namespaces
 from schemactl.plan.refusals import lost_schemas
@@ -176,7 +177,7 @@ class VersionDrift:
         `is_whole`: every version of Git's is there under a later number.
         """
         held = live(entries)
-        first = held[0].number if held else entries[-1].number + 1 if entries else 0
+        first = held[0].number if held else next_number(entries)
         if not first:
             return
         tombstone = next((each for each in reversed(entries) if each.info is None), None)

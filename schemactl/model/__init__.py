@@ -146,6 +146,11 @@ def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
     return tuple(versions[deleted[-1] + 1 :] if deleted else versions)
 
 
+def next_number(versions: Sequence[SchemaVersion]) -> int:
+    """Return the number of the version that comes after these."""
+    return versions[-1].number + 1 if versions else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """The policies of a namespace or topic. None: not managed here; UNDEFINED: reset to "ask the next level".

@@ -50,6 +50,11 @@ class Client:
         return f"{self.name} (team {self.team})" if self.team else self.name
 
     @property
+    def owner(self) -> str:
+        """Who answers for it: where to find its team, or else the team's name; "": not declared."""
+        return self.contact or self.team
+
+    @property
     def is_latest(self) -> bool:
         """Whether it goes along with every version."""
         return not (self.versions or self.file)

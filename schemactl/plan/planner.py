@@ -41,6 +41,7 @@ from schemactl.model import (
     Waiver,
     WaiversAt,
     live,
+    next_number,
     strategy_of,
 )
 from schemactl.plan import refusals
@@ -419,8 +420,7 @@ class Planner:
 
     def _following(self, name: TopicName) -> int:
         """Return the number that the registry would give next."""
-        held = self._held(name)
-        return held[-1].number + 1 if held else 0
+        return next_number(self._held(name))
 
     def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         return self.versions.get(name.schema_id, ())

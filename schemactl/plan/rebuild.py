@@ -14,7 +14,7 @@ from typing import cast
 from schemactl.changes import Contents, content_identity, is_behind, last_tombstone, upload
 from schemactl.messages import numbers as listed
 from schemactl.messages import versions
-from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, WaiversAt, live
+from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, WaiversAt, live, next_number
 from schemactl.plan.left_out import settled
 from schemactl.plan.planner import RELAX, Planner
 from schemactl.plan.registry_state import RegistryState
@@ -194,7 +194,7 @@ class _Rebuilder(Planner):
                 f"`pulsar-admin namespaces create {quote(str(name.namespace_name))}`, then the same command",
             )
         held = self._held(name)
-        current, taken = live(held), held[-1].number + 1 if held else 0
+        current, taken = live(held), next_number(held)
         if not current and taken <= first:
             return None
         if not current:

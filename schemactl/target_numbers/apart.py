@@ -9,7 +9,7 @@ from typing import Literal
 from schemactl.changes import Contents, Generations, content_identity, last_tombstone, stamp
 from schemactl.formats import spec
 from schemactl.json_values import Json
-from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName, live
+from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName, live, next_number
 from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, TopicNumbers, meanings
 
 ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
@@ -110,7 +110,7 @@ def lost_numbers(
     for name, recorded in numbers.topics.items() if numbers else ():
         topic, there = git.topics.get(name), registry.versions(name)
         if topic and topic.schema and recorded.entries:
-            taken = there[-1].number + 1 if there else 0
+            taken = next_number(there)
             found[name] = tuple(range(taken, max(recorded.entries) + 1))
     return {name: lost for name, lost in found.items() if lost}
 

@@ -12,7 +12,7 @@ from schemactl.changes import Contents
 from schemactl.declare.files import Files
 from schemactl.errors import DeclarationError, Problem
 from schemactl.formats import spec
-from schemactl.model import Catalog, Project, SchemaInfo, TopicName
+from schemactl.model import Catalog, Project, SchemaInfo, TopicName, next_number
 from schemactl.target_numbers.file import numbers_path, read_numbers
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, unusable
 
@@ -108,7 +108,7 @@ def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) 
         versions = catalog.versions(name)
         found |= {version.number for version in versions}
         if schema and Contents(versions).find(schema.load()) is None:
-            found.add(versions[-1].number + 1 if versions else 0)
+            found.add(next_number(versions))
     return frozenset(found)
 
 
