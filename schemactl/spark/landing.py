@@ -18,7 +18,7 @@ from .decoding import decoded_schema
 from .errors import WrongArgument, require
 from .landing_folder import Folder
 from .landing_parquet import COMPRESSIONS, Shape
-from .landing_parquet_table import ParquetTable
+from .landing_parquet_table import PARTITION_TYPES, ParquetTable
 from .landing_sink import Destination, Landed, Landing, LandingFiles
 from .landing_table import Evolution, Format, LandingTable, Transaction
 
@@ -38,20 +38,8 @@ SaveMode = Literal["append", "overwrite", "error", "errorifexists", "ignore"]
 
 Compression = Literal["none", "uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"]
 
-# What the name of a folder says exactly, and Spark reads back from it.
-_PARTITION_TYPES: Final = (
-    spark.StringType,
-    spark.BooleanType,
-    spark.ByteType,
-    spark.ShortType,
-    spark.IntegerType,
-    spark.LongType,
-    spark.DateType,
-)
-
-
-OF_TABLES: Final = ("format", "rejected", "filesystem", "storage_options", "catalog")
-"""The options that say which tables there are."""
+_OF_TABLES: Final = ("format", "rejected", "filesystem", "storage_options", "catalog")
+"""The options that say which tables messages are landed in."""
 
 
 class LandingOptions(TypedDict, total=False):
@@ -136,8 +124,7 @@ def land(
             'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
         )
     if mode not in ("append", "overwrite"):
-        of_tables: Any = {name: value for name, value in options.items() if name in OF_TABLES}
-        of_rows, _ = tables(path, **of_tables)
+        of_rows, _ = tables_of(path, options)
         if of_rows.partitioned_by() is not None:
             if mode == "ignore":
                 return Landed()
@@ -208,8 +195,7 @@ def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptio
 
     Arguments are as for `land`; what is wrong with them fails the query.
     """
-    of_tables: Any = {name: value for name, value in options.items() if name in OF_TABLES}
-    tables(path, **of_tables)
+    tables_of(path, options)
     return Sink(codec, path, options)
 
 
@@ -226,7 +212,13 @@ def _transaction(app: str | None, version: int | None) -> Transaction | None:
     return None if app is None or version is None else Transaction(app, version)
 
 
-def tables(
+def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[LandingTable, LandingTable]:
+    """Return the table of rows and that of rejected messages; neither need exist."""
+    chosen: Any = {name: value for name, value in options.items() if name in _OF_TABLES}
+    return _tables(path, **chosen)
+
+
+def _tables(
     path: str | PathLike[str],
     *,
     format: Format = "parquet",  # noqa: A002  as Spark spells it
@@ -235,7 +227,6 @@ def tables(
     storage_options: Mapping[str, str] | None = None,
     catalog: str | Mapping[str, str] | None = None,
 ) -> tuple[LandingTable, LandingTable]:
-    """Return the table of rows, and that of rejected messages."""
     if format not in get_args(Format):
         raise WrongArgument(f"no format is called {format}: take one of {', '.join(get_args(Format))}")
     for name, given, of in (("storage_options", storage_options, "delta"), ("catalog", catalog, "iceberg")):
@@ -309,7 +300,7 @@ def prepared(  # noqa: PLR0913  see LandingOptions
     **place: Any,
 ) -> Landing:
     """Return what is to be landed; the tables take it as they are now."""
-    of_rows, of_rejected = tables(path, **place)
+    of_rows, of_rejected = _tables(path, **place)
     if evolve not in get_args(Evolution):
         raise WrongArgument(f"evolve is one of {', '.join(get_args(Evolution))}, and not {evolve}")
     if evolve != "none" and isinstance(of_rows, ParquetTable):
@@ -377,7 +368,7 @@ def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> No
             raise WrongArgument(
                 f"the rows have no column {name} to partition by; they have {', '.join(rows.names)}"
             )
-        if not isinstance(rows[name].dataType, _PARTITION_TYPES):
+        if not isinstance(rows[name].dataType, PARTITION_TYPES):
             raise WrongArgument(
                 f"{name} is {rows[name].dataType.simpleString()}, which cannot be a partition column: "
                 "partition by text, whole numbers, booleans or dates"

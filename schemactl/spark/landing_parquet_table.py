@@ -26,7 +26,7 @@ _TEMPORARY: Final = "_temporary"
 # Where older releases wrote down what they had decided, before they did it.
 _JOURNALS: Final = "_landing"
 
-_STORED_TYPES: Final = (
+PARTITION_TYPES: Final = (
     spark.StringType,
     spark.BooleanType,
     spark.ByteType,
@@ -34,6 +34,11 @@ _STORED_TYPES: Final = (
     spark.IntegerType,
     spark.LongType,
     spark.DateType,
+)
+"""The types whose values the name of a folder gives exactly, so that Spark reads them back from it."""
+
+_STORED_TYPES: Final = (
+    *PARTITION_TYPES,
     spark.FloatType,
     spark.DoubleType,
     spark.DecimalType,

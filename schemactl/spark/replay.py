@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ..codec import Codec
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, map_in_arrow
 from .errors import Conflict
-from .landing import OF_TABLES, LandingOptions, prepared, tables
+from .landing import LandingOptions, prepared, tables_of
 from .landing_folder import Folder
 from .landing_sink import Landed, Landing
 from .landing_table import Transaction
@@ -56,8 +56,7 @@ def replay(
         Exception: as `land` does.
     """
     given: Any = {**options, "payload": PAYLOAD}
-    of_tables = {name: value for name, value in given.items() if name in OF_TABLES}
-    _, rejected = tables(path, **of_tables)
+    _, rejected = tables_of(path, options)
     folder, names = rejected.files()
     struct = rejected.columns() or _columns(folder, names)
     if struct is None:

@@ -139,7 +139,7 @@ def _verify_part(
     for batch in batches:
         payloads, versions, keys = (
             None if name is None else batch.column(name)
-            for name in (columns.payload, columns.version, columns.key if codec.separated else None)
+            for name in (columns.payload, columns.version, columns.key)
         )
         judged = judge(codec, payloads, versions, keys, against)
         counts = summed([*counts, *judged.counts()])
