@@ -32,6 +32,11 @@ def versions(values: Sequence[int]) -> str:
     return f"version{'s' if len(values) > 1 else ''} {numbers(values)}"
 
 
+def break_too(values: Sequence[int]) -> str:
+    """Return `Version 3 breaks too.` or `Versions 0-3 break too.`."""
+    return f"{versions(values).capitalize()} break{'' if len(values) > 1 else 's'} too."
+
+
 def policy_origin(level: Level) -> str:
     """Which level a policy comes from, as a reader of the files would say it."""
     return {
@@ -98,7 +103,7 @@ def obligation(
     sentence = f"{topic} is {strategy} ({policy_origin(level)}): {must}."
     also = [value for value in against if value != breakage.against]
     if also:
-        sentence += f" {versions(also).capitalize()} break{'' if len(also) > 1 else 's'} too."
+        sentence += f" {break_too(also)}"
     if strategy.name.endswith("_TRANSITIVE"):
         fine = [
             version.number

@@ -70,7 +70,7 @@ def class_schema(args: argparse.Namespace, folder: str, release: Release) -> Sch
     from schemactl.extracting import extract, load_class
     from schemactl.model import SchemaType
 
-    found = load_class(args.class_, [folder])
+    found = load_class(args.class_, folder)
     return extract(found, SchemaType[args.type] if args.type else None, _java(args), release=release)
 
 
@@ -144,7 +144,7 @@ def _check(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
 def _write(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
     from schemactl.changes import same_text
 
-    path, data = output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc"), b""
+    path = output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc")
     data = _content(info, path)
     held = output.read(path, below=context.top)
     if held is not None and not args.force:

@@ -13,12 +13,13 @@ from schemactl.cli.extract import CLASS_HELP, add_class_options, class_schema
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import TOPIC_HELP, find
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.messages import format_version
+from schemactl.messages import break_too, format_version, versions
 from schemactl.printing import on_one_line
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
     from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion, TopicName
+    from schemactl.verdicts import Incompatibility
 
 Role = Literal["consumer", "producer"]
 _ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
@@ -64,20 +65,36 @@ class Reason(NamedTuple):
     """Why a class is not what a topic needs.
 
     Attributes:
-        role: as what.
-        rule: what `explain` knows it by; "": nothing.
-        version: with which version; None: with the topic.
+        role: the role that it fails.
         text: the reason.
         fix: what to do.
-        strict_only: Pulsar's Java clients get through all the same.
+        version: the version that it concerns; None: the topic.
+        incompatibility: with that version.
     """
 
     role: Role
-    rule: str
-    version: SchemaVersion | None
     text: str
     fix: str
-    strict_only: bool = False
+    version: SchemaVersion | None = None
+    incompatibility: Incompatibility | None = None
+
+    @property
+    def rule(self) -> str:
+        """The rule as `explain` takes it; "": no rule."""
+        return self.incompatibility.rule if self.incompatibility else ""
+
+    @property
+    def strict_only(self) -> bool:
+        """Whether Pulsar's Java clients get through all the same."""
+        return self.incompatibility is not None and self.incompatibility.strict_only
+
+
+_UNAPPROVED: Final = Reason(
+    "producer",
+    "What it writes is no approved version: whoever reads by the approved ones rejects its messages.",
+    "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
+    "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +116,31 @@ class Contract:
     release: Release
 
 
+class Answer(NamedTuple):
+    """Whether a class reads and writes what is approved.
+
+    Attributes:
+        class_: as the command line names it.
+        role: of the service; `both` is one, too.
+        contract: what is approved.
+        against: the versions that count.
+        same: the version that the class is; None: none.
+        reasons: why not, and warnings.
+    """
+
+    class_: str
+    role: str
+    contract: Contract
+    against: Sequence[SchemaVersion]
+    same: SchemaVersion | None
+    reasons: Sequence[Reason]
+
+    @property
+    def failed_roles(self) -> set[Role]:
+        """The roles that the class is unfit for."""
+        return {each.role for each in self.reasons if not each.strict_only}
+
+
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the class reads and writes what is approved; 100: it does not."""
     from schemactl.changes import Contents
@@ -114,20 +156,21 @@ def run(args: argparse.Namespace, context: Context) -> int:
         args.type = newest.type.name
     info = class_schema(args, str(Path.cwd()), contract.release)
     against = _against(args.against, contract)
+    same = Contents(contract.versions).find(info)
     # A package knows no strategy, and a half is no schema that a client connects with.
     connects = contract.policies is not None and whole.versions == contract.versions
     reasons: list[Reason] = []
     for role in _ROLES if args.role == "both" else (args.role,):
         reasons += _unreadable(role, info, against)
-        reasons += _unapproved(role, info, contract)
+        if role == "producer" and same is None:
+            reasons.append(_UNAPPROVED)
         reasons += _rejected(role, info, contract) if connects else ()
-    same = Contents(contract.versions).find(info)
-    failed = any(not each.strict_only for each in reasons)
+    answer = Answer(args.class_, args.role, contract, against, same, reasons)
     if args.format == "json":
-        context.report_json(**_facts(args, contract, against, reasons, same, failed=failed))
+        context.report_json(**_facts(answer))
     else:
-        context.report("\n".join(_lines(args, contract, against, reasons, same, failed=failed)))
-    return NEGATIVE if failed else 0
+        context.report("\n".join(_lines(answer)))
+    return NEGATIVE if answer.failed_roles else 0
 
 
 def _of_git(args: argparse.Namespace, context: Context) -> Contract:
@@ -147,7 +190,7 @@ def _of_package(args: argparse.Namespace) -> Contract:
     from schemactl.model import Release, SchemaVersion, TopicName
     from schemactl.topic_match import find_one
 
-    package = load_module(args.package, [str(Path.cwd())])
+    package = load_module(args.package, str(Path.cwd()))
     if not hasattr(package, "TOPICS"):
         raise SchemactlError(
             f"{args.package} is no package that `schemactl generate` wrote", fix="name such a package"
@@ -227,24 +270,8 @@ def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) 
     for each in breakages(against, info, strategy, by_any_release=True):
         version = versions[each.against]
         if version.info is not None:
-            told = explain(each, new=info, old=version.info)
-            found = each.incompatibility
-            yield Reason(role, found.rule, version, told.reason, told.fix, found.strict_only)
-
-
-def _unapproved(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reason]:
-    """Yield that a producer would write what was never approved."""
-    from schemactl.changes import Contents
-
-    if role == "producer" and Contents(contract.versions).find(info) is None:
-        yield Reason(
-            role,
-            "",
-            None,
-            "What it writes is no approved version: whoever reads by the approved ones rejects its messages.",
-            "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
-            "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
-        )
+            explanation = explain(each, new=info, old=version.info)
+            yield Reason(role, explanation.reason, explanation.fix, version, each.incompatibility)
 
 
 def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reason]:
@@ -256,58 +283,49 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reas
     state = TopicState(contract.versions, producers=1, consumers=1, has_data=True)
     decision = admit(role, info, state, contract.policies, contract.release)
     if not decision.allowed:
-        said = decision.message.partition("\n")[0].strip().rstrip(":")
+        message = decision.message.partition("\n")[0].strip().rstrip(":")
         fix = "`schemactl admit` shows why, and by which of Pulsar's rules"
-        yield Reason(role, "", None, f"A broker does not let it connect: {decision.error}: {said}", fix)
+        yield Reason(role, f"A broker does not let it connect: {decision.error}: {message}", fix)
 
 
-def _lines(
-    args: argparse.Namespace,
-    contract: Contract,
-    against: Sequence[SchemaVersion],
-    reasons: Sequence[Reason],
-    same: SchemaVersion | None,
-    *,
-    failed: bool,
-) -> Iterator[str]:
-    does = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[args.role]
-    bad = {each.role for each in reasons if not each.strict_only}
-    cannot = (
-        "cannot read or write" if len(bad) > 1 else "cannot read" if "consumer" in bad else "cannot write"
-    )
+def _lines(answer: Answer) -> Iterator[str]:
+    contract, failed = answer.contract, answer.failed_roles
+    if len(failed) > 1:
+        does = "cannot read or write"
+    elif failed:
+        does = "cannot read" if "consumer" in failed else "cannot write"
+    else:
+        does = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[answer.role]
     strategy = f", {contract.strategy}" if contract.strategy else ""
-    numbers = ", ".join(str(each.number) for each in against)
-    yield f"{args.class_} {cannot if failed else does} what is approved for {contract.name} (version {numbers}{strategy})."
-    yield f"It is version {same.number}." if same else "It is none of the approved versions."
-    for each in reasons:
+    against = versions([each.number for each in answer.against])
+    yield f"{answer.class_} {does} what is approved for {contract.name} ({against}{strategy})."
+    yield f"It is version {answer.same.number}." if answer.same else "It is none of the approved versions."
+    causes: dict[tuple[Role, Incompatibility | str], list[Reason]] = {}
+    for each in answer.reasons:
+        causes.setdefault((each.role, each.incompatibility or each.text), []).append(each)
+    for each, *alike in causes.values():
         aside = " (warning: Java's clients get through, strict readers do not)" if each.strict_only else ""
         as_what = "cannot read" if each.role == "consumer" else "is not read by"
         where = f"{as_what} {format_version(each.version)}: " if each.version else ""
         yield ""
         yield f"{each.role}: {where}{each.rule}{aside}".rstrip()
         yield f"  {on_one_line(each.text)}"
+        if older := [one.version.number for one in alike if one.version]:
+            yield f"  {break_too(older)}"
         yield f"  Fix: {on_one_line(each.fix)}"
         if each.rule:
             yield f"  More: schemactl explain {each.rule}"
 
 
-def _facts(
-    args: argparse.Namespace,
-    contract: Contract,
-    against: Sequence[SchemaVersion],
-    reasons: Sequence[Reason],
-    same: SchemaVersion | None,
-    *,
-    failed: bool,
-) -> dict[str, Any]:
+def _facts(answer: Answer) -> dict[str, Any]:
     return {
-        "class": args.class_,
-        "topic": str(contract.name),
-        "role": args.role,
-        "strategy": contract.strategy,
-        "against": [each.number for each in against],
-        "version": same.number if same else None,
-        "failed": failed,
+        "class": answer.class_,
+        "topic": str(answer.contract.name),
+        "role": answer.role,
+        "strategy": answer.contract.strategy,
+        "against": [each.number for each in answer.against],
+        "version": answer.same.number if answer.same else None,
+        "failed": bool(answer.failed_roles),
         "findings": [
             {
                 "role": each.role,
@@ -317,6 +335,6 @@ def _facts(
                 "reason": each.text,
                 "fix": each.fix,
             }
-            for each in reasons
+            for each in answer.reasons
         ],
     }

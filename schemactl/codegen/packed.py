@@ -121,7 +121,7 @@ def wheel(
     stem = f"{re.sub('[._]+', '_', package).lower()}-{version}"
     info = f"{stem}.dist-info"
     described = {
-        f"{info}/METADATA": _metadata(package, version, topics, has_models="pydantic" in _imported(files)),
+        f"{info}/METADATA": _metadata(package, version, topics, has_models=_has_models(files)),
         f"{info}/WHEEL": (
             f"Wheel-Version: 1.0\nGenerator: schemactl {installation.version()}\n"
             f"Root-Is-Purelib: true\nTag: {_TAG}\n"
@@ -174,10 +174,9 @@ def _license() -> str:
     return text
 
 
-def _imported(files: Mapping[str, str]) -> set[str]:
-    """Return what the modules with classes import."""
-    texts = (text for name, text in files.items() if f"/{CLASSES}/" in name)
-    return {found for text in texts for found in re.findall(r"^from (\w+)", text, re.MULTILINE)}
+def _has_models(files: Mapping[str, str]) -> bool:
+    """Return whether the classes of a package are pydantic models."""
+    return any(f"/{CLASSES}/" in name and "\nfrom pydantic import " in text for name, text in files.items())
 
 
 def _metadata(package: str, version: str, topics: Iterable[Approved], *, has_models: bool) -> str:

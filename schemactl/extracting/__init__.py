@@ -11,6 +11,7 @@ from schemactl import formats
 from schemactl.errors import SchemactlError
 from schemactl.extracting.loading import load_class as load_class
 from schemactl.extracting.loading import load_module as load_module
+from schemactl.extracting.loading import name_of
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.typed.records import is_record
 
@@ -52,20 +53,19 @@ def extract(
     if _is_message(kind):
         wrapper: Any = formats.protobuf_native.load("wrapper")
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
-    if java and _is_pulsar_record(kind):
-        raise SchemactlError(
-            f"{name_of(kind)} is a pulsar.schema.Record, which says itself what may be null",
-            fix="leave out the options of Java's SchemaDefinition",
-        )
     if _is_pulsar_record(kind):
+        if java:
+            raise SchemactlError(
+                f"{name_of(kind)} is {what}, which says itself what may be null",
+                fix="leave out the options of Java's SchemaDefinition",
+            )
         # To the byte what AvroSchema and JsonSchema of the client make of it.
         text = json.dumps(_definition_of_record(kind), indent=True)
     else:
         from schemactl.extracting.avro import definition
         from schemactl.layout.json_layout import laid_out
 
-        value = definition(kind, java or JavaOptions())
-        text = laid_out(_json(value))
+        text = laid_out(_json(definition(kind, java or JavaOptions())))
     info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
     for problem in formats.problems(info, release):
         where = f" at {problem.pointer}" if problem.pointer else ""
@@ -76,13 +76,8 @@ def extract(
     return info
 
 
-def name_of(kind: type) -> str:
-    """Return what a class is called, with its module."""
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _json(value: Any) -> str:
-    """Return a definition as JSON in which nothing is invisible: the bytes of a default are often no text."""
+    """Return a definition as JSON, with control characters escaped: the bytes of a default are often no text."""
     text = json.dumps(value, ensure_ascii=False)
     return re.sub(r"[\x7f-\xa0\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -90,15 +85,17 @@ def _json(value: Any) -> str:
 def _definition_of_record(kind: Any) -> Any:
     try:
         return kind.schema()
-    # Whatever the client makes of a class that is wrong.
+    # The client raises exceptions of any type for a class that is wrong.
     except Exception as error:  # noqa: BLE001
         raise SchemactlError(f"{name_of(kind)}: Pulsar's client makes no definition of it: {error}") from None
 
 
 def _what(kind: type) -> str:
-    for is_so, what in ((_is_message, "a protobuf message"), (_is_pulsar_record, "a pulsar.schema.Record")):
-        if is_so(kind):
-            return what
+    """Return what sort of class it is, for messages. Raise SchemactlError if no definition can be taken from it."""
+    if _is_message(kind):
+        return "a protobuf message"
+    if _is_pulsar_record(kind):
+        return "a pulsar.schema.Record"
     if is_record(kind):
         return "a class with annotations"
     raise SchemactlError(

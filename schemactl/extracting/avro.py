@@ -11,6 +11,7 @@ from uuid import UUID
 
 from schemactl.errors import SchemactlError
 from schemactl.extracting.defaults import DefaultWriter
+from schemactl.extracting.loading import name_of
 from schemactl.typed.annotations import ONE, ORDERED, Hint, read
 from schemactl.typed.records import NO_DEFAULT, ClassField, avro_of, doc_of, fields_of, is_fixed, is_record
 from schemactl.typed.values import member_of, symbol
@@ -78,10 +79,10 @@ class _Definer:
             fields = fields_of(kind)
         except (NameError, TypeError, AttributeError) as error:
             raise SchemactlError(
-                f"{_name(kind)}: its annotations cannot be evaluated: {error}",
+                f"{name_of(kind)}: its annotations cannot be evaluated: {error}",
                 fix="import what they name in the module itself, not only for type checking",
             ) from None
-        node["fields"] += [self._field(each, own, f"{_name(kind)}.{each.attribute}") for each in fields]
+        node["fields"] += [self._field(each, own, f"{name_of(kind)}.{each.attribute}") for each in fields]
         return node
 
     def _field(self, field: ClassField, namespace: str, place: str) -> Json:
@@ -262,13 +263,9 @@ def _about(kind: type) -> dict[str, Json]:
     return {**first, **({"doc": doc} if doc else {}), **said}
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _shown(kind: Any) -> str:
     return (
-        _name(kind)
+        name_of(kind)
         if isinstance(kind, type) and kind.__module__ != "builtins"
         else getattr(kind, "__name__", str(kind))
     )

@@ -51,15 +51,14 @@ _ONE_NUMBER: Final = ({"int", "long"}, {"float", "double"})
 """A union of these, and of null, is one number in Spark, and so in codecs."""
 
 _IMPORTS: Final = {
-    "dt.": "import datetime as dt\n",
-    "dataclass(": "from dataclasses import dataclass\n",
-    "field(": "from dataclasses import field\n",
-    "Decimal": "from decimal import Decimal\n",
-    "StrEnum": "from enum import StrEnum\n",
-    "Annotated[": "from typing import Annotated\n",
+    "dataclasses": ("dataclass(", "field("),
+    "decimal": ("Decimal",),
+    "enum": ("StrEnum",),
+    "typing": ("Annotated[",),
 }
+"""The names that classes use of each module, as they begin in a text."""
 
-_TWO_LINES: Final = _IMPORTS["dataclass("] + _IMPORTS["field("]
+_PYDANTIC_IMPORTS: Final = ("BaseModel", "ConfigDict", "Field(")
 
 _TAKEN: Final = frozenset(
     {
@@ -130,14 +129,21 @@ def class_module(schemas: Iterable[Schema], kind: ClassKind, options: StructOpti
     if not classes.texts:
         return ""
     body = "\n\n".join(classes.texts)
-    lines = [line for sign, line in _IMPORTS.items() if re.search(rf"(?<!\w){re.escape(sign)}", body)]
-    imports = "".join(lines).replace(_TWO_LINES, "from dataclasses import dataclass, field\n")
+    imports = "import datetime as dt\n" if _used("dt.", body) else ""
+    imports += "".join(_import(module, names, body) for module, names in _IMPORTS.items())
     if kind == "pydantic":
-        names = ", ".join(
-            name for name in ("BaseModel", "ConfigDict", "Field") if re.search(rf"\b{name}\b", body)
-        )
-        imports += f"\nfrom pydantic import {names}\n"
+        imports += f"\n{_import('pydantic', _PYDANTIC_IMPORTS, body)}"
     return f'"""{doc}"""\n\nfrom __future__ import annotations\n\n{imports}\n\n{body}'
+
+
+def _import(module: str, names: Iterable[str], body: str) -> str:
+    """Return the line that imports what a text uses of a module; "": nothing."""
+    used = [name.rstrip("([") for name in names if _used(name, body)]
+    return f"from {module} import {', '.join(used)}\n" if used else ""
+
+
+def _used(name: str, body: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}", body) is not None
 
 
 class _Classes:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from schemactl.errors import SchemactlError, UsageError, did_you_mean
 
 
-def load_class(text: str, folders: Sequence[str]) -> type:
+def name_of(kind: type) -> str:
+    """Return the full name of a class, with its module."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def load_class(text: str, folder: str) -> type:
     """Return the class that `text` names as MODULE:CLASS. This runs the module, and what it imports.
 
     Args:
         text: `shop.models:Order`; `shop.models:Order.Line` for a class inside another.
-        folders: where to look for the module before what is installed.
+        folder: where to look for the module before what is installed.
 
     Raises:
         UsageError: the text is not of that form.
@@ -26,7 +31,7 @@ def load_class(text: str, folders: Sequence[str]) -> type:
     module_name, colon, path = text.partition(":")
     if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
         raise UsageError(f"{text}: expected MODULE:CLASS, such as shop.models:Order")
-    found: Any = load_module(module_name, folders)
+    found: Any = load_module(module_name, folder)
     for part in path.split("."):
         if not hasattr(found, part):
             classes = [name for name, value in vars(found).items() if isinstance(value, type)]
@@ -45,9 +50,9 @@ def load_class(text: str, folders: Sequence[str]) -> type:
     return found
 
 
-def load_module(name: str, folders: Sequence[str]) -> Any:
-    """Return the module of that name, imported. For `folders` and what is raised see `load_class`."""
-    with _looking_in(folders), redirect_stdout(sys.stderr):
+def load_module(name: str, folder: str) -> Any:
+    """Return the module of that name, imported. For `folder` and what is raised see `load_class`."""
+    with _looking_in(folder), redirect_stdout(sys.stderr):
         try:
             return importlib.import_module(name)
         except KeyboardInterrupt:
@@ -57,7 +62,7 @@ def load_module(name: str, folders: Sequence[str]) -> Any:
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if missing and (name == missing or name.startswith(f"{missing}.")):
                 raise SchemactlError(
-                    f"there is no module {missing}, neither in {' nor in '.join(folders)} nor installed beside schemactl",
+                    f"there is no module {missing}, neither in {folder} nor installed beside schemactl",
                     fix="start in the folder that the module's name begins in, or install its package here",
                 ) from None
             place = _place(error)
@@ -69,9 +74,9 @@ def load_module(name: str, folders: Sequence[str]) -> Any:
 
 
 @contextmanager
-def _looking_in(folders: Sequence[str]) -> Iterator[None]:
+def _looking_in(folder: str) -> Iterator[None]:
     before = [*sys.path]
-    sys.path[:0] = folders
+    sys.path.insert(0, folder)
     importlib.invalidate_caches()
     try:
         yield
@@ -80,7 +85,7 @@ def _looking_in(folders: Sequence[str]) -> Iterator[None]:
 
 
 def _place(error: BaseException) -> str:
-    """Return the file and line that failed; "": nothing says."""
+    """Return the file and line that failed; "": unknown."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno or 1}"
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]

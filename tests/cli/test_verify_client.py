@@ -119,7 +119,7 @@ def test_all_versions_count_where_the_strategy_is_transitive(schemas: Scratch, s
     assert "(version 2, BACKWARD)" in verify(schemas, *consumer).out
     schemas.commit({"topics/orders.yaml": TOPIC.format(strategy="FULL_TRANSITIVE")}, "all readers")
     found = verify(schemas, *consumer, code=100).out
-    assert "(version 0, 1, 2, FULL_TRANSITIVE)" in found
+    assert "(versions 0-2, FULL_TRANSITIVE)" in found
 
 
 def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> None:
@@ -144,6 +144,15 @@ def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> N
         "against": 2,
     }
     assert json.loads(verify(schemas, f"{service}:Newest", "--format", "json").out)["version"] == 2
+
+
+def test_a_cause_is_printed_once_with_the_versions_it_concerns(schemas: Scratch, service: str) -> None:
+    consumer = (f"{service}:ReadsNothing", "--role", "consumer", "--against", "all")
+    found = verify(schemas, *consumer, code=100).out
+    assert found.count("READER_FIELD_MISSING_DEFAULT_VALUE\n  ") == 1
+    assert "\n  Versions 0-1 break too.\n  Fix: " in found
+    findings = json.loads(verify(schemas, *consumer, "--format", "json", code=100).out)["findings"]
+    assert [each["against"] for each in findings if each["rule"]] == [2, 1, 0]
 
 
 def test_what_only_strict_readers_meet_is_a_warning(schemas: Scratch, service: str) -> None:
