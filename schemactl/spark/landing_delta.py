@@ -12,7 +12,6 @@ import random
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -51,9 +50,6 @@ _SUCCESS: Final = "_SUCCESS"
 
 _TRIES: Final = 50
 _PAUSE_S: Final = 0.2
-
-# How many requests an object store gets at once.
-_AT_ONCE: Final = 16
 
 # By what delta-rs calls them in any case, with or without `aws_`; what Arrow's S3FileSystem calls them.
 _S3_OPTIONS: Final = {
@@ -201,7 +197,7 @@ class DeltaTable:
         Columns that are added are a commit of their own, before.
         """
         written_ms = self._written_ms(addition.files)
-        info = {_MARK: uuid.uuid4().hex, _BESIDE: json.dumps(addition.beside)}
+        info = {_MARK: uuid.uuid4().hex, _BESIDE: json.dumps(addition.beside or ())}
         actions = [_action(file, since) for file, since in zip(addition.files, written_ms, strict=True)]
         for tries_left in reversed(range(_TRIES)):
             table = self._open()
@@ -265,8 +261,7 @@ class DeltaTable:
     def _written_ms(self, files: Sequence[DataFile]) -> list[int]:
         """Return when each file was written. Raises OSError: one is not there as it was written."""
         folder = self.folder()
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            infos = list(pool.map(lambda file: folder.files.get_file_info(folder.place(file.name)), files))
+        infos = folder.infos([file.name for file in files])
         for file, info in zip(files, infos, strict=True):
             if not info.is_file or info.size != file.bytes:
                 there = f"has {info.size} bytes" if info.is_file else "is not there"

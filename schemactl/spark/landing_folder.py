@@ -23,6 +23,7 @@ from .errors import WrongArgument
 _AT_ONCE: Final = 16
 
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # How often a folder is made whose parent somebody removes, because it was empty, just before.
 _TRIES: Final = 100
@@ -115,6 +116,10 @@ class Folder:
             if info.is_file
         }
 
+    def infos(self, names: Sequence[str]) -> list[fs.FileInfo]:
+        """Return what the file system knows of the files of those names."""
+        return at_once(lambda name: self.files.get_file_info(self.place(name)), names)
+
     def create(self) -> None:
         """Make the folder, even if another job removes an empty one on the way to it meanwhile."""
         for tries_left in reversed(range(_TRIES)):
@@ -144,13 +149,13 @@ class Folder:
             with contextlib.suppress(FileNotFoundError):
                 self.files.delete_file(self.place(name))
 
-        _for_each(remove, list(names))
+        at_once(remove, list(names))
 
     def take(self, names: Sequence[str], *, source: Folder) -> None:
         """Move the files of those names here from `source`."""
         for parent in {posixpath.dirname(self.place(name)) for name in names}:
             self.files.create_dir(parent, recursive=True)
-        _for_each(lambda name: self.files.move(source.place(name), self.place(name)), names)
+        at_once(lambda name: self.files.move(source.place(name), self.place(name)), names)
 
     def _infos(self, *, recursive: bool = False) -> list[fs.FileInfo]:
         selector = fs.FileSelector(self.path, allow_not_found=True, recursive=recursive)
@@ -162,6 +167,7 @@ def without_secrets(place: str) -> str:
     return re.sub(r"//.*:.*@", "//***@", place.partition("?")[0], flags=re.DOTALL)
 
 
-def _for_each(work: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+def at_once(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """Return what the work makes of each item, in order; several are worked on at the same time."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(work, items))
+        return list(pool.map(work, items))

@@ -11,7 +11,6 @@ import random
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +23,7 @@ from pyspark.sql import types as spark
 
 from .errors import Conflict, WrongArgument
 from .landing_evolution import path_of, statements
-from .landing_folder import Folder
+from .landing_folder import Folder, at_once
 from .landing_iceberg_files import data_file, iceberg_schema, mapped_id, spark_struct, types_by_path
 from .landing_table import Addition, Change, DataFile, Transaction
 
@@ -44,9 +43,6 @@ _NAME_MAPPING: Final = "schema.name-mapping.default"
 # Of those that commit at the same time one gets on, so each does before long.
 _TRIES: Final = 100
 _LONGEST_PAUSE_S: Final = 1.0
-
-# How many requests an object store gets at once.
-_AT_ONCE: Final = 16
 
 _SECRET: Final = re.compile("secret|token|credential|password|key|sas|user|auth", re.IGNORECASE)
 
@@ -142,10 +138,13 @@ class IcebergTable:
         """Return the version of the application's last commit; None: there is none."""
         return _last(self._open(), app)
 
-    def beside(self, transaction: Transaction) -> Sequence[DataFile]:
-        """Return `Addition.beside` of the commit of that transaction; nothing, if there is none."""
-        version, files = _beside(self._open(), transaction.app)
-        return [DataFile(*each) for each in files] if version == transaction.version else ()
+    def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:
+        """Return `Addition.beside` of the commit of that transaction, () if there is no such commit; None: it was forgotten."""
+        table = self._open()
+        version, files = _beside(table, transaction.app)
+        if version == transaction.version:
+            return [DataFile(*each) for each in files]
+        return None if _is_made(table, transaction, set()) else ()
 
     def forget(self, transaction: Transaction) -> None:
         """Drop what `beside` says of the transaction: its rows are committed, too."""
@@ -287,7 +286,7 @@ class IcebergTable:
             app, version = addition.transaction
             summary = {_TRANSACTION + app: str(version)}
             made.set_properties(summary)
-            if addition.beside:
+            if addition.beside is not None:
                 made.set_properties({_BESIDE + app: json.dumps([version, addition.beside])})
             elif table is not None and _BESIDE + app in table.properties:
                 made.remove_properties(_BESIDE + app)
@@ -496,5 +495,4 @@ def _footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]
             )
         return found
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(footer, files))
+    return at_once(footer, files)

@@ -19,6 +19,7 @@ from pyspark.sql.types import BinaryType, StructType
 from ..codec import Codec
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, map_in_arrow
 from .decoding import decode_batch
+from .errors import Conflict
 from .landing_evolution import changes, require_allowed
 from .landing_folder import Folder
 from .landing_parquet import ParquetFiles, Shape
@@ -187,7 +188,7 @@ class Landing:
 
     def run(self, messages: DataFrame, transaction: Transaction | None) -> Landed:
         """Land the messages in a job of Spark."""
-        if transaction is not None and _made(self.rows.table, transaction):
+        if _made(self.rows.table, transaction):
             return Landed()
         try:
             return self.commit(self.written(messages), transaction)
@@ -209,14 +210,13 @@ class Landing:
         """
         rows: Sequence[DataFile] = [file for each in written for file in each.rows]
         rejected = [file for each in written for file in each.rejected]
-        if transaction is not None and _made(self.rows.table, transaction):
+        if _made(self.rows.table, transaction):
             return Landed()
         aside = self._aside(transaction)
         if rejected or (self.overwrite and self.rejected.exists):
             self.commit_to(self.rejected, rejected, aside, beside=rows)
         if aside is not None and _made(self.rejected.table, aside):
-            # Maybe by another attempt, which died, or was faster just now.
-            rows = self.rejected.table.beside(aside)
+            rows = self._rows_beside(aside, transaction, rows)
         else:
             aside = None
         # Without rows, too, so that there is a table that says which columns it has, and a transaction is known.
@@ -229,6 +229,26 @@ class Landing:
         """Return the transaction in the table of rejected messages, which may be that of several tables of rows."""
         return transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
 
+    def _rows_beside(
+        self, aside: Transaction, transaction: Transaction | None, rows: Sequence[DataFile]
+    ) -> Sequence[DataFile]:
+        """Return the files of the rows that belong to the rejected messages, which are committed.
+
+        They are `rows`, unless another attempt committed the messages: it was faster, or it died before it committed its rows.
+        """
+        found = self.rejected.table.beside(aside)
+        if found == rows:
+            return rows
+        if _made(self.rows.table, transaction):
+            return ()
+        infos = self.rows.files.folder.infos([file.name for file in found or ()])
+        if found is None or not all(info.is_file for info in infos):
+            raise Conflict(
+                f"{self.rejected.table.name} has the rejected messages of {aside}, whose rows are no longer in "
+                f"{self.rows.table.name}: restore it, or land with another txnAppId, which lands the rejected messages once more"
+            )
+        return found
+
     def discard(self) -> None:
         """Nothing is left of what was written and not committed, where that would not be found later."""
         self.rows.table.discard()
@@ -240,7 +260,7 @@ class Landing:
         files: Sequence[DataFile],
         transaction: Transaction | None,
         *,
-        beside: Sequence[DataFile] = (),
+        beside: Sequence[DataFile] | None = None,
         removes: Sequence[str] = (),
     ) -> None:
         """Commit files to one of the two tables; see Addition."""
@@ -291,7 +311,9 @@ def _write(batches: Iterable[pa.RecordBatch], *, writing: Writing) -> Iterator[p
     yield pa.record_batch({_WRITTEN.names[0]: pa.array([pickle.dumps(writing.write(batches))], pa.binary())})
 
 
-def _made(table: LandingTable, transaction: Transaction) -> bool:
+def _made(table: LandingTable, transaction: Transaction | None) -> bool:
+    if transaction is None:
+        return False
     last = table.last(transaction.app)
     return last is not None and last >= transaction.version
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from pyspark.sql.types import StructType
@@ -74,8 +74,8 @@ class Addition:
         changes: what has to be changed first; of a table that is there.
         overwrite: whether what the table had before is gone.
         transaction: see there; None: the commit is not to be recognised.
-        beside: the rows' files of the same landing, where this is the commit of its rejected messages. That one comes first,
-            so that whoever repeats the landing after a crash between the two commits the same rows.
+        beside: the rows' files of the same landing, where this is the commit of its rejected messages; else None. That one comes
+            first, so that whoever repeats the landing after a crash between the two commits the same rows.
         removes: the names of those of the table's files that are gone with this; they are a Conflict if they went before.
     """
 
@@ -85,7 +85,7 @@ class Addition:
     changes: Sequence[Change] = ()
     overwrite: bool = False
     transaction: Transaction | None = None
-    beside: Sequence[DataFile] = field(default_factory=tuple)
+    beside: Sequence[DataFile] | None = None
     removes: Sequence[str] = ()
 
 
@@ -128,8 +128,8 @@ class LandingTable(Protocol):
     def last(self, app: str) -> int | None:
         """Return the version of the application's last commit; None: there is none."""
 
-    def beside(self, transaction: Transaction) -> Sequence[DataFile]:
-        """Return `Addition.beside` of the commit of that transaction; nothing, if there is none."""
+    def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:
+        """Return `Addition.beside` of the commit of that transaction, () if there is no such commit; None: it was forgotten."""
 
     def forget(self, transaction: Transaction) -> None:
         """Drop what `beside` says of the transaction: its rows are committed, too."""

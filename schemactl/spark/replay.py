@@ -83,7 +83,7 @@ def _replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> Land
     if transactional:
         transaction = Transaction(_APP, begun + 1)
         landing.commit_to(landing.rejected, aside, transaction, beside=rows, removes=names)
-        if [*landing.rejected.table.beside(transaction)] != rows:
+        if [*(landing.rejected.table.beside(transaction) or ())] != rows:
             raise Conflict("another replay came first: nothing was replayed; replay again")
         _complete(landing, transaction)
     else:
@@ -94,8 +94,8 @@ def _replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> Land
 
 
 def _complete(landing: Landing, transaction: Transaction) -> None:
-    """Commit the rows that are beside the rejected messages of the transaction."""
-    landing.commit_to(landing.rows, landing.rejected.table.beside(transaction), transaction)
+    """Commit the rows that are beside the rejected messages of the transaction; none, if they were committed before."""
+    landing.commit_to(landing.rows, landing.rejected.table.beside(transaction) or (), transaction)
     landing.rejected.table.forget(transaction)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from spark_release import STREAMS_OUT
 
-from schemactl.spark import Landed, WrongArgument, land, land_stream, sink
+from schemactl.spark import Conflict, Landed, WrongArgument, land, land_stream, sink
 from schemactl.spark.landing_delta import DeltaTable
 from schemactl.spark.landing_iceberg import IcebergTable
 
@@ -141,21 +142,22 @@ def test_a_landing_of_an_application_is_made_once(spark: SparkSession, place: Pl
         land(messages(spark, 1), FIRST, place.path, txnAppId="nightly", **place.options)
 
 
+@pytest.mark.parametrize("numbers", [(1, 2), ()], ids=["rows", "none"])
 def test_who_repeats_a_landing_that_died_between_its_commits_adds_the_rows_of_the_first_attempt(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...]
 ) -> None:
     class Died(Exception):
         pass
 
     def die(table: DeltaTable | IcebergTable, addition: Any) -> None:
-        if addition.beside:
+        if addition.beside is not None:
             commit(table, addition)
         else:
             raise Died
 
     of = DeltaTable if place.options["format"] == "delta" else IcebergTable
     commit: Any = of.commit
-    once = partial(land, messages(spark, 1, 2), txnAppId="nightly", txnVersion=1, **place.options)
+    once = partial(land, messages(spark, *numbers), txnAppId="nightly", txnVersion=1, **place.options)
     with monkeypatch.context() as patched:
         patched.setattr(of, "commit", die)
         with pytest.raises(Died):
@@ -164,7 +166,23 @@ def test_who_repeats_a_landing_that_died_between_its_commits_adds_the_rows_of_th
     # A package that reads other messages, or all, changes nothing: what is rejected is no row, too.
     for _ in range(2):
         land(messages(spark, 1, 2, 3), FIRST, place.path, txnAppId="nightly", txnVersion=1, **place.options)
-        assert (place.rows, place.rejected) == ([row(1), row(2)], [b"\x80"])
+        assert (place.rows, place.rejected) == ([row(number) for number in numbers], [b"\x80"])
+
+
+def test_a_batch_whose_rows_were_dropped_and_its_rejected_messages_not_is_a_conflict(
+    spark: SparkSession, place: Place
+) -> None:
+    once = partial(land, messages(spark, 1), txnAppId="nightly", txnVersion=1, **place.options)
+    once(codec=FIRST, path=place.path)
+    if place.options["format"] == "delta":
+        shutil.rmtree(place.path)
+    else:
+        load_catalog(**place.options["catalog"]).drop_table(place.path)
+    with pytest.raises(
+        Conflict, match=r"rejected messages of .*, whose rows are no longer in .*: restore it"
+    ):
+        once(codec=FIRST, path=place.path)
+    assert place.rejected == [b"\x80"]
 
 
 def test_of_two_packages_that_land_one_batch_at_once_the_rows_of_the_first_are_added(
