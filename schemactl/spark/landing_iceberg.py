@@ -16,15 +16,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import types as spark
 
 from .errors import Conflict, WrongArgument
 from .landing_evolution import path_of, statements
-from .landing_folder import Folder, at_once
-from .landing_iceberg_files import data_file, iceberg_schema, mapped_id, spark_struct, types_by_path
+from .landing_folder import Folder
+from .landing_iceberg_files import data_file, footers, iceberg_schema, mapped_id, spark_struct, types_by_path
 from .landing_table import Addition, Change, DataFile, Transaction
 
 if TYPE_CHECKING:
@@ -53,6 +52,15 @@ class _Place(NamedTuple):
     folder: Folder
     uri: str
     location: str | None
+
+
+class _Taken(Conflict):
+    """The catalog had no such table, and does not create it either: another writer has, or there is a view of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the catalog has no table {name} and creates none: maybe there is a view of that name; land in another table"
+        )
 
 
 @dataclass
@@ -112,9 +120,8 @@ class IcebergTable:
         overwrite: bool,  # noqa: ARG002  any table can be
     ) -> None:
         """Raise WrongArgument if Iceberg cannot store such rows, or pyiceberg not commit them to the table, or not change it so."""
-        table = self._open()
-        if table is None:
-            self._new(struct, ())
+        table, is_there = self._found_or_new(struct)
+        if not is_there:
             return
         statements(changes, self.name)
         self._require_fit(self._evolved(table, struct, changes).table_metadata, struct)
@@ -165,14 +172,16 @@ class IcebergTable:
         not look whether another writer has made the same meanwhile.
         """
         place = self._place or self._placed()
-        footers = _footers(place.folder, addition.files)
+        written = footers(place.folder, addition.files)
         snapshots: set[int] = set()
         for _ in _attempts():
             table = self._open()
             if _is_made(table, addition.transaction, snapshots):
                 return
             try:
-                made = self._transaction(table, place, addition, footers)
+                made = self._transaction(table, place, addition, written)
+            except _Taken:
+                continue
             except WrongArgument as error:
                 raise Conflict(
                     f"{self.name} was changed while the files were written, and nothing was added: {error}"
@@ -180,19 +189,19 @@ class IcebergTable:
             snapshots.add(made.table_metadata.current_snapshot_id or 0)
             if self._commit(made):
                 return
+            if table is None and self._open() is None:
+                raise _Taken(self.name)
         raise Conflict(
             f"others committed to {self.name} at each of {_TRIES} attempts, and nothing was added: land again"
         )
 
     def _placed(self) -> _Place:
         with self._reached():
-            table, location = self._open(), None
+            # A new table's credentials are nowhere else.
+            table, is_there = self._found_or_new(spark.StructType().add("x", "string"))
+            location = None if is_there else table.location()
             from pyiceberg.io.pyarrow import PyArrowFileIO
 
-            if table is None:
-                # Its credentials are nowhere else.
-                table = self._new(spark.StructType().add("x", "string"), ())._table  # noqa: SLF001
-                location = table.location()
             uri = table.location_provider().data_path
             properties = {**self._catalog.properties, **table.io.properties}
             scheme, host, path = PyArrowFileIO.parse_location(uri, properties)
@@ -242,6 +251,19 @@ class IcebergTable:
                 raise WrongArgument(f"{self.name} is no Iceberg table: land in another one") from None
             except NoSuchTableError:
                 return None
+
+    def _found_or_new(self, struct: spark.StructType) -> tuple[Table, bool]:
+        """Return the table and True; else what a new one of those columns would be, and False."""
+        table = self._open()
+        if table is None:
+            try:
+                return self._new(struct, ())._table, False  # noqa: SLF001  what is staged is nowhere else
+            except _Taken:
+                # Another writer was faster.
+                table = self._open()
+                if table is None:
+                    raise
+        return table, True
 
     def _commit(self, made: TableTransaction) -> bool:
         """Commit; return whether that is certain."""
@@ -305,7 +327,7 @@ class IcebergTable:
     def _new(
         self, struct: spark.StructType, partition_by: Sequence[str], location: str | None = None
     ) -> CreateTableTransaction:
-        from pyiceberg.exceptions import NoSuchNamespaceError
+        from pyiceberg.exceptions import NoSuchNamespaceError, TableAlreadyExistsError
         from pyiceberg.partitioning import PartitionField, PartitionSpec
         from pyiceberg.transforms import IdentityTransform
 
@@ -327,6 +349,9 @@ class IcebergTable:
                     made = self._catalog.create_table_transaction(
                         self.name, schema, location, partition_spec=spec, properties=properties
                     )
+            except TableAlreadyExistsError:
+                # REST catalogs say so before the commit.
+                raise _Taken(self.name) from None
             except NoSuchNamespaceError:
                 namespace = self.name.rpartition(".")[0]
                 raise WrongArgument(
@@ -468,31 +493,7 @@ def _beside(table: Table | None, app: str) -> tuple[int | None, list[list[Any]]]
 
 
 def _is_made(table: Table | None, transaction: Transaction | None, snapshots: set[int]) -> bool:
-    if table is None:
-        return False
-    if any(table.metadata.snapshot_by_id(number) for number in snapshots):
+    if table and any(table.metadata.snapshot_by_id(number) for number in snapshots):
         return True
     last = _last(table, transaction.app) if transaction else None
     return last is not None and transaction is not None and last >= transaction.version
-
-
-def _footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]:
-    """Return the footer of each file. Raises OSError: one is not there as it was written."""
-
-    def footer(file: DataFile) -> pq.FileMetaData:
-        path = folder.place(file.name)
-        try:
-            with folder.files.open_input_file(path) as opened:
-                size, found = opened.size(), pq.read_metadata(opened)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise OSError(
-                f"{path} is not there as it was written ({error}): nothing was added; land again"
-            ) from None
-        if (size, found.num_rows) != (file.bytes, file.rows):
-            raise OSError(
-                f"{path} has {size} bytes and {found.num_rows} rows, and was written with {file.bytes} and {file.rows}: nothing "
-                "was added; land again"
-            )
-        return found
-
-    return at_once(footer, files)

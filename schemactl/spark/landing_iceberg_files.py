@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import types as spark
 
 from .errors import WrongArgument
+from .landing_folder import Folder, at_once
 from .landing_table import DataFile
 
 if TYPE_CHECKING:
@@ -194,3 +196,25 @@ def _value(kind: str, text: str | None) -> Any:
         case "date":
             return int(np.datetime64(text, "D").astype(int))
     return text
+
+
+def footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]:
+    """Return the footer of each file. Raises OSError: one is not there as it was written."""
+
+    def footer(file: DataFile) -> pq.FileMetaData:
+        path = folder.place(file.name)
+        try:
+            with folder.files.open_input_file(path) as opened:
+                size, found = opened.size(), pq.read_metadata(opened)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise OSError(
+                f"{path} is not there as it was written ({error}): nothing was added; land again"
+            ) from None
+        if (size, found.num_rows) != (file.bytes, file.rows):
+            raise OSError(
+                f"{path} has {size} bytes and {found.num_rows} rows, and was written with {file.bytes} and {file.rows}: nothing "
+                "was added; land again"
+            )
+        return found
+
+    return at_once(footer, files)

@@ -7,7 +7,7 @@ import multiprocessing
 import pickle
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -20,10 +20,12 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.expressions import EqualTo, IsNull
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table import Transaction as TableTransaction
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IntegerType, StringType
+from pyiceberg.view.metadata import ViewVersion
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 from spark_jars import FOLDER, TABLES
@@ -582,6 +584,37 @@ def test_tables_on_s3_take_files_that_workers_write_by_the_properties_of_the_cat
         assert all_land_once(lake, 2, 4)
 
 
+def assert_another_writer_may_create_the_table_at_any_time(lake: Lake) -> None:
+    class Late(IcebergTable):
+        """Finds no table the first time, and then another writer creates it."""
+
+        is_late = True
+
+        def _open(self) -> Table | None:
+            found = super()._open()
+            if self.is_late and found is None:
+                self.is_late = False
+                lake.land(pa.table({"id": [1]}), overwrite=True)
+            return found
+
+    asks: list[Callable[[IcebergTable], object]] = [
+        lambda table: table.folder(),
+        lambda table: table.check(struct(pa.table({"id": [1]})), [], overwrite=False),
+    ]
+    for ask in asks:
+        ask(late := Late("shop.orders", lake.properties))
+        assert not late.is_late
+        lake.catalog.drop_table("shop.orders")
+    late = Late("shop.orders", lake.properties)
+    late.is_late = False
+    rows = pa.table({"id": [2]})
+    files = write(late, rows)
+    late.is_late = True
+    late.commit(Addition(files, struct(rows)))
+    assert not late.is_late
+    assert lake.rows("id") == [1, 2]
+
+
 @pytest.mark.live
 @pytest.mark.skipif(not REST.is_dir(), reason=f"no {REST}: make spark-jars fetches it")
 def test_a_rest_catalog_takes_what_one_in_a_database_takes(tmp_path: Path) -> None:
@@ -594,3 +627,19 @@ def test_a_rest_catalog_takes_what_one_in_a_database_takes(tmp_path: Path) -> No
         assert (lake.rows("number"), lake.table.last("app")) == ([1], 1)
         lake.catalog.drop_table("shop.orders")
         assert all_land_once(lake, 2, 4)
+        lake.catalog.drop_table("shop.orders")
+        assert_another_writer_may_create_the_table_at_any_time(lake)
+        lake.catalog.drop_table("shop.orders")
+        version = {
+            "version-id": 1,
+            "schema-id": 0,
+            "timestamp-ms": 0,
+            "summary": {},
+            "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+            "default-namespace": ["shop"],
+        }
+        lake.catalog.create_view("shop.orders", Schema(), ViewVersion.model_validate(version))
+        with pytest.raises(
+            Conflict, match=r"has no table shop\.orders and creates none: maybe there is a view"
+        ):
+            lake.land(pa.table({"id": [1]}))
