@@ -138,8 +138,7 @@ def differs(target: Target) -> bool:
 
 def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS) -> Catalog:
     """Return what `target` has of `catalog`: the topics that it includes, with `overlays` laid over them."""
-    patterns = _patterns(target)
-    chosen = part_of(catalog, patterns) if patterns else catalog
+    chosen = part_of(catalog, target.globs) if target.globs else catalog
     if overlays == NO_OVERLAYS:
         return chosen
 
@@ -168,11 +167,7 @@ def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS)
 
 def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:
     """Return those of `names` that `target` has."""
-    return topic_match.select(names, _patterns(target))
-
-
-def _patterns(target: Target) -> list[str]:
-    return [*target.include, *(f"!{glob}" for glob in target.exclude)]
+    return topic_match.select(names, target.globs)
 
 
 def _overlaid(declared: D, overlay: D) -> D:

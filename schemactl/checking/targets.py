@@ -60,7 +60,7 @@ def _judges(target: Target, project: Project) -> tuple[object, ...]:
 
 def _of(target: Target, topics: tuple[TopicName, ...]) -> tuple[TopicName, ...]:
     """Return those of `topics` that `target` has."""
-    chosen = select(topics, [*target.include, *(f"!{glob}" for glob in target.exclude)])
+    chosen = select(topics, target.globs)
     return tuple(name for name in topics if name in chosen)
 
 

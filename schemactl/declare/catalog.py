@@ -38,6 +38,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
+from schemactl.topic_match import select
 from schemactl.verdicts import Finding
 
 
@@ -168,7 +169,7 @@ class _Builder:
             if self.cache and len(whole) == len(made_of) and not (file.problems or file.unread):
                 self.cache.add(file.path, zip(file.documents, whole, strict=True))
         for topic in self.topics.values():
-            self.problems += _unknown_targets(topic, self.project)
+            self.problems += _wrong_targets(topic, self.project)
         return Declared(
             Catalog(self.namespaces, self.topics),
             tuple(sorted(set(self.problems))),
@@ -255,15 +256,22 @@ def read_clients(document: TopicDocument, definitions: Definitions) -> ReadClien
     return ReadClients(clients, problems, frozenset().union(*(found.paths for found in read.values())))
 
 
-def _unknown_targets(topic: Topic, project: Project) -> Iterator[Problem]:
-    """Yield the targets of the topic's clients that the project does not have."""
+def _wrong_targets(topic: Topic, project: Project) -> Iterator[Problem]:
+    """Yield the targets of the topic's clients that the project does not have; and the clients on whose targets the topic is not."""
     for index, client in enumerate(topic.clients):
-        for at, target in enumerate(client.targets):
-            source = topic.locate(f"/clients/{index}/targets/{at}") if target not in project.targets else None
-            if source:
+        pointer = f"/clients/{index}/targets"
+        unknown = [at for at, target in enumerate(client.targets) if target not in project.targets]
+        for at in unknown:
+            if source := topic.locate(f"{pointer}/{at}"):
                 known = ", ".join(project.targets)
                 fix = f"the targets are {known}" if known else "declare it, or remove the key"
-                yield Problem(source, f"{project.path} has no target `{shown(target)}`", fix)
+                yield Problem(source, f"{project.path} has no target `{shown(client.targets[at])}`", fix)
+        if client.targets and not unknown:
+            having = [each.name for each in project.targets.values() if select([topic.name], each.globs)]
+            source = topic.locate(pointer)
+            if source and having and {*having}.isdisjoint(client.targets):
+                what = f"{topic.name} is not on {' or '.join(client.targets)}, where this client runs"
+                yield Problem(source, what, f"the topic is on {', '.join(having)}")
 
 
 def _is_compiled(declaration: SchemaDeclaration) -> bool:

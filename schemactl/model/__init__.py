@@ -386,6 +386,11 @@ class Target:
         """The names that what is declared has there."""
         return TargetNames(self.name, self.tenants, self.namespaces)
 
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """The patterns of its topics, as `topic_match.select` takes them."""
+        return (*self.include, *(f"!{glob}" for glob in self.exclude))
+
 
 ClassKind = Literal["dataclass", "pydantic"]
 """What kind of classes `generate` writes."""
