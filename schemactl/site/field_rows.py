@@ -19,7 +19,7 @@ from schemactl.formats.avro.parse import parse
 from schemactl.model import Release, SchemaInfo
 
 MAX_ROWS: Final = 200
-"""So many fields of a definition have a row: a page stays below 100 KB."""
+"""So many fields of a definition have a row, so that pages stay small."""
 
 
 class Piece(NamedTuple):

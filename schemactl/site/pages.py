@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import accumulate, takewhile
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,7 +21,7 @@ from schemactl.codegen.names import module_paths
 from schemactl.formats import spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.installation import version
-from schemactl.messages import counted
+from schemactl.messages import counted, day
 from schemactl.model import NamespaceName, SchemaInfo, TopicName
 from schemactl.printing import on_one_line
 from schemactl.report.page import side_by_side
@@ -38,6 +38,11 @@ _MAX_DEFINITION: Final = 12_000
 
 _SHOWN_TOPICS: Final = 200
 """So many topics stand on one page of a namespace, and so many users, or types around it, on that of a type."""
+
+_SHOWN_VERSIONS: Final = 50
+"""So many versions stand on the page of a topic; older ones have further pages."""
+
+_Row = TypeVar("_Row")
 
 _Branch = tuple[str, list["_Branch"]]
 """A type, and the types beyond it."""
@@ -112,7 +117,7 @@ class Site:
         self._jinja.globals |= {"site": title, "made_by": f"schemactl {version()}"}
         self._jinja.globals |= {"link": self._link, "space_link": space_link, "type_link": type_link}
         self._jinja.globals |= {"max_rows": MAX_ROWS, "known": self._types}
-        self._jinja.filters |= {"day": day_of, "counted": counted}
+        self._jinja.filters |= {"day": day, "counted": counted}
 
     def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
         """Write all pages, those of the topics `names` first; return how many topics are listed."""
@@ -160,12 +165,14 @@ class Site:
             for reader in entry.compared
         ]
         latest = next((each for each in entry.latest_first if each.version.number == entry.number), None)
+        pages = _pages(self._link(name), entry.latest_first, _SHOWN_VERSIONS)
         generate = catalogue.project.generate
         module = ".".join(self._paths[name]) if generate else ""
         self._render(
             "topic.html",
             self._link(name),
             entry=entry,
+            pages=pages,
             latest=latest,
             matrix=matrix,
             known=entry.uses.keys() - {""} if entry.number is not None else (),
@@ -175,6 +182,8 @@ class Site:
             definition=_definition(entry.info),
             example=example_of(entry.info, name),
         )
+        for path in [*pages][1:]:
+            self._render("versions.html", path, entry=entry, pages=pages, here=path)
         for each in entry.latest_first:
             if each.version.info is not None:
                 self._version(entry, each, each.version.info, latest)
@@ -273,19 +282,16 @@ class Site:
     def _namespace(self, name: NamespaceName) -> None:
         space = self._catalogue.catalog.namespaces.get(name)
         topics = sorted(self._listed[name], key=lambda each: str(each.name))
-        pages = [topics[at : at + _SHOWN_TOPICS] for at in range(0, len(topics), _SHOWN_TOPICS)] or [[]]
-        base = space_link(name).removesuffix(".html")
-        paths = [f"{base}.html", *(f"{base}.{number}.html" for number in range(2, len(pages) + 1))]
-        for path, shown in zip(paths, pages, strict=True):
+        pages = _pages(space_link(name), topics, _SHOWN_TOPICS)
+        for path in pages:
             self._render(
                 "namespace.html",
                 path,
                 name=name,
                 space=space,
                 said=self._catalogue.catalog.metadata(name),
-                topics=shown,
                 count=len(topics),
-                paths=paths if len(paths) > 1 else [],
+                pages=pages,
                 here=path,
             )
 
@@ -320,6 +326,17 @@ class Site:
         self._write("search.js", f"window.schemactlIndex={text};\n")
 
 
+def _pages(path: str, rows: Sequence[_Row], size: int) -> dict[str, Sequence[_Row]]:
+    """Return the rows of each page by its path: `path`, and numbered ones for those beyond `size`."""
+    base = path.removesuffix(".html")
+    starts = range(0, len(rows) or 1, size)
+    # No name that `slug` or Python allows has a `~`.
+    return {
+        f"{base}~{number}.html" if number > 1 else path: rows[at : at + size]
+        for number, at in enumerate(starts, 1)
+    }
+
+
 def space_link(name: NamespaceName) -> str:
     """Return the path of a namespace's page."""
     return f"namespaces/{slug(name.tenant)}/{slug(name.name)}.html"
@@ -328,11 +345,6 @@ def space_link(name: NamespaceName) -> str:
 def type_link(name: str) -> str:
     """Return the path of a named type's page."""
     return f"types/{slug(name)}.html"
-
-
-def day_of(time_s: int) -> str:
-    """Return the day of a time in seconds since 1970, in UTC."""
-    return datetime.fromtimestamp(time_s, UTC).date().isoformat()
 
 
 def _moment(time_s: int) -> str:

@@ -304,6 +304,30 @@ def test_a_page_of_many_fields_says_what_it_leaves_out(odd: Path) -> None:
     assert re.search(r"And \d+ lines more: schemactl show shop/web/wide prints all\.", said)
 
 
+def test_older_versions_have_pages_of_their_own(tmp_path: Path) -> None:
+    old = Scratch(tmp_path / "old")
+    settled = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": declared()}
+    for number in range(120):
+        definition = order({"name": f"in_version_{number}", "type": "int", "default": 0})
+        old.commit({**settled, "topics/orders.avsc": definition}, message="Orders change. " * 10)
+    old.flush()
+    schemactl(old.path, "site", "--out", str(tmp_path / "site"))
+    folder = tmp_path / "site/topics/shop/sales"
+    listed = [
+        [row[0] for row in table(page(folder / name), "Versions")]
+        for name in ("orders.html", "orders~2.html", "orders~3.html")
+    ]
+    assert [len(each) for each in listed] == [50, 50, 20]
+    assert [name for each in listed for name in each] == [
+        f"version {number}" for number in range(119, -1, -1)
+    ]
+    (pages,) = (
+        each for each in page(folder / "orders~2.html").iter("nav") if each.get("aria-label") == "Pages"
+    )
+    assert [link.get("href") for link in pages.iter("a")] == ["orders.html", "orders~3.html"]
+    assert (folder / "orders.html").stat().st_size < 77_000
+
+
 def test_names_that_differ_in_case_alone_have_pages_of_their_own(site: Path) -> None:
     files = [path.relative_to(site).as_posix() for path in site.rglob("*.html")]
     assert len({name.lower() for name in files}) == len(files)
