@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -103,10 +103,16 @@ class Codec:
             self._width_checked.add(version)
         return columns
 
-    @property
+    @cached_property
     def separated(self) -> bool:
-        """Whether the keys travel apart from the payloads."""
-        return _is_separated(self.reader)
+        """Whether keys travel apart from the payloads, in the reader's schema or in that of any version."""
+        return any(
+            _is_separated(schema) for schema in (self.reader, *(each.schema for each in self.versions))
+        )
+
+    def separates(self, version: int | None) -> bool:
+        """Whether keys travel apart from the payloads that are written as `version`; None: as the reader's."""
+        return _is_separated(self._schema(version))
 
     @property
     def is_record(self) -> bool:
@@ -324,7 +330,7 @@ class Codec:
                     waiting += [part.slice(middle), part.slice(0, middle)]
                     continue
                 payloads, reasons = pa.nulls(1, pa.binary()), {0: _TOO_LARGE}
-                keys = payloads if _is_separated(self._schema(version)) else None
+                keys = payloads if self.separates(version) else None
             yield Encoded(payloads, keys, reason_array(reasons, count))
 
     def _message_reader(self, version: int | None) -> MessageReader:

@@ -68,7 +68,6 @@ def judge(
 
     The other arguments are as for `Codec.decode_batch`, as is what is raised.
     """
-    keys = keys if codec.separated else None
     reasons = _reasons(codec, payloads, versions, keys)
     with_approved = pa.nulls(len(payloads), pa.string())
     unreadable = reasons.is_valid()

@@ -44,9 +44,10 @@ def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> Data
         raise WrongArgument(
             f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}{advice}"
         )
-    made = ["payload", *(["key"] if codec.separated else []), ERROR]
+    separated = codec.separates(version)
+    made = ["payload", *(["key"] if separated else []), ERROR]
     # What was decoded has the bytes of its key beside it: those that are made here take their place.
-    replaced = {*values, KEY} if codec.separated else set(values)
+    replaced = {*values, KEY} if separated else set(values)
     others = [name for name in rows.columns if name not in replaced]
     twice = [name for name in others if name in made]
     if twice:

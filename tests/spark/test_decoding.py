@@ -16,11 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_release import since
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, lanes
+from schemactl.codec.verifying import Count
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
 from schemactl.spark.arrow_types import struct_of
 from schemactl.spark.encoding import encode_batches
 from schemactl.spark.errors import SparkProblem, first_line
+from schemactl.spark.verifying import verify
 
 from .schemas import avro, codec, field, logical, record
 
@@ -273,6 +275,29 @@ def test_decoded_pairs_are_encoded_again_with_the_keys_they_have_now(spark: Spar
     assert encoded.columns == ["__schemaVersion", "payload", "key", "__error"]
     again = decode(encoded.drop("__error"), codec).select("key", "value", "__key").collect()
     assert sorted(map(tuple, again), key=lambda row: row[1]) == [("ab", 1, b"ab"), (None, 2, None)]
+
+
+@pytest.mark.parametrize("reader", ["INLINE", "SEPARATED"])
+def test_pairs_of_both_encodings_are_read_and_written(spark: SparkSession, reader: Any) -> None:
+    inline, separated = (
+        KeyValue(Definition("STRING"), Definition("INT8"), encoding) for encoding in ("INLINE", "SEPARATED")
+    )
+    codec = Codec(
+        [Version(0, separated), Version(1, inline)], reader=inline if reader == "INLINE" else separated
+    )
+    pair = {"key": "a", "value": 1}
+    sent = [(codec.encode_one(pair, version), version, codec.encode_key(pair, version)) for version in (0, 1)]
+    messages = spark.createDataFrame(sent, "payload binary, schema_version long, key binary")
+    rows = split(decode(messages, codec), codec).rows
+    assert [(row["key"], row["value"]) for row in rows.collect()] == [("a", 1)] * 2
+    with pytest.raises(WrongArgument, match="no column key or __key"):
+        decode(messages.drop("key"), codec)
+    for version, payload, key in ((0, b"\1", [b"a"]), (1, sent[1][0], [])):
+        [written] = encode(rows.where("__schemaVersion = 0").drop("__key"), codec, version=version).collect()
+        assert [written["payload"], *(written["key"] for _ in key)] == [payload, *key]
+        assert ("key" in written) == bool(key)
+    [count] = verify(messages.where("schema_version = 0"), codec, against=codec.read_as(1)).counts
+    assert count == Count(0, 1)
 
 
 def test_a_version_is_written_from_its_own_columns(messages: DataFrame) -> None:
