@@ -235,7 +235,7 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
 @contextmanager
 def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
     """Yield the --messages of `topic` in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
-    from schemactl.spark.errors import SparkProblem, WrongArgument
+    from schemactl.spark.errors import SparkProblem
     from schemactl.spark.java import JavaNotFound
     from schemactl.spark.raw import RawMessages
     from schemactl.spark.session import session
@@ -247,15 +247,27 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
     with tempfile.TemporaryDirectory() as folder:
         carried = partial(_runtime, Path(folder))
         try:
-            with session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
+            with (
+                as_usage_error(),
+                session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark,
+            ):
                 place = located(args.messages, context)
                 yield RawMessages(spark, place, topic=str(topic), kind=args.messages_format, options=options)
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
             raise SchemactlError(f"Spark: {error}") from None
-        except WrongArgument as error:
-            raise UsageError(str(error)) from None
+
+
+@contextmanager
+def as_usage_error() -> Iterator[None]:
+    """Raise a UsageError for a WrongArgument inside."""
+    from schemactl.spark.errors import WrongArgument
+
+    try:
+        yield
+    except WrongArgument as error:
+        raise UsageError(str(error)) from None
 
 
 def located(path: str, context: Context) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.spark import Subject, columns, located, running, subject, table
+from schemactl.cli.spark import Subject, as_usage_error, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.output import reject_links
 
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     codec = read.codec(args, read.reader)
     from schemactl.spark import sink
     from schemactl.spark.errors import as_spark_problem
-    from schemactl.spark.landing import REJECTED
+    from schemactl.spark.landing import REJECTED, tables_of
     from schemactl.spark.session import watched
 
     def placed(path: str) -> str:
@@ -117,9 +117,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
         "catalog": args.catalog,
         **columns(args),
     }
+    with as_usage_error():
+        landing = sink(codec, out, **options)
+        # A catalog that does not answer, or a place that is no table, is no reason to start Spark.
+        tables_of(out, options)[0].partitioned_by()
     with running(args, context, read.there) as messages:
         stream = messages.stream(args.files_at_once)
-        landing = sink(codec, out, **options)
         landing.check(stream)
         again = messages.has_begun(checkpoint)
         started_s = time.monotonic()

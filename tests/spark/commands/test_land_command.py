@@ -139,12 +139,17 @@ def test_a_table_is_landed_in_and_strict_tells_of_rejected_messages(folder: Path
     assert [table.num_rows for table in lake] == [3 * (COUNT - 1), 3]
 
 
+ICEBERG = ("--format", "iceberg", "--out", "shop.orders", "--checkpoint", "../checkpoint")
+
+
 def test_what_does_not_fit_is_said_before_anything_is_read(folder: Path, run: Run) -> None:
     deltalake.write_deltalake(folder.parent / "lake", pa.table({"order_id": ["1"]}))
     for options, code, words in (
         (("--format", "delta"), 64, 'Allow it: evolve="add"'),
         (("--format", "iceberg"), 64, "--format iceberg needs --catalog NAME"),
         (("--catalog", "lake"), 64, 'catalog is of format="iceberg"'),
+        # Before Spark is started, which does not know this master.
+        ((*ICEBERG, "--catalog", "nowhere", "--master", "none"), 64, "CATALOG__NOWHERE__URI"),
         (("--out", "lake/a", "--evolve", "add"), 64, "leave evolve out"),
     ):
         done = run("--messages", "../archive", *options)
