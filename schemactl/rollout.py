@@ -51,6 +51,7 @@ class Rollout:
     Attributes:
         version: the number that it gets.
         latest: the version before; None: it is the first.
+        rebased: the number that it gets if each commit of the branch is approved by itself; None: not asked, or the same.
         reasons: why this order, in sentences.
         steps: in order; () where none is safe.
         fix: what to do where none is.
@@ -59,6 +60,7 @@ class Rollout:
     topic: TopicName
     version: int
     latest: int | None
+    rebased: int | None
     strategy: CompatibilityStrategy
     order: Order
     reasons: tuple[str, ...]
@@ -87,6 +89,7 @@ def rollout(
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
     version, latest = _in_git(rows, git, apart)
+    more = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
     facts = _Facts(row, _clients(rows))
     refused = [
         f"{each.rule}: {each.message.partition(chr(10))[0]}"
@@ -102,8 +105,11 @@ def rollout(
     reasons = (*refused, *facts.reasons)
     numbers = {target: each.version or version for each in rows for target in each.targets}
     there = {target: numbers.get(target, version) for target in _in_order(name, targets)}
-    steps = tuple(_steps(name, facts, order, version, there)) if is_safe else ()
-    return Rollout(name, version, latest, row.strategy, order, reasons, steps, "" if is_safe else fix)
+    steps = tuple(_steps(name, facts, order, version, more, there)) if is_safe else ()
+    rebased = version + more if more else None
+    return Rollout(
+        name, version, latest, rebased, row.strategy, order, reasons, steps, "" if is_safe else fix
+    )
 
 
 def _in_git(
@@ -198,9 +204,12 @@ def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
 
 
 def _steps(
-    name: TopicName, facts: _Facts, order: Order, version: int, targets: Mapping[str, int]
+    name: TopicName, facts: _Facts, order: Order, version: int, more: int, targets: Mapping[str, int]
 ) -> Iterator[Step]:
-    """Yield the steps to what is `version` in Git, and on each of `targets` has the number that it gives."""
+    """Yield the steps to what is `version` in Git, and on each of `targets` has the number that it gives.
+
+    After a rebase merge all these numbers are higher by `more`.
+    """
     short = quote(str(name).removeprefix("persistent://"))
     pinned = [each.client for each in facts.clients if not each.is_fine and not each.client.is_latest]
     if pinned:
@@ -212,11 +221,12 @@ def _steps(
             "definition that understands both (`schema: FILE`)",
             f"schemactl check --topic {short}",
         )
+    rebased = f" (after a rebase merge version {version + more}: add {more} to the number in each command)"
     yield Step(
         "merge",
         "",
         (),
-        f"merge the change: {versions_said([version])} is approved",
+        f"merge the change: {versions_said([version])} is approved{rebased if more else ''}",
         f"schemactl show {short}@{version}",
     )
     for target, number in targets.items():

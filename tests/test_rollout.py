@@ -156,6 +156,27 @@ def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
     assert schemactl(repository.path, "rollout", "carts", code=64).out == ""
 
 
+def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:
+    repository = made(
+        tmp_path / "r", "FULL", [A, A], targets="targets: {prod: {registry: 'sqlite:prod.db'}}\n"
+    )
+    repository.git("checkout", "-qb", "feature")
+    for fields in (f"{A}, {DEFAULT}", f"{A}, {DEFAULT}, {C}"):
+        repository.write({"topics/orders.avsc": record(fields)})
+        repository.git("commit", "-qam", fields)
+    asked = ("rollout", "orders", "--base", "main")
+    text = schemactl(repository.path, *asked).out
+    assert "orders: version 0 to version 1 (2 after a rebase merge), FULL" in text
+    assert "after a rebase merge version 2: add 1 to the number in each command" in text
+    found = json.loads(schemactl(repository.path, *asked, "--format", "json").out)
+    assert (found["version"], found["version_if_rebased"]) == (1, 2)
+    repository.git("checkout", "-q", "main")
+    repository.git("merge", "-q", "--ff-only", "feature")
+    assert schemactl(repository.path, "show", "orders@2").out == record(f"{A}, {DEFAULT}, {C}") + "\n"
+    printed = schemactl(repository.path, "rollout", "orders", "--base", "HEAD^").out
+    assert "orders: version 1 to version 2, FULL" in printed
+
+
 def test_a_new_topic_and_a_project_without_targets_have_a_plan(tmp_path: Path) -> None:
     repository = made(tmp_path / "r", "FULL", [A, A], targets="")
     new = "topic: shop/sales/carts\nschema: {type: AVRO, definition: orders.avsc}\n"

@@ -85,6 +85,7 @@ def _value(found: Rollout) -> dict[str, Any]:
 
     return {
         "version": found.version,
+        "version_if_rebased": found.version if found.rebased is None else found.rebased,
         "latest": found.latest,
         "strategy": found.strategy.value,
         "order": found.order,

@@ -59,7 +59,8 @@ def _markdown(found: Rollout) -> Iterator[str]:
 
 def _title(found: Rollout) -> str:
     before = "" if found.latest is None else f"version {found.latest} to "
-    return f"{found.topic}: {before}{versions([found.version])}, {found.strategy}"
+    rebased = "" if found.rebased is None else f" ({found.rebased} after a rebase merge)"
+    return f"{found.topic}: {before}{versions([found.version])}{rebased}, {found.strategy}"
 
 
 def _where(step: Step) -> str:
