@@ -29,6 +29,7 @@ _LOOKS: Final[Mapping[str, Look]] = {
     "LOGICAL_TYPE_UNKNOWN": logical_types.unknown,
     "LOGICAL_TYPE_IGNORED": logical_types.ignored,
     "TIMESTAMP_NANOS": logical_types.nanoseconds,
+    "DECIMAL_DEFAULT_EMPTY": logical_types.empty_decimals,
     "OPTIONAL_WITHOUT_DEFAULT": fields.optional_without_default,
     "RECURSION_UNBOUNDED": fields.recursive,
     "NAME_STYLE": names.unlike_style,

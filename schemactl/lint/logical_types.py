@@ -75,6 +75,25 @@ def nanoseconds(definition: Definition) -> Iterator[Remark]:
             )
 
 
+def empty_decimals(definition: Definition) -> Iterator[Remark]:
+    """Yield the defaults that are decimals of no bytes."""
+    for part in definition.of_kind("field"):
+        kind = part.keys["type"]
+        branches = kind if isinstance(kind, list) else [kind]
+        types = [each.get("type") if isinstance(each, dict) else each for each in branches]
+        # A text is of the first branch that holds one.
+        text = next((at for at, name in enumerate(types) if name in ("string", "bytes")), None)
+        if part.keys.get("default") != "" or text is None or types[text] != "bytes":
+            continue
+        match branches[text]:
+            case {"logicalType": "decimal"} as keys if not _why_no_decimal(keys, None):
+                yield Remark(
+                    (*part.parts, "default"),
+                    f"The default of {part.field} is a decimal of no bytes: a reader that makes a number of it fails on each message that lacks the field.",
+                    field=part.field,
+                )
+
+
 def _named(definition: Definition) -> Iterator[tuple[Part, str]]:
     """Yield each type with a logical type."""
     for part in definition.parts:

@@ -72,6 +72,21 @@ RULES: Final = (
         link=f"{_AVRO}#timestamps",
     ),
     _rule(
+        "DECIMAL_DEFAULT_EMPTY",
+        summary="The default of a decimal has no bytes.",
+        why="Java makes no number of no bytes. Avro and the brokers accept the default, a text as any default of bytes; but a Java client whose "
+        "class has a BigDecimal throws a NumberFormatException (Zero length BigInteger) on each message that lacks the field, and a generated "
+        "package rejects such messages. Readers that leave decimals as bytes read them.",
+        example="""
+# before
+{"name": "discount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, "default": ""}
+
+# after
+{"name": "discount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, "default": "\\u0000"}""",
+        fix='Write "default": "\\u0000": the byte 0 is the number 0. The change makes a new version, with which such messages are read.',
+        link=f"{_AVRO}#decimal",
+    ),
+    _rule(
         "OPTIONAL_WITHOUT_DEFAULT",
         summary="A field may be null, and has no default.",
         why="A union with null is read as an optional field, but without a default every writer has to set it, and readers break when "
