@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export`."""
     parser.description = (
         "Print the approved schemas in force as other tools read them:\n\n"
-        + "\n".join(f"  {name:<12}{text}" for name, text in _FORMATS.items())
+        + "\n".join(f"  {name:<14}{text}" for name, text in _FORMATS.items())
         + "\n\nWhat a format cannot express is left out, and standard error says so."
     )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

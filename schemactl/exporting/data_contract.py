@@ -9,9 +9,7 @@ import yaml
 
 from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
 from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
-from schemactl.exporting import unknown_payload
-from schemactl.formats import spec
+from schemactl.exporting import documented_columns
 from schemactl.model import Metadata, Release, SchemaInfo, TopicName
 
 Json = dict[str, Any]
@@ -51,15 +49,10 @@ def data_contract(
         InvalidSchema: the definition does not parse.
         SchemactlError: a part of it has no column type, or nothing says what the bytes mean.
     """
-    columns = struct_of(info, options, release)
-    if columns is None:
-        raise unknown_payload(info)
-    # The first part of an outline is the message itself.
-    root = next((part for part, _ in spec(info).outline(info)), "")
-    notes = {part: note.doc for part, note in spec(info).notes(info)}
+    columns, docs = documented_columns(info, options, release)
     properties = _properties(columns)
     for each in properties:
-        if doc := notes.get(f"{root}.{each['name']}"):
+        if doc := docs.get(each["name"]):
             each["description"] = doc
     links = [{"type": key, "url": url} for key, url in said.links.items()]
     return {

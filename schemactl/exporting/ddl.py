@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from schemactl.columns.spark_type import columns_ddl
+from schemactl.columns.spark_type import Struct, columns_ddl
 from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
-from schemactl.exporting import unknown_payload
+from schemactl.exporting import documented_columns
 from schemactl.model import Release, SchemaInfo
 
 
@@ -18,10 +17,15 @@ def create_table(
         InvalidSchema: the definition does not parse.
         SchemactlError: Spark has no type for a part of it, or nothing says what the bytes mean.
     """
-    columns = struct_of(info, options, release)
-    if columns is None:
-        raise unknown_payload(info)
-    about = "\nCOMMENT '{}'".format(comment.replace("\\", "\\\\").replace("'", "\\'")) if comment else ""
+    columns, docs = documented_columns(info, options, release)
+    lines = ",\n  ".join(
+        columns_ddl(Struct((each,))) + _comment(" ", docs.get(each.name, "")) for each in columns.fields
+    )
+    about = _comment("\n", comment)
     quoted = f"`{name.replace('`', '``')}`"
-    lines = columns_ddl(columns).replace("\n", "\n  ")
     return f"CREATE TABLE IF NOT EXISTS {quoted} (\n  {lines}\n){about};\n"
+
+
+def _comment(before: str, text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{before}COMMENT '{escaped}'" if text else ""

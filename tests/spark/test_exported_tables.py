@@ -15,7 +15,7 @@ from schemactl.model import Release, SchemaInfo, SchemaType
 
 OPTIONS = StructOptions(as_decoded=True)
 FIELDS = [
-    {"name": "id", "type": "long"},
+    {"name": "id", "type": "long", "doc": "Of the shop's\n\\ own."},
     {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
     {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": ["null", "int"]}}},
     {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
@@ -34,11 +34,13 @@ def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
     name, comment = "a_b", "It's \\ every\norder"
     statement = create_table(name, info, Release.R4_0, OPTIONS, comment)
     # Here no catalog says what its tables are made of.
-    spark.sql(statement.replace("COMMENT", "USING parquet COMMENT").rstrip(";\n"))
+    spark.sql(statement.replace("\n)\nCOMMENT", "\n) USING parquet COMMENT").rstrip(";\n"))
     made = spark.table("a_b").schema
+    comments = {each.name: each.metadata.get("comment") for each in made}
     told = spark.sql("DESCRIBE TABLE EXTENDED a_b").where("col_name = 'Comment'").first()
     spark.sql("DROP TABLE a_b")
     # A table's columns may be null all the same.
     assert made.simpleString() == StructType.fromJson(to_json(columns)).simpleString()
+    assert {name: text for name, text in comments.items() if text} == {"id": "Of the shop's\n\\ own."}
     assert told is not None
     assert told["data_type"] == comment
