@@ -43,10 +43,11 @@ def _deprecated(
             source=holder.locate("/deprecated/remove_after"),
         )
     if said.use and said.use not in run.target.topics:
+        others = [str(name) for name in run.target.topics if name != holder.name]
         yield from run.find(
             "REPLACEMENT_UNDECLARED",
             topic,
             f"{said.use}, which is to be used instead of {holder.name}, is declared by no file"
-            f"{did_you_mean(str(said.use), map(str, run.target.topics))}",
+            f"{did_you_mean(str(said.use), others)}",
             source=holder.locate("/deprecated/use"),
         )
