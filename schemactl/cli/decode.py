@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import binascii
 import json
 import sys
 from pathlib import Path
@@ -154,7 +153,7 @@ def _payload(args: argparse.Namespace) -> bytes:
 def _bytes(text: str, option: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise UsageError(f"{option}: this is not base64") from None
 
 

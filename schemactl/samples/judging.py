@@ -74,7 +74,7 @@ def with_samples(
     if problems:
         raise DeclarationError(problems)
     notes = (
-        f"no topic is declared around {on_one_line(path)} whose name the file has: its samples were not read"
+        f"{on_one_line(path)} has the name of no topic that is declared in the folder above: its samples were not read"
         for path in sorted(changed)
         if path in here.others
     )
@@ -88,7 +88,7 @@ def _judged(
     reasons = _reasons(run, topic, schema, versions, samples)
     lost = [(sample, why) for sample, why in zip(samples, reasons, strict=True) if why[0]]
     for at, (sample, why) in enumerate(lost[:_SHOWN], start=1):
-        number, reason, with_approved = sample.message.version, *why
+        number, (reason, with_approved) = sample.message.version, why
         if number is not None and number not in known:
             reason = f"there is no version {number}: the topic has {versions_said([*known])}"
             with_approved = None

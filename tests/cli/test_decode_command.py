@@ -350,6 +350,7 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
         (["orders", "--version", "99", "--base64", "AA=="], "has no version 99"),
         (["orders@99", "--version", "0", "--base64", "AA=="], "has no version 99"),
         (["orders", "--version", "0", "--base64", "?"], "not base64"),
+        (["orders", "--version", "0", "--base64", "é"], "not base64"),
         (["orders", "--version", "0", "--file", "none"], "cannot read none"),
         (["invoices", "--version", "0", "--base64", "AA=="], "add `proto:`"),
         (["orders", "--jsonl"], "--jsonl reads everything from its lines"),

@@ -92,6 +92,7 @@ def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
         ("orders.jsonl", "[]", "this line is not a JSON object"),
         ("orders.jsonl", '{"version": true}', "`version` is not the number of a version"),
         ("orders.jsonl", '{"payload_b64": "?"}', "`payload_b64` is not base64"),
+        ("orders.jsonl", '{"payload_b64": "é"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": 1}', "`payload_b64` is not a text in base64"),
         ("orders.jsonl", '{"payload": ""}', "a sample has no 'payload'"),
     ],
