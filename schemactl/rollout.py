@@ -32,7 +32,7 @@ class Step:
 
     Attributes:
         target: where; "": it is the same for all.
-        clients: whom it is about, of those that are declared.
+        clients: the declared ones that it is about.
         text: what to do.
         command: ends with 0 once it is done.
     """
@@ -255,7 +255,7 @@ def _on(target: str, facts: _Facts, order: Order, short: str, number: int, versi
         asked = (
             "".join(f" --client {quote(each.name)}" for each in who) or f" --role {kind.removesuffix('s')}"
         )
-        # What nobody declared, nobody can ask for by name.
+        # Where no client is declared, the step is for all of its role.
         if who or everybody:
             yield Step(
                 kind,

@@ -25,7 +25,7 @@ class ClientImpact:
 
     Attributes:
         built: what it is built with: the numbers of versions; (): a definition of its own.
-        breaks: the first reason why the two do not understand each other; None: they do.
+        breaks: the first reason why the two do not understand each other; "": they do.
     """
 
     client: Client
@@ -39,7 +39,7 @@ class ClientImpact:
 
 
 def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
-    """Return what the proposal means to each client that the topic declares, by team; one that goes along has the latest version."""
+    """Return what the proposal means to each client that the topic declares, by team; one without version has the latest."""
     found = []
     for client in sorted(proposal.topic.clients, key=lambda each: (each.team, each.name)):
         builds = client.builds(proposal.versions)
@@ -50,10 +50,10 @@ def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
 
 
 def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield what breaks a client that is built with one version, whatever the strategy protects.
+    """Yield what breaks a client with versions or a definition of its own, whatever the strategy protects.
 
-    Clients that were approved count, and those that the change declares, as far as they run where is judged for: to remove one
-    beside the break saves nobody. What `verdict` says of that version already is not said again.
+    Approved clients count as well as those that the change declares, as far as they run on the targets of `run`: to remove a
+    client in the change that breaks it does not help it. Breakages that `verdict` has already are left out.
     """
     former = run.former(proposal.topic.name)
     declared, known = (
@@ -70,9 +70,9 @@ def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding
 
 
 def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
-    """Yield clients with a version that there is not, those that cannot read what is written already, and those that no broker lets in.
+    """Yield clients with a version that the topic lacks, those that break with its schema, and those that a broker rejects.
 
-    Of what was so before nothing is said, and of a schema that `is_changed`, `breaking` says what it breaks.
+    What was so in `before` is left out; where the schema `is_changed`, `breaking` yields the clients that it breaks.
     """
     known = [each for each in (before.clients if before else ()) if each.runs_on(*run.targets)]
     numbers = [each.number for each in proposal.versions if each.info]
@@ -109,7 +109,7 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
 
 
 def _pinned(client: Client, proposal: Proposal) -> list[ClientBuild]:
-    """Return the definitions that the client is built with, the newest first; of one that goes along the strategy says all there is to say."""
+    """Return the definitions that the client is built with, the newest first; none of one with the latest, which the strategy protects."""
     return [] if client.is_latest else client.builds(proposal.versions)
 
 
@@ -183,7 +183,7 @@ def _named(built: str) -> str:
 
 
 def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> str:
-    """Return the words with which a broker that has the proposal (`before`: has it not) rejects the client; "": it lets it in."""
+    """Return the message with which a broker rejects the client after the change (`before`: before it); "": it lets it in."""
     name, catalog = proposal.topic.name, run.approved if before else run.target
     strategy, _ = run.strategies(name)[0 if before else 1]
     policies = policies_at(catalog, name, run.project.defaults, strategy=strategy)

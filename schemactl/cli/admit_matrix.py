@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.json_values import client_value
 from schemactl.printing import on_one_line
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from schemactl.broker import Decision, PoliciesInForce, TopicState
     from schemactl.broker.connect import Role
     from schemactl.model import Client, Release, SchemaInfo, Topic, TopicName
+
+_ROLES: Final[tuple[Role, ...]] = ("producer", "consumer")
+"""Brokers answer readers as they do consumers."""
 
 
 class Entry(NamedTuple):
@@ -51,8 +54,6 @@ def matrix(
     from schemactl.broker import admit
     from schemactl.model import SchemaInfo, SchemaType
 
-    versions = {str(each.number): each.info for each in git.versions if each.info}
-
     def decide(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> Entry:
         return Entry(client, role, built, admit(role, info, state, policies, release))
 
@@ -62,18 +63,14 @@ def matrix(
                 for number, info in reversed(client.builds(git.versions)):
                     built = client.file if number is None else str(number)
                     yield decide(client, client.role, built, info)
-        builds: list[tuple[str, SchemaInfo | None]] = [*versions.items(), ("no schema", None)]
-        for built, brought in builds:
+        versions = ((str(each.number), each.info) for each in git.versions if each.info)
+        for built, brought in (*versions, ("no schema", None)):
             for role in _ROLES:
                 yield decide(None, role, built, brought)
         for role, kind in zip(_ROLES, (SchemaType.AUTO_PUBLISH, SchemaType.AUTO_CONSUME), strict=True):
             yield decide(None, role, "the topic's own", SchemaInfo(kind))
 
     return Matrix(git.name, tuple(entries()))
-
-
-_ROLES: tuple[Role, ...] = ("producer", "consumer")
-"""Brokers answer readers as they do consumers."""
 
 
 def text(found: Matrix) -> str:

@@ -18,18 +18,17 @@ if TYPE_CHECKING:
     from schemactl.registry.base import ConnectedClient, TopicClients
 
 _EPILOG = """\
-A connected client is the declared one by whose name it, or its subscription, is called: billing, or billing-1, billing-2, ... The version that it is
-built with is known where it tells it, by the property `schemactl.version`: generated packages do, and any client can. Else it is
-unknown.
+A connection is the declared client's whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is what it reports
+in the property `schemactl.version`, as generated packages do and any client can; without that it is unknown.
 
-Exit code 100, with --expect: not every client that is asked about is connected, and tells that version or a later one, on every connection (where
-nobody is declared, whoever is connected is asked about);
-with --drained: a subscription has messages left to read, whether anybody is connected or not.
+Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (where no client is
+declared, this is asked of all that are connected);
+with --drained: a subscription has messages left to read, with or without a connection.
 
 examples:
   schemactl clients                                     who is declared, of all topics
   schemactl clients orders --target prod                and who is connected
-  schemactl clients orders --target prod --expect 5     has everybody come to version 5?
+  schemactl clients orders --target prod --expect 5     do all clients run version 5?
   schemactl clients orders --target prod --expect 5 --client billing --client audit
 """
 
@@ -37,8 +36,8 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `clients`."""
     parser.description = (
-        "List the producers and consumers that topics declare. With a target, who is connected to its brokers stands beside: with which "
-        "version, where it tells it, who is declared and not connected, and who is connected and not declared."
+        "List the producers and consumers that topics declare. With a target, compare them with the connections to its brokers: the version "
+        "that each reports, clients that are declared and not connected, and clients that are connected and not declared."
     )
     parser.epilog = _EPILOG
     parser.add_argument("one", nargs="?", metavar="TOPIC", help=TOPIC_HELP)
@@ -55,7 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 class _Seen(NamedTuple):
-    """A declared client and its connections; None: those of nobody who is declared. `backlog` is that of its subscriptions; None: it has none."""
+    """A client and its connections.
+
+    Attributes:
+        client: as it is declared; None: the connection is of no declared client.
+        backlog: how many messages its subscriptions have left to read; None: it has none.
+    """
 
     client: Client | None
     connections: tuple[ConnectedClient, ...] = ()
@@ -68,7 +72,7 @@ class _Seen(NamedTuple):
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0 after the list is printed; 100: somebody has not come to the version of --expect, or --drained finds messages left to read."""
+    """Return 0 after the list is printed; 100: a client is behind the version of --expect, or --drained finds messages left to read."""
     from schemactl.effective import chosen_topics
     from schemactl.topic_match import require_matches, select
 
@@ -118,9 +122,9 @@ def _require_usage(args: argparse.Namespace) -> None:
             "--drained asks a target about one topic: schemactl clients TOPIC --target T --drained"
         )
     if (args.client or args.role) and args.expect is None:
-        raise UsageError("--client and --role say of whom --expect asks: give that, too")
+        raise UsageError("--client and --role narrow --expect down: add --expect N")
     if args.client and args.role:
-        raise UsageError("--client names who is asked about: leave out --role")
+        raise UsageError("give only one of --client and --role")
 
 
 def _declared(topic: Topic) -> list[_Seen]:
@@ -154,7 +158,7 @@ def _is(connected: ConnectedClient, client: Client) -> bool:
 
 
 def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequence[str]) -> Iterator[str]:
-    """Yield, for each client that is asked about, why it is not known to have come to that version."""
+    """Yield, for each client of `names` (none: each one), why it is not known to run that version or a later one."""
     declared = {seen.client.name: seen for seen in clients if seen.client}
     for name in names:
         if name not in declared:
@@ -163,7 +167,7 @@ def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequen
             )
     asked = [(name, declared[name].connections) for name in names or declared]
     if not asked:
-        # Where nobody is declared, whoever is connected.
+        # Where no client is declared, all that are connected.
         asked = [(each.name or each.subscription, (each,)) for seen in clients for each in seen.connections]
     if not asked:
         yield "nobody is declared, and nobody is connected"
@@ -258,7 +262,7 @@ def _text(topic: Topic, clients: Sequence[_Seen], target: Target | None) -> str:
 
 
 def _versions(connections: Sequence[ConnectedClient]) -> str:
-    """Return the versions that the connections tell: `version 4`, `versions 4, 5 and unknown`."""
+    """Return the versions that the connections report: `4`, `4-5 and unknown`."""
     from schemactl.messages import numbers
 
     told = {each.version for each in connections if each.version is not None}

@@ -25,7 +25,7 @@ except ImportError:
 Mode = Literal["AUTO_PRODUCE_BYTES", "AUTO_CONSUME", "NATIVE_AVRO"]
 
 VERSION_PROPERTY = "schemactl.version"
-"""The property by which a producer or consumer tells the broker its version."""
+"""The property in which a producer or consumer reports its version to the broker."""
 
 
 class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has no types
@@ -33,7 +33,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
 
     Attributes:
         version: its number.
-        properties: for `create_producer` and `subscribe`: they tell the broker the version.
+        properties: for `create_producer` and `subscribe`: they report the version to the broker.
     """
 
     def __init__(self, codec: Codec, version: int, info: Any, to_value: Callable[[Any], Any]) -> None:
@@ -100,7 +100,7 @@ class _AsWritten(TopicSchema):
         return value
 
 
-class _ReadyMade(TopicSchema):
+class _Payloads(TopicSchema):
     """AUTO_PRODUCE_BYTES: payloads, which are validated before they are sent."""
 
     def encode(self, obj: Any) -> bytes:
@@ -119,14 +119,14 @@ class _ReadyMade(TopicSchema):
         self._codec.validate(payload, self.version)
 
 
-class _Unlooked(_ReadyMade):
+class _UncheckedPayloads(_Payloads):
     """NATIVE_AVRO: payloads, sent as they are."""
 
     def _validate(self, payload: bytes) -> None:
         pass
 
 
-class _Received(TopicSchema):
+class _ReceiveOnly(TopicSchema):
     """Of a type that the client cannot send."""
 
     def encode(self, obj: Any) -> bytes:
@@ -138,8 +138,8 @@ class _Received(TopicSchema):
 _MODES = {
     None: TopicSchema,
     "AUTO_CONSUME": _AsWritten,
-    "AUTO_PRODUCE_BYTES": _ReadyMade,
-    "NATIVE_AVRO": _Unlooked,
+    "AUTO_PRODUCE_BYTES": _Payloads,
+    "NATIVE_AVRO": _UncheckedPayloads,
 }
 
 
@@ -178,7 +178,7 @@ def topic_schema(
         raise ValueError(f"NATIVE_AVRO is for AVRO, and version {number} of {topic} is {kind}")
     if mode == "AUTO_CONSUME" or not isinstance(definition, Definition) or kind not in SENDABLE:
         # A consumer may connect without a schema; the client knows no other types.
-        receives = _AsWritten if mode == "AUTO_CONSUME" else _Received
+        receives = _AsWritten if mode == "AUTO_CONSUME" else _ReceiveOnly
         return receives(codec, number, pulsar.schema.BytesSchema().schema_info(), to_value)
     try:
         info = client._client.get_schema_info(topic, number)  # noqa: SLF001  nothing else asks

@@ -77,7 +77,7 @@ class ConnectedClient(NamedTuple):
         address: from where it is connected.
         since: when it connected, as the broker writes it.
         software: the client's library and its release; "": it does not say.
-        version: of the schema it is built with; None: it does not tell.
+        version: of the schema it is built with; None: it does not report it.
     """
 
     role: Literal["producer", "consumer", "reader"]
@@ -183,7 +183,7 @@ class Registry(Protocol):
         """
 
     def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
-        """Return who is connected to each topic. Raise RegistryError where no client ever is."""
+        """Return who is connected to each topic. Raise RegistryError: clients do not connect to a registry of this kind."""
 
     def delete_schema(self, topic: TopicName, *, force: bool = False) -> int | None:
         """Soft: append a tombstone and return its number. Force: delete everything and return None."""

@@ -11,7 +11,7 @@ from schemactl.registry.base import ConnectedClient, TopicClients
 from schemactl.registry.pulsar.connection import AdminConnection
 
 VERSION_PROPERTY: Final = "schemactl.version"
-"""The property of a producer or consumer by which it tells the version it is built with; generated packages set it."""
+"""The property of a producer or consumer in which it reports the version it is built with; generated packages set it."""
 
 _LONGEST_NUMBER: Final = 9
 
@@ -36,8 +36,8 @@ _STATS: Final = {
 def connected(connection: AdminConnection, path: str) -> TopicClients:
     """Return the clients of the topic at `path`; none of one that does not exist.
 
-    A client of a partitioned topic is connected to several partitions, maybe by a name of its own in each: what comes from one address,
-    in one role and subscription, and tells one version, is one.
+    A client of a partitioned topic is connected to several partitions, maybe under another name in each: connections from one address
+    with the same role, subscription and version are one client.
 
     Raises:
         RegistryError: the registry has no clients.
