@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pyspark.sql import types
@@ -31,6 +32,8 @@ _ATOMIC: Final[dict[str, type[types.DataType]]] = {
     "VOID": types.NullType,
 }
 
+_NESTED: Final = (types.StructType, types.ArrayType, types.MapType)
+
 
 def struct_of_ddl(ddl: str) -> types.StructType:
     """Return the StructType of the columns, as `schemactl.columns.spark_type.columns_ddl` writes them.
@@ -54,6 +57,33 @@ def sql_type(of: types.DataType) -> str:
         case types.MapType():
             return f"map<{sql_type(of.keyType)}, {sql_type(of.valueType)}>"
     return of.simpleString()
+
+
+def parts(
+    fields: Iterable[types.StructField], outer: str = "", *, maps: bool = True
+) -> Iterator[tuple[str, types.StructField]]:
+    """Yield each column with its path, at any depth, as SQL has it: `items.element.price`."""
+    for each in fields:
+        place = outer + each.name
+        yield place, each
+        match each.dataType:
+            case types.StructType() as kind:
+                yield from parts(kind, f"{place}.", maps=maps)
+            case types.ArrayType() as kind:
+                inner = types.StructField("element", kind.elementType, kind.containsNull)
+                yield from parts([inner], f"{place}.", maps=maps)
+            case types.MapType() as kind if maps:
+                key = types.StructField("key", kind.keyType)
+                value = types.StructField("value", kind.valueType, kind.valueContainsNull)
+                yield from parts([key, value], f"{place}.")
+
+
+def leaves(struct: types.StructType) -> Iterator[tuple[str, types.DataType]]:
+    """Yield the type of each column with none inside, with its path: of an empty struct, too."""
+    for place, column in parts(struct):
+        kind = column.dataType
+        if kind == types.StructType() or not isinstance(kind, _NESTED):
+            yield place, kind
 
 
 def _struct(tokens: list[str]) -> types.StructType:

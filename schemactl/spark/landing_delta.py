@@ -22,6 +22,7 @@ from pyspark.sql import types as spark
 
 from . import landing_evolution as evolution
 from .columns import quoted
+from .ddl import parts
 from .errors import Conflict, WrongArgument
 from .landing_delta_checks import (
     check_columns,
@@ -29,7 +30,6 @@ from .landing_delta_checks import (
     check_writable,
     is_ntz,
     only_in_maps,
-    parts,
     rewriting,
     table_columns,
 )
@@ -416,23 +416,4 @@ def _action(file: DataFile, written_ms: int) -> AddAction:
 def _schema(columns: Iterable[spark.StructField]) -> deltalake.Schema:
     import deltalake
 
-    return deltalake.Schema.from_json(_nullable(spark.StructType([*columns])).json())
-
-
-def _nullable(kind: Any) -> Any:
-    """Return the type with null allowed everywhere, as Spark makes a table of rows."""
-    match kind:
-        case spark.StructType():
-            return spark.StructType(
-                [
-                    spark.StructField(
-                        each.name, _nullable(each.dataType), nullable=True, metadata=each.metadata
-                    )
-                    for each in kind
-                ]
-            )
-        case spark.ArrayType():
-            return spark.ArrayType(_nullable(kind.elementType), containsNull=True)
-        case spark.MapType():
-            return spark.MapType(_nullable(kind.keyType), _nullable(kind.valueType), valueContainsNull=True)
-    return kind
+    return deltalake.Schema.from_json(spark.StructType([*columns]).toNullable().json())

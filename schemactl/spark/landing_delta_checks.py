@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as spark
 
 from .columns import quoted
-from .ddl import sql_type
+from .ddl import leaves, parts, sql_type
 from .errors import WrongArgument
 from .landing_evolution import path_of
 from .landing_table import Change
@@ -21,7 +21,9 @@ _TYPES: Final = {
     *("string", "binary", "boolean", "byte", "short", "integer", "long", "float", "double", "decimal"),
     *("date", "timestamp", "timestamp_ntz"),
 }
-_NESTED: Final = (spark.StructType, spark.ArrayType, spark.MapType)
+
+# The attribute of an array's or a map's type that has the type of what is inside.
+_INNER: Final = {"element": "elementType", "key": "keyType", "value": "valueType"}
 
 # Of Delta's writer features those that delta-rs appends to: others it refuses only when it commits.
 _FEATURES: Final = {
@@ -88,8 +90,7 @@ def rewriting(
     before, after = table_columns(table), table_columns(table)
     for change in changes:
         if change.kind != "add":
-            path = path_of(change.column)
-            after = _altered(after, path, change, rows.get(".".join(path)))
+            _alter(after, change, rows[".".join(path_of(change.column))])
     values = [
         (
             f"CAST({quoted(old.name)} AS {sql_type(new.dataType)})"
@@ -114,31 +115,19 @@ def _partitioned(by: Sequence[str]) -> str:
     return f" PARTITIONED BY ({', '.join(map(quoted, by))})" if by else ""
 
 
-def _altered(kind: Any, path: Sequence[str], change: Change, wide: spark.DataType | None) -> Any:
-    """Return the type with what `change` says of the part at the path; `wide` is what is widened to."""
-    if not path:
-        return kind if wide is None or change.kind == "rename" else wide
-    name, *inner = path
-    match kind:
-        case spark.StructType():
-            former = change.former if change.kind == "rename" and not inner else name
-            return spark.StructType(
-                [
-                    spark.StructField(name, _altered(each.dataType, inner, change, wide), each.nullable)
-                    if each.name == former
-                    else each
-                    for each in kind
-                ]
-            )
-        case spark.ArrayType():
-            return spark.ArrayType(_altered(kind.elementType, inner, change, wide))
-        case spark.MapType():
-            key, value = (
-                _altered(part, inner, change, wide) if name == which else part
-                for which, part in (("key", kind.keyType), ("value", kind.valueType))
-            )
-            return spark.MapType(key, value)
-    return kind
+def _alter(struct: Any, change: Change, wide: spark.DataType) -> None:
+    """Rename or widen a column of the struct, at any depth; `wide` is what is widened to."""
+    *outer, name = path_of(change.column)
+    for step in outer:
+        struct = (
+            struct[step].dataType if isinstance(struct, spark.StructType) else getattr(struct, _INNER[step])
+        )
+    if change.kind == "rename":
+        struct[change.former].name = name
+    elif isinstance(struct, spark.StructType):
+        struct[name].dataType = wide
+    else:
+        setattr(struct, _INNER[name], wide)
 
 
 def is_ntz(column: spark.StructField) -> bool:
@@ -165,8 +154,8 @@ def check_columns(struct: spark.StructType) -> None:
             raise WrongArgument(
                 f"{seen[place.casefold()]} and {place} are one column to Delta, which does not look at case: rename one of them"
             )
-        kind = column.dataType
-        if kind.typeName() not in _TYPES and not (isinstance(kind, _NESTED) and kind != spark.StructType()):
+    for place, kind in leaves(struct):
+        if kind.typeName() not in _TYPES:
             raise WrongArgument(
                 f"{place} is {kind.simpleString()}, for which Delta has no type: cast the column, or drop it; one of the topic's "
                 'own lands in Parquet, with format="parquet"'
@@ -180,22 +169,3 @@ def check_spelling(table: spark.StructType, struct: spark.StructType) -> None:
         spelled = there.get(place.casefold(), place)
         if spelled != place:
             raise WrongArgument(f"{place} is called {spelled} in the table, and must be in the rows")
-
-
-def parts(
-    fields: Iterable[spark.StructField], outer: str = "", *, maps: bool = True
-) -> Iterator[tuple[str, spark.StructField]]:
-    """Yield each column with its path, at any depth, as SQL has it: `items.element.price`."""
-    for each in fields:
-        place = outer + each.name
-        yield place, each
-        match each.dataType:
-            case spark.StructType() as kind:
-                yield from parts(kind, f"{place}.", maps=maps)
-            case spark.ArrayType() as kind:
-                inner = spark.StructField("element", kind.elementType, kind.containsNull)
-                yield from parts([inner], f"{place}.", maps=maps)
-            case spark.MapType() as kind if maps:
-                key = spark.StructField("key", kind.keyType)
-                value = spark.StructField("value", kind.valueType, kind.valueContainsNull)
-                yield from parts([key, value], f"{place}.")

@@ -11,11 +11,12 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from pyarrow import fs
 from pyspark.sql import types as spark
 
+from .ddl import leaves
 from .errors import WrongArgument
 from .landing_folder import Folder
 from .landing_parquet import partition_of
@@ -93,8 +94,11 @@ class ParquetTable:
         Raises:
             OSError: the folder cannot be written to.
         """
-        for column in struct:
-            _check_stored(column.dataType, column.name)
+        for place, kind in leaves(struct):
+            if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
+                raise WrongArgument(
+                    f"{place} is {kind.simpleString()}, which is not landed: cast the column, or drop it"
+                )
         if self.rows.is_file():
             raise WrongArgument(f"{self.rows.path} is a file: rows go to a folder")
         if self.rows.below("_delta_log").sizes():
@@ -149,20 +153,3 @@ class ParquetTable:
                     f"or delete {journals.place(job)} and all files in {self.rows.path} that have {job} in their names, and "
                     "land that job's messages again"
                 )
-
-
-def _check_stored(kind: Any, place: str) -> None:
-    """Raise WrongArgument if no column of that type is stored."""
-    match kind:
-        case spark.StructType() if kind.fields:
-            for part in kind:
-                _check_stored(part.dataType, f"{place}.{part.name}")
-        case spark.ArrayType():
-            _check_stored(kind.elementType, f"{place}[]")
-        case spark.MapType():
-            _check_stored(kind.keyType, f"{place}{{key}}")
-            _check_stored(kind.valueType, f"{place}{{}}")
-        case _ if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
-            raise WrongArgument(
-                f"{place} is {kind.simpleString()}, which is not landed: cast the column, or drop it"
-            )
