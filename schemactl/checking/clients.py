@@ -101,9 +101,10 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             continue
         refused = _refused(run, proposal, client)
         if refused and (is_new or not _refused(run, proposal, client, before=True)):
+            built = f"version {client.built}" if client.versions else on_one_line(client.file)
             yield from find(
                 "CLIENT_REFUSED",
-                message=f"{who} is built with {_named(client.built)}, and a broker would not let it connect to {proposal.topic.name} "
+                message=f"{who} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
                 f"after this change.\nIt says: {on_one_line(refused.partition(chr(10))[0])}",
             )
 
@@ -148,11 +149,11 @@ def _found(
     new = f"version {proposal.number} of {proposal.topic.name}"
     does = f"cannot read messages of {new}" if client.reads else f"writes what {new} cannot read"
     against = () if build.number is None else (build.number,)
-    name = client.file if build.number is None else str(build.number)
+    built = on_one_line(client.file) if build.number is None else f"version {build.number}"
     yield from run.find(
         "CLIENT_BREAKS",
         proposal.topic,
-        f"The {client.role} {on_one_line(client.who)}{aside} is built with {_named(name)} and {does}.\n{on_one_line(explanation.reason)}",
+        f"The {client.role} {on_one_line(client.who)}{aside} is built with {built} and {does}.\n{on_one_line(explanation.reason)}",
         source=source,
         fix=f"{explanation.fix.removesuffix('.')}; or bring the client to a newer version first, and have that approved in a change of its own.",
         field=explanation.field,
@@ -172,14 +173,6 @@ def _found(
         ),
         **details,
     )
-
-
-def _named(built: str) -> str:
-    """Return what a client is built with in a sentence."""
-    if built == "latest":
-        return "the latest version"
-    is_number = built[:1].isdecimal() and built[-1:].isdecimal()
-    return f"version {built}" if is_number else on_one_line(built)
 
 
 def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> str:

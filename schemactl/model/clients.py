@@ -56,7 +56,7 @@ class Client:
 
     @property
     def is_latest(self) -> bool:
-        """Whether it goes along with every version."""
+        """Whether it is built with the latest version, whichever that is."""
         return not (self.versions or self.file)
 
     @property
@@ -68,7 +68,7 @@ class Client:
         return self.file or "latest"
 
     def builds(self, versions: Sequence[SchemaVersion]) -> list[ClientBuild]:
-        """Return the definitions that it is built with, of a topic with these versions, the newest first; one that goes along has the latest."""
+        """Return the definitions that it is built with, of a topic with these versions, the newest first."""
         if self.schema:
             return [ClientBuild(None, self.schema)]
         first, last = self.versions or (0, -1)
@@ -88,7 +88,7 @@ class Client:
         )
 
     def runs_on(self, *targets: str) -> bool:
-        """Whether it runs on one of these targets; none are none in particular."""
+        """Whether it runs on one of these targets, or none is given."""
         return not (self.targets and targets) or not {*self.targets}.isdisjoint(targets)
 
     @classmethod

@@ -174,7 +174,10 @@ def test_a_matrix_has_every_declared_client_and_every_version(tmp_path: Path) ->
         ["no", "schema", "accepted", "(P2)", "accepted", "(C1)"],
         ["the", "topic's", "own", "accepted", "(P4)", "accepted", "(C2)"],
     ]
-    assert "  C7  a consumer or reader with a schema that does not: rejected" in printed
+    assert (
+        "  C7  a consumer or reader with a schema that does not read what the strategy asks for: rejected"
+        in printed
+    )
     asked = json.loads(shop.run(made.path, "admit", "--all", "orders", "--format", "json", code=100).out)
     assert {each["row"] for each in asked["decisions"]} == asked["rules"].keys()
     # Nothing is applied there, and billing and audit do not run there.
