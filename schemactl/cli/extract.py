@@ -127,9 +127,7 @@ def _check(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
         what, there = args.out, read_file(args.out, context, type_=info.type, message=_message(info))
     if content_identity(there) == content_identity(info):
         docs = (
-            ""
-            if same_text(there, info)
-            else "; docs, aliases or properties differ, of which no version is made"
+            "" if same_text(there, info) else "; docs, aliases or properties differ, which makes no version"
         )
         print(f"{what} and {args.class_} are one version{docs}.")
         return 0
@@ -151,7 +149,7 @@ def _write(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
         there = _definition(path, context, info)
         if there is None or _title(there) != _title(info):
             raise SchemactlError(
-                f"{path} holds something else than a definition of {_title(info)}, and is left alone",
+                f"{path} does not hold a definition of {_title(info)}, and is left alone",
                 fix="name another file, or overwrite it with --force",
             )
         if held == data or same_text(there, info):

@@ -182,7 +182,7 @@ class _Maker:
         return _Package(read, topics, files)
 
     def brought(self, merged: Merged | None) -> Brought:
-        """Return what says whether a merge brings a file without anybody's doing."""
+        """Return a function that says whether the merge itself brings a file."""
         top = Path(self.top)
 
         def is_brought(path: Path, text: str | None) -> bool:

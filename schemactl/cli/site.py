@@ -70,9 +70,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {args.out} is a file: name a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / _LISTED).is_file():
-        raise UsageError(
-            f"--out {args.out} has files that are none of a catalogue: name an empty folder, or a new one"
-        )
+        raise UsageError(f"--out {args.out} has files and no catalogue: name an empty folder, or a new one")
     # From here on the folder is a catalogue's, whenever this is interrupted.
     before = read(out / _LISTED, below=context.top) or b""
     write(out / _LISTED, before, below=context.top)

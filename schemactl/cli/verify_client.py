@@ -91,7 +91,7 @@ class Reason(NamedTuple):
 
 _UNAPPROVED: Final = Reason(
     "producer",
-    "What it writes is no approved version: whoever reads by the approved ones rejects its messages.",
+    "Its schema is not an approved version: readers of the approved versions reject its messages.",
     "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
     "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
 )
@@ -124,7 +124,7 @@ class Answer(NamedTuple):
         role: of the service; `both` is one, too.
         contract: what is approved.
         against: the versions that count.
-        same: the version that the class is; None: none.
+        same: the version that has the schema of the class; None: no version has.
         reasons: why not, and warnings.
     """
 
@@ -193,7 +193,7 @@ def _of_package(args: argparse.Namespace) -> Contract:
     package = load_module(args.package, str(Path.cwd()))
     if not hasattr(package, "TOPICS"):
         raise SchemactlError(
-            f"{args.package} is no package that `schemactl generate` wrote", fix="name such a package"
+            f"{args.package} is not a package that `schemactl generate` wrote", fix="name such a package"
         )
     names = {TopicName.parse(name): name for name in package.TOPICS}
     name = find_one(args.topic, names, where=args.package)

@@ -28,7 +28,7 @@ def server_of(text: str) -> tuple[str, Json]:
     """Return the name and the Server Object that `NAME=pulsar://HOST:PORT` describes.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text has another form.
     """
     name, is_given, url = text.partition("=")
     parts = urlsplit(url)

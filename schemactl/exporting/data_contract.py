@@ -39,8 +39,8 @@ def data_contract(
 
     Args:
         name: of the topic.
-        number: of the version in force, whose definition `info` is.
-        info: see there.
+        number: of the version in force.
+        info: its definition.
         said: of the topic, for people.
         release: whose Avro reads the definition.
         options: for the types.

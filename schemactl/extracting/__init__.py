@@ -37,11 +37,11 @@ def extract(
     Args:
         kind: a dataclass, a pydantic model, an attrs class, a `pulsar.schema.Record`, or the class of a protobuf message.
         type_: AVRO, JSON or PROTOBUF_NATIVE; None: the first that the class can be.
-        java: see there; for annotated classes alone.
+        java: its options; only for classes with annotations.
         release: which definitions a broker of that release takes.
 
     Raises:
-        SchemactlError: it is none of these, or says what Avro cannot.
+        SchemactlError: the class is none of these, or has something that Avro cannot express.
     """
     what = _what(kind)
     ways = "PROTOBUF_NATIVE" if _is_message(kind) else "AVRO or JSON"
@@ -56,7 +56,7 @@ def extract(
     if _is_pulsar_record(kind):
         if java:
             raise SchemactlError(
-                f"{name_of(kind)} is {what}, which says itself what may be null",
+                f"{name_of(kind)} is {what}, whose `required` says what may be null",
                 fix="leave out the options of Java's SchemaDefinition",
             )
         # To the byte what AvroSchema and JsonSchema of the client make of it.
@@ -70,7 +70,7 @@ def extract(
     for problem in formats.problems(info, release):
         where = f" at {problem.pointer}" if problem.pointer else ""
         raise SchemactlError(
-            f"{name_of(kind)} makes a definition that is none{where}: {problem.what}",
+            f"the definition of {name_of(kind)} is not valid{where}: {problem.what}",
             fix=problem.fix or "change the annotation or the default in the class",
         )
     return info
@@ -87,7 +87,7 @@ def _definition_of_record(kind: Any) -> Any:
         return kind.schema()
     # The client raises exceptions of any type for a class that is wrong.
     except Exception as error:  # noqa: BLE001
-        raise SchemactlError(f"{name_of(kind)}: Pulsar's client makes no definition of it: {error}") from None
+        raise SchemactlError(f"{name_of(kind)}: Pulsar's client rejects the class: {error}") from None
 
 
 def _what(kind: type) -> str:
@@ -99,7 +99,7 @@ def _what(kind: type) -> str:
     if is_record(kind):
         return "a class with annotations"
     raise SchemactlError(
-        f"{name_of(kind)} is no class that a definition can be taken from",
+        f"no definition can be taken from {name_of(kind)}",
         fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
     )
 

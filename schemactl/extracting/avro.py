@@ -112,8 +112,8 @@ class _Definer:
             return read(annotation)
         except ValueError as error:
             raise SchemactlError(
-                f"{place}: a text in Annotated begins as JSON and is none: {error}",
-                fix="write it as JSON, or let it begin otherwise",
+                f"{place}: a text in Annotated begins like JSON and does not parse: {error}",
+                fix="correct the JSON, or begin the text with another character",
             ) from None
 
     def _type(self, hint: Hint, namespace: str, place: str, *, first: int | None = None) -> Json:
@@ -241,7 +241,7 @@ class _Definer:
 
 
 def member_of_default(hint: Hint, default: Any, place: str) -> int | None:
-    """Return the number of the member of a union that a default is of; None: it is no union, or the default of none."""
+    """Return the number of the member of a union that a default fits; None: there is no union, or it has no null for a default of None."""
     if not hint.members:
         return None
     if default is None:
@@ -251,7 +251,7 @@ def member_of_default(hint: Hint, default: Any, place: str) -> int | None:
         return others[member_of(default, [read(hint.members[at]) for at in others])]
     except TypeError as error:
         raise SchemactlError(
-            f"{place}: its default is of no member of the union: {error}",
+            f"{place}: its default fits no member of the union: {error}",
             fix="give another default, or add its type to the union",
         ) from None
 

@@ -72,7 +72,7 @@ class DefaultWriter:
             case datetime() | date() | time():
                 return _number(value, str(node.get("logicalType", "")))
         raise SchemactlError(
-            f"{self.place}: its default, {value!r}, is no value that Avro has",
+            f"{self.place}: Avro has no value for its default, {value!r}",
             fix="give a default that the annotation allows",
         )
 

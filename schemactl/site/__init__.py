@@ -1,1 +1,1 @@
-"""A static catalogue of the approved topics: pages that need no server and ask nobody for anything."""
+"""A static catalogue of the approved topics: pages that need no server and load nothing from elsewhere."""

@@ -77,7 +77,7 @@ class TopicEntry:
     """A topic that has had a schema.
 
     Attributes:
-        number: of the version in force; None: none is, any more.
+        number: of the version in force; None: the topic has no schema any more.
         info: the definition in force, as it reads now, else the last one.
         doc: what the definition says of the message.
         since: the number of the version since which each field is there, by its holder and name.

@@ -54,7 +54,7 @@
     }));
     found.hidden = false;
     said.textContent = hits.length ? `${hits.length} found` : "nothing found";
-    if (!hits.length) found.append(Object.assign(document.createElement("li"), { textContent: "Nothing is called so, and no documentation says so." }));
+    if (!hits.length) found.append(Object.assign(document.createElement("li"), { textContent: "No name and no documentation matches." }));
   };
 
   const step = (by) => {

@@ -58,12 +58,12 @@ class Hint:
 
     @property
     def members(self) -> tuple[Any, ...]:
-        """The members of a union, None among them; nothing: it is no union."""
+        """The members of a union, None among them; empty if it is not a union."""
         return get_args(self.type) if get_origin(self.type) in (Union, types.UnionType) else ()
 
 
 def read(annotation: Any) -> Hint:
-    """Return what an annotation says. Raise ValueError: a text of JSON in `Annotated` is none."""
+    """Return what an annotation says. Raise ValueError if a text in `Annotated` begins like JSON and does not parse."""
     attributes: dict[str, Any] = {}
     verbatim, words, doc = None, set(), ""
     while True:

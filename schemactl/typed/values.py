@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 def to_value(instance: Any) -> Any:
-    """Return the value of a codec that an instance of a class stands for; what is none stays as it is.
+    """Return the codec's value for an instance of a class; any other value is returned unchanged.
 
-    Raises TypeError: a value is none of the union that its annotation says.
+    Raise TypeError if a value fits no member of the union that its annotation names.
     """
     if isinstance(instance, dict):
         # Of a KEY_VALUE, each half may be one.
@@ -29,7 +29,7 @@ def to_value(instance: Any) -> Any:
 
 
 def from_value(kind: type[T], value: Any) -> T:
-    """Return the instance of the class `kind` that a value of a codec stands for."""
+    """Return the instance of the class `kind` for a codec's value."""
     made: T = _made(value, kind)
     return made
 

@@ -133,7 +133,7 @@ def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> N
     assert "\n  Fix: " in found
     assert "\n  More: schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n" in found
     found = verify(schemas, f"{service}:ReadsNothing", "--role", "producer", code=100).out
-    assert "What it writes is no approved version" in found
+    assert "Its schema is not an approved version" in found
     answer = json.loads(verify(schemas, f"{service}:ReadsNothing", "--format", "json", code=100).out)
     assert (answer["failed"], answer["version"], answer["against"]) == (True, None, [2])
     assert answer["findings"][0] == {
@@ -174,7 +174,7 @@ def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
     error = verify(schemas, f"{service}:Newest", "--half", "key", code=64).err
     assert "is no KEY_VALUE topic" in error
     assert (
-        "is no package that `schemactl generate` wrote"
+        "is not a package that `schemactl generate` wrote"
         in verify(schemas, f"{service}:Newest", "--package", "json", code=1).err
     )
     # The module is the service's: the schemas repository, whoever may write there, runs no code.

@@ -283,10 +283,10 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
         (ModuleType, ..., "Holder.x: Avro has no type for module"),
         (dict[int, str], ..., "Holder.x: the keys of a map are texts in Avro, not int"),
         (Literal[1, 2], ..., "Holder.x: of a Literal, only texts are symbols of an enum"),
-        (int | str, 1.5, "Holder.x: its default is of no member of the union"),
-        (int, ModuleType("m"), "is no value that Avro has"),
-        (str, 5, "makes a definition that is none at /fields/0"),
-        (Annotated[int, "{x"], ..., "Holder.x: a text in Annotated begins as JSON and is none"),
+        (int | str, 1.5, "Holder.x: its default fits no member of the union"),
+        (int, ModuleType("m"), "Avro has no value for its default"),
+        (str, 5, "is not valid at /fields/0"),
+        (Annotated[int, "{x"], ..., "Holder.x: a text in Annotated begins like JSON and does not parse"),
         ("Missing", ..., "Holder: its annotations cannot be evaluated: name 'Missing' is not defined"),
         (list[Color] | Enum("Color", ["A"]), ..., "two types are called Color"),
     ],
@@ -302,11 +302,11 @@ def test_what_has_no_definition_is_one_error_with_class_field_and_fix(
 
 def test_only_a_class_that_says_what_it_holds_has_a_definition() -> None:
     for kind in (Color, str, ModuleType):
-        with pytest.raises(SchemactlError, match="is no class that a definition can be taken from"):
+        with pytest.raises(SchemactlError, match="no definition can be taken from"):
             extract(kind, release=Release.R4_0)
     with pytest.raises(SchemactlError, match="of which no schema of type PROTOBUF_NATIVE is made"):
         extract(Plain, SchemaType.PROTOBUF_NATIVE, release=Release.R4_0)
-    with pytest.raises(SchemactlError, match="says itself what may be null"):
+    with pytest.raises(SchemactlError, match="whose `required` says what may be null"):
         extract(Order, java=JavaOptions(jsr310=True), release=Release.R4_0)
 
 
