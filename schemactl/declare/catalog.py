@@ -257,7 +257,10 @@ def read_clients(document: TopicDocument, definitions: Definitions) -> ReadClien
 
 
 def _wrong_targets(topic: Topic, project: Project) -> Iterator[Problem]:
-    """Yield the targets of the topic's clients that the project does not have; and the clients on whose targets the topic is not."""
+    """Yield the targets of the topic's clients that the project does not have, and the clients whose targets all lack the topic."""
+    if not any(client.targets for client in topic.clients):
+        return
+    having = [each.name for each in project.targets.values() if select([topic.name], each.globs)]
     for index, client in enumerate(topic.clients):
         pointer = f"/clients/{index}/targets"
         unknown = [at for at, target in enumerate(client.targets) if target not in project.targets]
@@ -266,11 +269,9 @@ def _wrong_targets(topic: Topic, project: Project) -> Iterator[Problem]:
                 known = ", ".join(project.targets)
                 fix = f"the targets are {known}" if known else "declare it, or remove the key"
                 yield Problem(source, f"{project.path} has no target `{shown(client.targets[at])}`", fix)
-        if client.targets and not unknown:
-            having = [each.name for each in project.targets.values() if select([topic.name], each.globs)]
-            source = topic.locate(pointer)
-            if source and having and {*having}.isdisjoint(client.targets):
-                what = f"{topic.name} is not on {' or '.join(client.targets)}, where this client runs"
+        if client.targets and not unknown and having and {*having}.isdisjoint(client.targets):
+            what = f"{topic.name} is not on {' or '.join(client.targets)}, where this client runs"
+            if source := topic.locate(pointer):
                 yield Problem(source, what, f"the topic is on {', '.join(having)}")
 
 
