@@ -108,13 +108,12 @@ class Both:
     consumers: int = 0
 
     def upload(self, info: SchemaInfo) -> tuple[bool, bool]:
-        payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": {}}
-        said = self.rest.call("POST", f"/schemas/{self.topic.schema_id}/schema", payload)
+        is_taken = _upload(self.rest, self.topic, info)
         try:
             self.registry.put_schema(self.topic, info)
         except SchemaRejected:
-            return said.status == 200, False
-        return said.status == 200, True
+            return is_taken, False
+        return is_taken, True
 
     def connect(self, role: Role, info: SchemaInfo, name: str) -> tuple[bool, bool]:
         decision = self.registry.connect(
@@ -127,12 +126,10 @@ class Both:
         return True, decision.allowed
 
     def held(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        told = self.rest.call("GET", f"/schemas/{self.topic.schema_id}/schemas").json()
         ours = live(self.registry.versions(self.topic))
-        return (
-            [(each["version"], each["type"]) for each in told["getSchemaResponses"]],
-            [(each.number, each.info.type.name) for each in ours if each.info],
-        )
+        return _held(self.rest, self.topic), [
+            (each.number, each.info.type.name) for each in ours if each.info
+        ]
 
 
 def test_a_broker_and_the_registry_let_in_the_same(broker: brokers.Broker, client: Any) -> None:
@@ -179,6 +176,18 @@ def _make(rest: admin_rest.Client, topic: TopicName, policies: Policies) -> None
     assert rest.call("PUT", f"/tenants/{topic.tenant}", {"allowedClusters": ["standalone"]}).status == 204
     assert rest.call("PUT", f"/namespaces/{topic.namespace_name}", json.dumps(told)).status == 204
     assert rest.call("PUT", f"/persistent/{topic.schema_id}").status == 204
+
+
+def _upload(rest: admin_rest.Client, topic: TopicName, info: SchemaInfo) -> bool:
+    """Whether the broker takes the schema."""
+    payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": {}}
+    return rest.call("POST", f"/schemas/{topic.schema_id}/schema", payload).status == 200
+
+
+def _held(rest: admin_rest.Client, topic: TopicName) -> list[tuple[int, str]]:
+    """The numbers and types of the versions that the broker has."""
+    told = rest.call("GET", f"/schemas/{topic.schema_id}/schemas").json()
+    return [(each["version"], each["type"]) for each in told["getSchemaResponses"]]
 
 
 def _info(chance: random.Random) -> SchemaInfo:
@@ -264,11 +273,8 @@ def carried_out(broker: brokers.Broker, client: Any, plan: Planned) -> tuple[boo
     with closing(admin_rest.Client(broker.url)) as rest, ExitStack() as opened:
         _make(rest, plan.topic, plan.policies)
         for info in plan.uploads:
-            payload = {"type": info.type.name, "schema": info.schema.decode(), "properties": {}}
-            rest.call("POST", f"/schemas/{plan.topic.schema_id}/schema", payload)
+            _upload(rest, plan.topic, info)
         if plan.beside:
             nothing = SchemaInfo(SchemaType.BYTES)
             assert connect(client, opened, plan.topic, plan.beside, nothing, "beside")
-        allowed = connect(client, opened, plan.topic, plan.role, plan.info, "s")
-        told = rest.call("GET", f"/schemas/{plan.topic.schema_id}/schemas").json()
-        return allowed, [(each["version"], each["type"]) for each in told["getSchemaResponses"]]
+        return connect(client, opened, plan.topic, plan.role, plan.info, "s"), _held(rest, plan.topic)
