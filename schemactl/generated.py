@@ -354,7 +354,7 @@ def finder(topics: Mapping[str, str]) -> Callable[[str], GeneratedTopic[Any]]:
     """Return what finds a topic of the package; `topics` says each one's module."""
 
     def topic(name: str) -> GeneratedTopic[Any]:
-        """Return the topic of that full name, or that has the partition of that name. Raise KeyError: there is none."""
+        """Return the topic of that full name, or of that partition. Raise KeyError: the package has no such topic."""
         name = re.sub("-partition-[0-9]+$", "", name)
         if name not in topics:
             raise KeyError(f"no topic of the package is called {name}: TOPICS has the full names")

@@ -134,7 +134,7 @@ def _clients(rows: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
 
 
 class _Facts:
-    """Who reads whom, of the new version and of what runs today."""
+    """Whether the new version and what runs today read each other."""
 
     def __init__(self, row: TopicCheck, clients: Sequence[ClientImpact]) -> None:
         self.row = row

@@ -49,7 +49,7 @@ TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S
 
 
 def protects(strategy: _S) -> frozenset[str]:
-    """Return whom a strategy protects: the more it rejects, the larger the set."""
+    """Return what a strategy protects: the more it rejects, the larger the set."""
     if strategy is _S.ALWAYS_INCOMPATIBLE:
         return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})
     found = {"new_reads_old"} if strategy in READS_OLD else set()
@@ -61,13 +61,13 @@ class Checker(Protocol):
     """Whether a definition may follow others of its type (SchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Nothing, when `new` may follow `existing` (oldest first) under `strategy`.
+        """Raise JavaException unless `new` may follow `existing` (oldest first) under `strategy`.
 
         Args:
             existing: the latest version alone, or all live ones.
             new: the proposed definition.
             strategy: the one in force.
-            listed: the registry hands over a list (transitive strategies, some consumers, halves of KEY_VALUE), not
+            listed: the registry passes a list (transitive strategies, some consumers, halves of KEY_VALUE), not
                 one version.
 
         Raises:
@@ -80,7 +80,7 @@ class DefaultChecker:
     """For every type without a checker of its own: PROTOBUF and the primitives pass (SchemaCompatibilityCheck.DEFAULT)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Refuses under ALWAYS_INCOMPATIBLE only."""
+        """Raise JavaException under ALWAYS_INCOMPATIBLE only."""
         del existing, new, listed
         if strategy is _S.ALWAYS_INCOMPATIBLE:
             raise incompatible("Schema compatibility strategy is ALWAYS_INCOMPATIBLE")

@@ -11,7 +11,7 @@ _SOURCE: Final = "https://github.com/apache/pulsar/blob/master/pulsar-broker/src
 
 
 class ConnectRule(NamedTuple):
-    """A row: whom it is about and when, and what the broker does then."""
+    """A row: which client connects where, and what the broker does."""
 
     when: str
     then: str

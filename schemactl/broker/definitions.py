@@ -58,7 +58,7 @@ def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
 
 
 def require_readable(*, reader: Schema, writer: Schema, release: Release) -> None:
-    """Nothing, when Avro's SchemaValidator in that release lets `reader` read what `writer` wrote.
+    """Raise JavaException unless Avro's SchemaValidator in that release lets `reader` read what `writer` wrote.
 
     Raises:
         JavaException: SchemaValidationException where it does not; what the check itself throws, where it fails.
@@ -171,10 +171,10 @@ def _jackson_message(data: bytes) -> str:
 
 
 def validate(data: SchemaData, release: Release) -> None:
-    """Nothing, when the registry of `release` accepts `data` as a definition of its type.
+    """Raise JavaException unless the registry of `release` accepts `data` as a definition of its type.
 
     Raises:
-        JavaException: INVALID where it is not one; another exception where the validator itself stumbles.
+        JavaException: INVALID where it does not; another exception where the validator itself fails.
     """
     kind = SPECS[data.type]
     if release < kind.first_release:

@@ -132,7 +132,7 @@ def _name_message(name: JsonValue) -> str:
 
 
 def _no_schema(json: JsonValue) -> str:
-    """Return what is said of JSON that is no schema at its very top, as a JSON definition of an old client is."""
+    """Return Java's message on JSON whose top level is no schema, such as the JSON definition of an old client."""
     if isinstance(json, dict):
         kind = json.get("type")
         if not isinstance(kind, str):

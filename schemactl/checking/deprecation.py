@@ -13,9 +13,9 @@ from schemactl.verdicts import Finding
 
 
 def deprecations(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
-    """Yield what was to be gone by today, the day in UTC, and replacements that no file declares.
+    """Yield topics that were to be removed before today, the day in UTC, and replacements that no file declares.
 
-    Of `only` these topics, unless that is None. What a namespace says of all its topics is said once, at the first of them.
+    Look at `only` these topics (None: all). A deprecated namespace is one finding, at the first of its topics.
     """
     said: set[Namespace] = set()
     for name in sorted(name for name in run.target.topics if only is None or name in only):

@@ -19,7 +19,7 @@ _SETTINGS: Final = "What was approved judges this change; from its merge on, tha
 _TARGETS: Final = "A change is judged for the targets as it leaves them: this one for less than was approved."
 
 Locate = Callable[[tuple[str, ...]], Source]
-"""Returns the place of a key in the project file; the nearest that there is where it was removed."""
+"""Returns the place of a key in the project file; of a removed one, that of the nearest key that is left."""
 
 
 def judging(proposed: Project, approved: Project | None) -> Project:

@@ -1,4 +1,4 @@
-"""One report of the reports for several environments: what they agree in is said once."""
+"""One report of the reports for several environments: what is the same in some of them stands there once."""
 
 from __future__ import annotations
 

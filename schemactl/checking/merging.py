@@ -23,8 +23,8 @@ def merged(
 ) -> Catalog:
     """`target` with what became of `approved` since `base`, part by part; what both changed is as the target has it.
 
-    Topics that are no longer declared are not in it; those of which it is known that they are `unchanged` in the target are
-    as they are there, for nobody looks at them. `combined` are definitions that a merge makes of both sides' files.
+    Topics that are no longer declared are not in it; those that are `unchanged` in the target are
+    taken from it, and are not judged. `combined` are definitions that a merge makes of both sides' files.
     """
     namespaces = {}
     for name in {*base.namespaces, *target.namespaces, *approved.namespaces}:

@@ -220,7 +220,7 @@ def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Find
 
 
 def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield a reader pinned to a version that there is not."""
+    """Yield a reader pinned to a version that the topic lacks."""
     pinned = proposal.topic.reader
     numbers = {version.number for version in proposal.versions} | {proposal.number}
     if pinned != "latest" and pinned not in numbers:

@@ -21,7 +21,7 @@ Parts = frozenset[tuple[str, str]]
 def undeclared(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
     """Yield a finding for each new topic among `names` that seems to be one that the change removes.
 
-    An error where the schema breaks what the former name's strategy protects, for without `renamed_from` nobody compares the two.
+    It is an error where the schema breaks what the former name's strategy protects: without `renamed_from` the two are not compared.
     """
     kept = {name.schema_id for name in run.target.topics}
     # An approved topic is read when it is looked at, so by name first.

@@ -67,7 +67,7 @@ class TopicCheck:
     owner: str = ""
     tables: Impact | None = None
     targets: tuple[str, ...] = ()
-    # What differs in these alone is said of all targets together.
+    # Rows of several targets that differ in these alone become one.
     schema: SchemaInfo | None = field(default=None, compare=False, repr=False)
     before: SchemaInfo | None = field(default=None, compare=False, repr=False)
     versions: tuple[SchemaVersion, ...] = field(default=(), compare=False, repr=False)
@@ -166,7 +166,7 @@ class CheckReport:
 
 
 def undecided(error: SchemactlError) -> CheckReport:
-    """Return the report of a check that `error` ended, so that nobody takes the file of an earlier run for this one's."""
+    """Return the report of a check that `error` ended: it replaces the file of an earlier run."""
     problems = error.problems if isinstance(error, DeclarationError) else ()
     findings = [_not_decided(problem.source, problem.what, problem.fix) for problem in problems] or [
         _not_decided(error.source, error.what, error.fix)

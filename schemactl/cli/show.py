@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _print_outline(path: Path) -> int:
-    """Print a line for each field of an Avro file; where it is none, the file as it is: git shows no diff if this fails."""
+    """Print a line for each field of an Avro file, or any other file as it is: git shows no diff if this fails."""
     from schemactl.errors import InvalidSchema
     from schemactl.formats.avro.outline import file_lines
 

@@ -37,7 +37,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
     """
 
     def __init__(self, codec: Codec, version: int, info: Any, to_value: Callable[[Any], Any]) -> None:
-        """Read and write with `codec`; `info` is what the broker is told, in the client's own class. For `to_value` see `topic_schema`."""
+        """Read and write with `codec`; connect with `info`, of the client's own class. For `to_value` see `topic_schema`."""
         self._codec = codec
         self._to_value = to_value
         self._schema_info = info
@@ -71,7 +71,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
         return self._decoded(self._codec, msg, self._known(msg))
 
     def _known(self, message: Any) -> int | None:
-        """Return the number of the message's version. Raises UnknownVersion: there is none of that number."""
+        """Return the number of the message's version. Raises UnknownVersion: the package has no such version."""
         number = number_of(message)
         if number is not None:
             self._codec.commit(number)

@@ -90,7 +90,7 @@ class ConnectedClient(NamedTuple):
 
 
 class TopicClients(NamedTuple):
-    """Who is connected to a topic, and how many messages each subscription has left to read, also one with nobody connected."""
+    """Who is connected to a topic, and how many messages each subscription has left to read, with or without a connection."""
 
     connected: tuple[ConnectedClient, ...] = ()
     backlogs: Mapping[str, int] = {}

@@ -66,7 +66,7 @@ def assigned(paths: Iterable[str], catalog: Catalog) -> SampleFiles:
 
 
 def read(path: str, files: Files) -> list[Sample]:
-    """Return the messages in a file. Raise DeclarationError: it is none of samples; `problems` holds all of them."""
+    """Return the messages in a file. Raise DeclarationError with the problems of all its lines."""
     content, source = files.read(path), Source(shown(path))
     if path.endswith(".bin"):
         version = _VERSION.search(path)
@@ -89,7 +89,7 @@ def read(path: str, files: Files) -> list[Sample]:
 
 
 def _message(line: bytes) -> SampleMessage:
-    """Return the message of a line. Raise ValueError: it is none."""
+    """Return the message of a line. Raise ValueError unless it is one."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

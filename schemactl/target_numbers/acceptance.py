@@ -16,7 +16,7 @@ class Decision:
 
     Attributes:
         reason: in somebody's words.
-        owner: who answers for it; "": nobody is named.
+        owner: who answers for it; "": not said.
         accepted: the day (UTC) of the decision.
         until: the last day (UTC) on which it counts; None: it counts until it is removed.
     """

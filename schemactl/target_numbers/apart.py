@@ -29,7 +29,7 @@ class NumberApart:
 
     Attributes:
         registry: the number, as a message carries it.
-        git: Git's version with its content; None if Git does not know it, or nobody does.
+        git: Git's version with its content; None if Git has none, or the content is unknown.
         state: `deleted`: before a tombstone, and still shown; `tombstone`: not shown; `unexplained`: uploaded by an `apply`
             from a commit that the approved history does not have.
         recorded: whether the target's record says just that, or what the number was before.

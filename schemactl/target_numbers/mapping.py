@@ -19,7 +19,7 @@ class NumberEntry:
 
     Attributes:
         number: the target's, as a message carries it.
-        git: Git's version with the same content; None if Git has none, or nobody knows the content.
+        git: Git's version with the same content; None if Git has none, or the content is unknown.
         foreign: the definition of a version that Git does not have.
         deleted: the registry no longer shows it. With `git` or `foreign` its messages can still be read.
         reason: why that was accepted.

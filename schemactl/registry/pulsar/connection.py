@@ -310,7 +310,7 @@ class AdminConnection:
                 most = http_limits.MAX_ANSWER_BYTES if fine else MAX_ERROR_BYTES
                 body = http_limits.body_of(response, most=most, cut=not fine)
             except BaseException:
-                # What is left of it is nobody's answer to the next request.
+                # The rest of the body must not be read as the answer to the next request.
                 response.close()
                 raise
             finally:

@@ -14,7 +14,7 @@ _VISIBLE_WITHIN_S: Final = 15.0
 
 
 def among(shown: Mapping[str, Any], asked: Iterable[str], whose: str) -> dict[str, Any]:
-    """Return the settings `asked` for that are set among the values `shown`; raise RegistryError for a value that is none."""
+    """Return the settings `asked` for that are set among the values `shown`; raise RegistryError for a value of another kind."""
     found = {}
     for name in asked:
         if (value := shown.get(name)) is not None:
