@@ -35,7 +35,7 @@ from .landing_delta_checks import (
 )
 from .landing_evolution import path_of
 from .landing_folder import Folder, without_secrets
-from .landing_table import Addition, Change, DataFile, Transaction
+from .landing_table import Addition, Change, DataFile, LandingTable, Transaction
 
 if TYPE_CHECKING:
     import deltalake
@@ -65,7 +65,7 @@ _S3_OPTIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaTable:
+class DeltaTable(LandingTable):
     """A Delta table that is at a path, or will be.
 
     Attributes:
@@ -92,15 +92,6 @@ class DeltaTable:
     def name(self) -> str:
         """Return the table's path."""
         return self.place
-
-    @property
-    def partitions_inside(self) -> bool:
-        """Return False: the log says the values of partitions."""
-        return False
-
-    def stored(self, struct: spark.StructType) -> spark.StructType:
-        """Return the columns as they are."""
-        return struct
 
     def folder(self) -> Folder:
         """Return where tasks write the files: the table's own."""
@@ -185,12 +176,6 @@ class DeltaTable:
             )
         return [DataFile(*each) for each in json.loads(found["commitInfo"][0][_BESIDE])]
 
-    def forget(self, transaction: Transaction) -> None:
-        """Leave it to Delta, whose log is shortened by itself."""
-
-    def discard(self) -> None:
-        """Leave it to VACUUM."""
-
     def commit(self, addition: Addition) -> None:
         """Make the addition, in one step for all readers; nothing, if its transaction was made before.
 
@@ -227,12 +212,24 @@ class DeltaTable:
         actions: list[AddAction],
         info: Mapping[str, str],
     ) -> None:
-        if table is None and not addition.removes:
-            self._create(addition, actions, info)
-        elif table is None:
+        from deltalake.transaction import create_table_with_add_actions
+
+        if table is not None:
+            if not _made(table, addition.transaction):
+                self._add(table, addition, actions, info)
+            return
+        if addition.removes:
             raise Conflict(f"another writer dropped {self.place}: nothing was changed; land again")
-        elif not _made(table, addition.transaction):
-            self._add(table, addition, actions, info)
+        create_table_with_add_actions(
+            self.place,
+            _schema(addition.struct),
+            actions,
+            mode="error",
+            partition_by=list(addition.partition_by),
+            storage_options=dict(self.storage_options),
+            # Of two that make it at once, the other would be made anew, as the next version.
+            commit_properties=_properties(addition.transaction, info, max_commit_retries=0),
+        )
 
     def _s3(self) -> fs.S3FileSystem:
         given = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
@@ -269,20 +266,6 @@ class DeltaTable:
                     f"{folder.place(file.name)} {there}, and was written with {file.bytes}: nothing was added; land again"
                 )
         return [(info.mtime_ns or time.time_ns()) // 1_000_000 for info in infos]
-
-    def _create(self, addition: Addition, actions: list[AddAction], info: Mapping[str, str]) -> None:
-        from deltalake.transaction import create_table_with_add_actions
-
-        create_table_with_add_actions(
-            self.place,
-            _schema(addition.struct),
-            actions,
-            mode="error",
-            partition_by=list(addition.partition_by),
-            storage_options=dict(self.storage_options),
-            # Of two that make it at once, the other would be made anew, as the next version.
-            commit_properties=_properties(addition.transaction, info, max_commit_retries=0),
-        )
 
     def _add(
         self,
@@ -379,10 +362,7 @@ def _line(error: Exception) -> str:
 
 
 def _made(table: deltalake.DeltaTable, transaction: Transaction | None) -> bool:
-    if transaction is None:
-        return False
-    last = table.transaction_version(transaction.app)
-    return last is not None and last >= transaction.version
+    return transaction is not None and transaction.is_made(table.transaction_version(transaction.app))
 
 
 def _properties(

@@ -116,32 +116,34 @@ class _Comparison:
         """Compare what the rows have at `place` with what the table has at `at`, once it is changed so far."""
         fold = folding(table, rows)
         left = {fold(field.name): field for field in table}
-        same = [left.pop(fold(field.name), None) for field in rows]
-        former = [self._former_names.get(".".join((*place, field.name)), ()) for field in rows]
-        renamed = [
-            None if there else _taken(left, map(fold, names))
-            for there, names in zip(same, former, strict=True)
-        ]
-        taken = {
-            fold(name): field.name
-            for field, names, *there in zip(rows, former, same, renamed, strict=True)
-            if any(there)
-            for name in names
+        former = {
+            field.name: [*map(fold, self._former_names.get(".".join((*place, field.name)), ()))]
+            for field in rows
         }
-        for field, there, other in zip(rows, same, renamed, strict=True):
-            column = (*at, there.name if there else field.name)
+        same = {field.name: left.pop(fold(field.name)) for field in rows if fold(field.name) in left}
+        # A column that has its name yet is not another one's former one.
+        renamed = {
+            name: left.pop(found)
+            for name, names in former.items()
+            if name not in same
+            and (found := next((each for each in names if each in left), None)) is not None
+        }
+        before = same | renamed
+        successors = {name: field for field, names in former.items() if field in before for name in names}
+        for field in rows:
+            column = (*at, same.get(field.name, field).name)
             kind = sql_type(field.dataType)
-            before = there or other
-            if before is None and fold(field.name) in taken:
-                successor = _spelled(*at, taken[fold(field.name)])
+            if field.name in before:
+                there = before[field.name]
+                if field.name in renamed:
+                    yield Change("rename", _spelled(*column), kind, there.name)
+                yield from self._types((*place, field.name), column, there.dataType, field.dataType)
+                yield from _nulls(column, table=there.nullable, rows=field.nullable)
+            elif fold(field.name) in successors:
+                successor = _spelled(*at, successors[fold(field.name)])
                 yield f"{_spelled(*column)} was the name of what is {successor} now: give the new field another name"
-            elif before is None:
-                yield Change("add", _spelled(*column), kind)
             else:
-                if other:
-                    yield Change("rename", _spelled(*column), kind, other.name)
-                yield from self._types((*place, field.name), column, before.dataType, field.dataType)
-                yield from _nulls(column, table=before.nullable, rows=field.nullable)
+                yield Change("add", _spelled(*column), kind)
         for field in left.values():
             yield from _nulls((*at, field.name), table=field.nullable, rows=True)
 
@@ -167,11 +169,6 @@ class _Comparison:
                 else:
                     newer = "land with the newest version's package, or " if widens(rows, table) else ""
                     yield f"{_spelled(*at)} is {have} in the table and {want} in the rows: {newer}{_ANEW}"
-
-
-def _taken(left: dict[str, spark.StructField], names: Iterator[str]) -> spark.StructField | None:
-    """Return the first of the fields, which is taken away."""
-    return next((left.pop(name) for name in names if name in left), None)
 
 
 def _nulls(at: tuple[str, ...], *, table: bool, rows: bool) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -74,6 +74,7 @@ class IcebergTable:
 
     name: str
     catalog: str | Mapping[str, str] = field(repr=False)
+    partitions_inside: ClassVar[bool] = True
     # A catalog may propose another location each time it is asked for that of a new table.
     _place: _Place | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -87,11 +88,6 @@ class IcebergTable:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the connection out."""
         return {name: value for name, value in self.__dict__.items() if name != "_catalog"}
-
-    @property
-    def partitions_inside(self) -> bool:
-        """Say that files have the partition columns, too: readers look for them there."""
-        return True
 
     def folder(self) -> Folder:
         """Return where tasks write the files, in the file system that the properties of the catalog and of the table tell."""
@@ -495,5 +491,4 @@ def _beside(table: Table | None, app: str) -> tuple[int | None, list[list[Any]]]
 def _is_made(table: Table | None, transaction: Transaction | None, snapshots: set[int]) -> bool:
     if table and any(table.metadata.snapshot_by_id(number) for number in snapshots):
         return True
-    last = _last(table, transaction.app) if transaction else None
-    return last is not None and transaction is not None and last >= transaction.version
+    return transaction is not None and transaction.is_made(_last(table, transaction.app))

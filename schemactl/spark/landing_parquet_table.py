@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from pyarrow import fs
 from pyspark.sql import types as spark
@@ -20,7 +20,7 @@ from .ddl import leaves
 from .errors import WrongArgument
 from .landing_folder import Folder
 from .landing_parquet import partition_of
-from .landing_table import Addition, Change, DataFile, Transaction
+from .landing_table import Addition, Change, LandingTable
 
 _TEMPORARY: Final = "_temporary"
 
@@ -51,7 +51,7 @@ _STORED_TYPES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetTable:
+class ParquetTable(LandingTable):
     """A folder of Parquet, which has rows of any columns. Nothing is visible before all is written; see LandingTable.
 
     Attributes:
@@ -62,8 +62,6 @@ class ParquetTable:
     rows: Folder
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    partitions_inside: ClassVar[bool] = False
-
     @property
     def name(self) -> str:
         """Return the folder's path."""
@@ -72,10 +70,6 @@ class ParquetTable:
     def folder(self) -> Folder:
         """Return where tasks write the files."""
         return self.rows.below(_TEMPORARY).below(self.job)
-
-    def stored(self, struct: spark.StructType) -> spark.StructType:
-        """Return these columns: files have what Spark's own have."""
-        return struct
 
     def columns(self) -> None:
         """Return None: files with other columns may be added, which readers merge if they are told to."""
@@ -109,16 +103,6 @@ class ParquetTable:
     def files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, by their names in the folder."""
         return self.rows, sorted(self.rows.visible())
-
-    def last(self, app: str) -> None:
-        """Return None: a folder knows of no transaction."""
-
-    def beside(self, transaction: Transaction) -> Sequence[DataFile]:  # noqa: ARG002  see `last`
-        """Return nothing: see `last`."""
-        return ()
-
-    def forget(self, transaction: Transaction) -> None:
-        """Do nothing: see `last`."""
 
     def discard(self) -> None:
         """Remove what the tasks wrote and was not moved to where readers see it."""

@@ -312,10 +312,7 @@ def _write(batches: Iterable[pa.RecordBatch], *, writing: Writing) -> Iterator[p
 
 
 def _made(table: LandingTable, transaction: Transaction | None) -> bool:
-    if transaction is None:
-        return False
-    last = table.last(transaction.app)
-    return last is not None and last >= transaction.version
+    return transaction is not None and transaction.is_made(table.last(transaction.app))
 
 
 def _versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,14 +29,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS: Final = Context(prec=38)
 
 
-class _Bounds(NamedTuple):
-    """Of a column the least and the greatest value as JSON has it, and how many nulls; None: not known."""
-
-    least: Any
-    greatest: Any
-    nulls: int | None
-
-
 def statistics(file: pq.FileMetaData, columns: pa.Schema) -> str:
     """Return the statistics of a file with those columns, as JSON.
 
@@ -44,44 +36,35 @@ def statistics(file: pq.FileMetaData, columns: pa.Schema) -> str:
     a NaN), is left out, as are those of columns behind the first 32. Bounds need not be tight: of long texts they are a
     beginning, of times milliseconds.
     """
-    trees: list[dict[str, Any]] = [{}, {}, {}]
-    _describe(columns, _all_bounds(file, columns), trees)
-    named = zip(("minValues", "maxValues", "nullCount"), trees, strict=True)
-    return _json({"numRecords": file.num_rows} | dict(named))
-
-
-def _describe(
-    fields: Iterable[pa.Field], bounds: Iterator[_Bounds | None], trees: list[dict[str, Any]]
-) -> None:
-    """Take the next bounds for each of the fields, at any depth, and put them into the trees."""
-    for field in fields:
-        if pa.types.is_struct(field.type):
-            parts: list[dict[str, Any]] = [{}, {}, {}]
-            _describe(field.type, bounds, parts)
-            values: Iterable[Any] = parts
-        else:
-            told = next(bounds)
-            values = told or ()
-        for tree, value in zip(trees, values, strict=False):
-            if value is not None and value != {}:
-                tree[field.name] = value
-
-
-def _all_bounds(file: pq.FileMetaData, columns: pa.Schema) -> Iterator[_Bounds | None]:
-    """Yield what is known of each column that is no struct, parts of structs with them."""
+    trees: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     at = 0
-    for number, kind in enumerate(_parts(columns)):
-        width = _width(kind)
-        yield _bounds(file, at, kind) if number < _INDEXED and not pa.types.is_nested(kind) else None
-        at += width
+    for number, (path, kind) in enumerate(_columns(columns)):
+        if number < _INDEXED and not pa.types.is_nested(kind):
+            for tree, value in zip(trees.values(), _bounds(file, at, kind), strict=True):
+                _put(tree, path, value)
+        at += _width(kind)
+    return _json({"numRecords": file.num_rows} | trees)
 
 
-def _parts(fields: Iterable[pa.Field]) -> Iterator[pa.DataType]:
+def _columns(
+    fields: Iterable[pa.Field], outer: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    """Yield the path and type of each column that is no struct, parts of structs with them."""
     for field in fields:
         if pa.types.is_struct(field.type):
-            yield from _parts(field.type)
+            yield from _columns(field.type, (*outer, field.name))
         else:
-            yield field.type
+            yield (*outer, field.name), field.type
+
+
+def _put(tree: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Put the value at the path, unless it is None."""
+    if value is None:
+        return
+    *outer, name = path
+    for each in outer:
+        tree = tree.setdefault(each, {})
+    tree[name] = value
 
 
 def _width(kind: pa.DataType) -> int:
@@ -90,31 +73,26 @@ def _width(kind: pa.DataType) -> int:
     return sum(map(_width, inner)) if inner else 1
 
 
-def _bounds(file: pq.FileMetaData, at: int, kind: pa.DataType) -> _Bounds | None:
+def _bounds(file: pq.FileMetaData, at: int, kind: pa.DataType) -> tuple[Any, Any, int | None]:
+    """Return a column's least and greatest value as JSON has them, and how many nulls it has; None: not known."""
     groups = [file.row_group(number).column(at) for number in range(file.num_row_groups)]
     told = [group.statistics for group in groups if group.is_stats_set]
     if len(told) < len(groups) or not all(each.has_null_count for each in told):
-        return None
+        return None, None, None
+    nulls = sum(each.null_count for each in told)
     # A group of nulls has no bounds, and needs none.
     filled = [each for each in told if each.num_values]
-    nulls = sum(each.null_count for each in told)
     if not filled or not all(each.has_min_max for each in filled):
-        return _Bounds(None, None, nulls)
-    least, greatest = ([_number(kind, raw) for raw in each] for each in zip(*map(_raw, filled), strict=True))
-    return _Bounds(_told(kind, min(least), up=False), _told(kind, max(greatest), up=True), nulls)
-
-
-def _raw(told: pq.Statistics) -> tuple[Any, Any]:
-    return told.min_raw, told.max_raw
+        return None, None, nulls
+    least = min(_number(kind, each.min_raw) for each in filled)
+    greatest = max(_number(kind, each.max_raw) for each in filled)
+    return _told(kind, least, up=False), _told(kind, greatest, up=True), nulls
 
 
 def _number(kind: pa.DataType, raw: Any) -> Any:
     """Return the stored value as one that can be compared."""
-    return (
-        int.from_bytes(raw, "big", signed=True)
-        if pa.types.is_decimal(kind) and isinstance(raw, bytes)
-        else raw
-    )
+    decimal_bytes = pa.types.is_decimal(kind) and isinstance(raw, bytes)
+    return int.from_bytes(raw, "big", signed=True) if decimal_bytes else raw
 
 
 def _told(kind: pa.DataType, raw: Any, *, up: bool) -> Any:

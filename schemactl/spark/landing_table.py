@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from pyspark.sql.types import StructType
 
@@ -43,6 +43,10 @@ class Transaction(NamedTuple):
 
     app: str
     version: int
+
+    def is_made(self, last: int | None) -> bool:
+        """Whether the table has it, whose last one of the application that is."""
+        return last is not None and last >= self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +96,23 @@ class Addition:
 class LandingTable(Protocol):
     """A table to land in. It is pickled, so it holds names and options, and opens the table anew for each call.
 
-    Whatever is not there, or is none of its format, is a WrongArgument that says what to do.
+    Whatever is not there, or is none of its format, is a WrongArgument that says what to do. What has a body here is inherited by
+    formats that need nothing else.
     """
+
+    partitions_inside: ClassVar[bool] = False
+    """Whether files have the partition columns, too: see Shape."""
 
     @property
     def name(self) -> str:
         """Its path, or what its catalog calls it: the same in each landing."""
-
-    @property
-    def partitions_inside(self) -> bool:
-        """Whether files have the partition columns, too: see Shape."""
 
     def folder(self) -> Folder:
         """Return where tasks write the files; the table need not exist."""
 
     def stored(self, struct: StructType) -> StructType:
         """Return the columns that a table of the format has for such rows: these, or of other types."""
+        return struct
 
     def columns(self) -> StructType | None:
         """Return the table's columns, those of partitions with them; None: there is no table, or it has any."""
@@ -125,17 +130,21 @@ class LandingTable(Protocol):
     def files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, by their names in a folder. All columns of a table without partitions are in them."""
 
-    def last(self, app: str) -> int | None:
-        """Return the version of the application's last commit; None: there is none."""
+    def last(self, app: str) -> int | None:  # noqa: ARG002  of those that know transactions
+        """Return the version of the application's last commit; None: there is none, or the format knows no transactions."""
+        return None
 
-    def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:
+    def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:  # noqa: ARG002  as above
         """Return `Addition.beside` of the commit of that transaction, () if there is no such commit; None: it was forgotten."""
+        return ()
 
-    def forget(self, transaction: Transaction) -> None:
+    def forget(self, transaction: Transaction) -> None:  # noqa: ARG002  as above
         """Drop what `beside` says of the transaction: its rows are committed, too."""
+        return
 
     def discard(self) -> None:
         """Remove what was written and is in no commit; nothing, where the format has a command for that."""
+        return
 
     def commit(self, addition: Addition) -> None:
         """Make the addition, in one step for all readers; nothing, if its transaction was made before.
