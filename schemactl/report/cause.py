@@ -119,13 +119,21 @@ class ShownCause:
             yield Part("contact", on_one_line(contact), "Owner of the client")
         if self.weight == "error" and cause.lead.key:
             name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
-            yield Part("approve", waive_command(name, report.target), "To approve it all the same")
+            command = waive_command(name, report.target, names_owner=not self._is_owned)
+            yield Part("approve", command, "To approve it all the same")
 
     @property
     def owners(self) -> tuple[str, ...]:
         """Who answers for its topics, as far as they say so."""
-        checks = (self._check(finding) for finding in self.cause.findings)
-        return tuple(dict.fromkeys(check.owner for check in checks if check and check.owner))
+        return tuple(dict.fromkeys(check.owner for check in self._checked() if check.owner))
+
+    @property
+    def _is_owned(self) -> bool:
+        return all(check.owner for check in self._checked())
+
+    def _checked(self) -> Iterator[TopicCheck]:
+        """Yield the rows of the report about its topics."""
+        yield from filter(None, map(self._check, self.cause.findings))
 
     def diff(self) -> SchemaDiff | None:
         """Return what changed in the definition since the version that breaks, around its place; None: nothing, or it is not known."""
@@ -221,10 +229,14 @@ def approval(waiver: Waiver) -> str:
     return f"Waived until {waiver.until}, {owner} answers for it: {reason}"
 
 
-def waive_command(name: str, target: str) -> str:
-    """Return the command that waives what has this fingerprint, or is this cause; `target` as a report has it."""
+def waive_command(name: str, target: str, *, names_owner: bool) -> str:
+    """Return the command that waives what has this fingerprint, or is this cause; `target` as a report has it.
+
+    `names_owner`: a topic declares no owner, so the command has to name one.
+    """
     on = f" --target {target}" if target else ""
-    return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD'
+    owner = " --owner NAME" if names_owner else ""
+    return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 
 
 def _finding(finding: Finding, report: CheckReport) -> Iterator[Part]:

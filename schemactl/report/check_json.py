@@ -25,6 +25,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
     ids: dict[int, str] = {}
     for cause in reversed(causes):
         ids.update(dict.fromkeys(map(id, (*cause.refusals, *cause.findings)), cause.id))
+    unowned = {each.topic for each in report.topics if not each.owner}
     return json.dumps(
         {
             "format_version": FORMAT_VERSION,
@@ -53,7 +54,7 @@ def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001 
             ],
             "causes": [_cause(cause) for cause in causes],
             "findings": [
-                _finding(finding, ids[id(finding)], report.target)
+                _finding(finding, ids[id(finding)], report.target, names_owner=finding.topic in unowned)
                 for finding in (*report.waived, *report.findings)
             ],
             "notes": list(report.notes),
@@ -156,10 +157,11 @@ def _place(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _fix(finding: Finding, target: str) -> str:
+def _fix(finding: Finding, target: str, *, names_owner: bool) -> str:
     if finding.severity != "error" or not finding.key or finding.waiver:
         return finding.fix
-    return f"{finding.fix}\nTo approve it all the same: {waive_command(finding.fingerprint, target)}".strip()
+    command = waive_command(finding.fingerprint, target, names_owner=names_owner)
+    return f"{finding.fix}\nTo approve it all the same: {command}".strip()
 
 
 def _waiver(waiver: Waiver) -> dict[str, Any]:
@@ -168,7 +170,7 @@ def _waiver(waiver: Waiver) -> dict[str, Any]:
     return waiver_value(waiver) | place
 
 
-def _finding(finding: Finding, cause: str, target: str) -> dict[str, Any]:
+def _finding(finding: Finding, cause: str, target: str, *, names_owner: bool) -> dict[str, Any]:
     return {
         "fingerprint": finding.fingerprint,
         "cause": cause,
@@ -179,7 +181,7 @@ def _finding(finding: Finding, cause: str, target: str) -> dict[str, Any]:
         "topic": str(finding.topic) if finding.topic else None,
         **_place(finding),
         "message": finding.message,
-        "fix": _fix(finding, target),
+        "fix": _fix(finding, target, names_owner=names_owner),
         "field": finding.field,
         "pointer": finding.pointer,
         "direction": finding.direction,

@@ -86,7 +86,7 @@ def test_a_cause_is_waived_with_an_entry_for_each_topic_and_its_owner(scratch: S
     (cause,) = report(scratch)["causes"]
     text = schemactl(scratch.path, "check", code=100).out
     assert (
-        f'To approve it all the same: schemactl waive {cause["id"][:12]} --reason "..." --until YYYY-MM-DD'
+        f'To approve it all the same: schemactl waive {cause["id"][:12]} --reason "..." --until YYYY-MM-DD --owner NAME\n'
         in text
     )
     said = waive(scratch, cause["id"][:12], code=64)

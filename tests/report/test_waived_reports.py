@@ -77,7 +77,7 @@ def test_json_has_the_waiver_in_a_list_and_beside_its_finding() -> None:
     assert "schemactl waive" not in fixes[0]
     assert fixes[1].splitlines() == [
         "Put it back.",
-        'To approve it all the same: schemactl waive bbbbbbbbbbbb --reason "..." --until YYYY-MM-DD',
+        'To approve it all the same: schemactl waive bbbbbbbbbbbb --reason "..." --until YYYY-MM-DD --owner NAME',
     ]
 
 
