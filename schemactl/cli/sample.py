@@ -17,7 +17,6 @@ from schemactl.cli.reading import add_numbers_of, reading
 from schemactl.cli.states import STATE_HELP, States
 from schemactl.cli.time_limit import seconds
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.model import next_number
 from schemactl.topic_codec import require_codec, schema_of
 
 if TYPE_CHECKING:
@@ -114,9 +113,8 @@ def _plausible(
     if args.token_env:
         raise UsageError("--token-env goes with --from")
     assert chosen.info is not None  # noqa: S101  see `run`
-    number = chosen.number
-    if number is None:
-        number = next_number(chosen.topic.versions)
+    number = chosen.number_or_next
+    if chosen.number is None:
         context.say(f"{chosen.topic.name}: {chosen.standing}, so with the number it would have: {number}")
     try:
         yield from plausible(

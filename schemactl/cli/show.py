@@ -17,7 +17,6 @@ from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import commit_value, metadata_value
 from schemactl.messages import format_version, versions
-from schemactl.model import next_number
 from schemactl.printing import redirected
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str
         what += " (the type alone, without a definition)"
     for key, said in history.catalog.metadata(chosen.topic.name).words().items():
         what += f"\n  {key}: {said}"
-    at, line = number(chosen), chosen.topic.versions
+    at, line = chosen.number_or_next, chosen.topic.versions
     for verb, cannot, broken in (
         ("reads", "cannot read", gaps(info, at, line, role="reader")),
         ("is read by", "cannot be read by", gaps(info, at, line, role="writer")),
@@ -146,13 +145,6 @@ def headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str
         for gap in broken:
             what += f"\n  {cannot} " + "\n  ".join(gap.lines())
     return what
-
-
-def number(chosen: NamedDefinition) -> int:
-    """Return the number of the version that is shown a text of; of what is no version yet, the one that it would get."""
-    if chosen.number is not None:
-        return chosen.number
-    return next_number(chosen.topic.versions)
 
 
 def title(history: History, chosen: NamedDefinition) -> str:
@@ -174,8 +166,8 @@ def _others(chosen: NamedDefinition, broken: Sequence[Gap]) -> list[int]:
 
 def _facts(history: History, chosen: NamedDefinition, info: SchemaInfo) -> dict[str, Any]:
     topic = chosen.topic
-    unreadable = gaps(info, number(chosen), topic.versions, role="reader")
-    unread_by = gaps(info, number(chosen), topic.versions, role="writer")
+    unreadable = gaps(info, chosen.number_or_next, topic.versions, role="reader")
+    unread_by = gaps(info, chosen.number_or_next, topic.versions, role="writer")
     commit = chosen.version.commit if chosen.version else None if chosen.state else history.since(topic.name)
     return {
         "topic": str(topic.name),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.selection import VERSION_HELP, choose, find
 from schemactl.errors import DeclarationError, UsageError
 from schemactl.messages import format_version
+from schemactl.model import next_number
 from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ class NamedDefinition:
     version: SchemaVersion | None = None
     info: SchemaInfo | None = None
     number: int | None = None
+
+    @property
+    def number_or_next(self) -> int:
+        """The number of that version; of content that is not approved yet, the one that it would get."""
+        return next_number(self.topic.versions) if self.number is None else self.number
 
     @property
     def standing(self) -> str:
