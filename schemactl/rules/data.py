@@ -158,9 +158,9 @@ RULES: Final = (
         "SAMPLE_UNREADABLE",
         summary="A recorded message cannot be read with the schema that is declared now.",
         why="Files in a folder `samples` beside a declaration are messages that have to stay readable: recorded ones, or those of "
-        "`schemactl sample`. Each is read by the version that it is of into the schema that the change declares, with the codec of generated "
+        "`schemactl sample`. Each is read by its version into the schema that the change declares, with the codec of generated "
         "packages, as `schemactl spark verify` does. It looks at the samples of topics whose schema changes, and at samples that the change "
-        "adds or edits. What the schema approved last cannot read either is said, and found all the same.",
+        "adds or edits. Where the schema approved last cannot read a message either, the finding says so.",
         example="""
 # samples/orders.jsonl, beside orders.yaml; `channel` got no default
 {"version": 3, "payload_b64": "AgRFVVI="}""",

@@ -365,8 +365,9 @@ topic: persistent://shop/sales/all-orders""",
         summary="A declared client is built with a schema that breaks with the topic's.",
         why="A strategy that is not transitive protects only readers and writers of the latest version. A topic that declares its `clients` "
         "knows of others: a consumer that still has an older version cannot read what is written from now on, or a producer still "
-        "writes what new readers cannot read. Clients that were approved count like those that the change declares, so to remove one beside "
-        "the break saves nobody. A client that is declared with what breaks already is a warning. A change that removes the topic itself asks no client.",
+        "writes what new readers cannot read. Approved clients count like those that the change declares: to remove one in the change that "
+        "breaks it does not help it. A client that is declared anew and breaks with the schema as it is already is a warning. Where the topic "
+        "itself is removed, no client is looked at.",
         example="""
 # version 1 made a field optional, and version 2 is to remove it; billing still has version 0
 clients:
@@ -394,13 +395,13 @@ clients:
         "CLIENT_VERSION_UNKNOWN",
         severity="error",
         summary="A declared client is built with a version that the topic does not have.",
-        why="What is declared of a client is what a change is judged by: a version that there is not protects nobody. The numbers are those "
-        "of `schemactl log`; the one that the change itself adds counts, too.",
+        why="Changes are judged for a client by the version that it is declared with: one that does not exist protects it from nothing. The numbers "
+        "are those of `schemactl log`; the one that the change itself adds counts, too.",
         example="""
 # orders has the versions 0 to 4
 clients:
   - {name: billing, role: consumer, schema: 7}""",
-        fix="Write the number of a version, a range of such, or `latest`.",
+        fix="Write the number of a version, a range of numbers, or `latest`.",
         link="https://pulsar.apache.org/docs/next/schema-understand/#schema-version",
     ),
     _rule(
