@@ -70,6 +70,7 @@ class Reason(NamedTuple):
         fix: what to do.
         version: the version that it concerns; None: the topic.
         incompatibility: with that version.
+        field: that it is about; "": not known.
     """
 
     role: Role
@@ -77,6 +78,15 @@ class Reason(NamedTuple):
     fix: str
     version: SchemaVersion | None = None
     incompatibility: Incompatibility | None = None
+    field: str = ""
+
+    @property
+    def cause(self) -> tuple[object, ...]:
+        """What reasons have in common that differ in the version alone, in which the field may have another place."""
+        found = self.incompatibility
+        if found is None:
+            return self.role, self.text
+        return self.role, found.rule, found.message, found.strict_only, self.field or found.pointer
 
     @property
     def rule(self) -> str:
@@ -271,7 +281,14 @@ def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) 
         version = versions[each.against]
         if version.info is not None:
             explanation = explain(each, new=info, old=version.info)
-            yield Reason(role, explanation.reason, explanation.fix, version, each.incompatibility)
+            yield Reason(
+                role,
+                explanation.reason,
+                explanation.fix,
+                version,
+                each.incompatibility,
+                explanation.field,
+            )
 
 
 def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reason]:
@@ -300,9 +317,9 @@ def _lines(answer: Answer) -> Iterator[str]:
     against = versions([each.number for each in answer.against])
     yield f"{answer.class_} {does} what is approved for {contract.name} ({against}{strategy})."
     yield f"It is version {answer.same.number}." if answer.same else "It is none of the approved versions."
-    causes: dict[tuple[Role, Incompatibility | str], list[Reason]] = {}
+    causes: dict[tuple[object, ...], list[Reason]] = {}
     for each in answer.reasons:
-        causes.setdefault((each.role, each.incompatibility or each.text), []).append(each)
+        causes.setdefault(each.cause, []).append(each)
     for each, *alike in causes.values():
         aside = " (warning: Java's clients get through, strict readers do not)" if each.strict_only else ""
         as_what = "cannot read" if each.role == "consumer" else "is not read by"
@@ -310,8 +327,8 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield ""
         yield f"{each.role}: {where}{each.rule}{aside}".rstrip()
         yield f"  {on_one_line(each.text)}"
-        if older := [one.version.number for one in alike if one.version]:
-            yield f"  {break_too(older)}"
+        if older := {one.version.number for one in alike if one.version and one.version != each.version}:
+            yield f"  {break_too([*older])}"
         yield f"  Fix: {on_one_line(each.fix)}"
         if each.rule:
             yield f"  More: schemactl explain {each.rule}"

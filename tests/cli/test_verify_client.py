@@ -24,7 +24,7 @@ schema_compatibility_strategy: {strategy}
 schema: {{type: AVRO, definition: orders.avsc}}
 """
 VERSIONS = (
-    '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}, {"name": "old", "type": "long", "default": 0}]}',
+    '{"type": "record", "name": "Order", "fields": [{"name": "old", "type": "long", "default": 0}, {"name": "id", "type": "string"}]}',
     '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}',
     '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}, {"name": "total", "type": "double", "default": 0}]}',
 )
@@ -151,6 +151,12 @@ def test_a_cause_is_printed_once_with_the_versions_it_concerns(schemas: Scratch,
     found = verify(schemas, *consumer, code=100).out
     assert found.count("READER_FIELD_MISSING_DEFAULT_VALUE\n  ") == 1
     assert "\n  Versions 0-1 break too.\n  Fix: " in found
+    # The field is elsewhere in the first version.
+    producer = verify(
+        schemas, f"{service}:ReadsNewest", "--role", "producer", "--against", "0,1", code=100
+    ).out
+    assert producer.count("Order.id is gone") == 1
+    assert "\n  Version 0 breaks too.\n" in producer
     findings = json.loads(verify(schemas, *consumer, "--format", "json", code=100).out)["findings"]
     assert [each["against"] for each in findings if each["rule"]] == [2, 1, 0]
 
