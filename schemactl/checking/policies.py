@@ -9,7 +9,7 @@ from typing import Any, Final
 from schemactl.broker.checkers import protects
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.report import PolicyChange
-from schemactl.checking.run import Proposal, Run, is_rejected
+from schemactl.checking.run import STRICT_POLICIES, Proposal, Run, is_rejected
 from schemactl.messages import partitions as partitions_said
 from schemactl.messages import policy_origin, policy_word
 from schemactl.messages import versions as versions_said
@@ -126,7 +126,7 @@ def namespaces(run: Run) -> Iterator[Finding]:
 
 def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
     """Yield the policies of `before` that kept schemas out, or messages in, and that `now` does not have."""
-    for policy, strict in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
+    for policy, strict in STRICT_POLICIES.items():
         value = getattr(now.policies, policy) if now else None
         in_force = getattr(run.project.defaults, policy) if value is None else value
         if getattr(before.policies, policy) is strict and in_force is not strict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from schemactl.broker.checkers import known_to
 from schemactl.compat import judge
@@ -26,6 +26,9 @@ from schemactl.model import (
 from schemactl.rules import Rule, rules
 from schemactl.verdicts import Direction, Finding, Outcome, Verdict
 from schemactl.waivers import fingerprint
+
+STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
+"""The policies that keep out schemas, or clients without one, and the value with which each does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.broker.checkers import protects
-from schemactl.checking.run import Run
+from schemactl.checking.run import STRICT_POLICIES, Run
 from schemactl.errors import Source
 from schemactl.model import NamespaceName, Project, TopicName
 from schemactl.rules import Rule
@@ -154,13 +154,13 @@ def _defaults(
             loses=bool(concerned) and not protects(old) <= protects(new),
             topics=concerned,
         )
-    for name, judged in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
+    for name, strict in STRICT_POLICIES.items():
         was, will = getattr(before, name), getattr(after, name)
         if was != will:
             yield SettingChange(
                 ("defaults", name),
                 f"the default of {name} is {str(will).lower()}, was {str(was).lower()}",
-                loses=was is judged,
+                loses=was is strict,
                 topics=topics,
             )
 

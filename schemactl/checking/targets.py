@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from schemactl.broker.checkers import protects
-from schemactl.checking.run import Run
+from schemactl.checking.run import STRICT_POLICIES, Run
 from schemactl.checking.settings import SettingChange
 from schemactl.errors import Source
 from schemactl.model import (
@@ -122,7 +122,7 @@ def _policies(
             ("targets", target, "overlays"), what, loses=True, topics=tuple(names), source=place
         )
     for space in sorted(spaces):
-        for policy, strict in (("is_allow_auto_update_schema", False), ("schema_validation_enforced", True)):
+        for policy, strict in STRICT_POLICIES.items():
             held, left = (_flag(space, policy, overlays, run) for overlays in (before, after))
             if held is strict and left is not strict:
                 now = after.namespaces.get(space)
