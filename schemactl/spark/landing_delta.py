@@ -35,6 +35,7 @@ from .landing_delta_checks import (
 )
 from .landing_evolution import path_of
 from .landing_folder import Folder, without_secrets
+from .landing_parquet_table import SUCCESS
 from .landing_table import Addition, Change, DataFile, LandingTable, Transaction
 
 if TYPE_CHECKING:
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
 _MARK: Final = "schemactl.commit"
 _BESIDE: Final = "schemactl.beside"
 """What the information of a commit says: a name of its own, and `Addition.beside`."""
-
-# What Spark leaves in a folder of Parquet that it wrote.
-_SUCCESS: Final = "_SUCCESS"
 
 _TRIES: Final = 50
 _PAUSE_S: Final = 0.2
@@ -130,7 +128,7 @@ class DeltaTable(LandingTable):
                     f"landing goes on: {rewriting(table, self.place, struct, changes)}"
                 )
             return
-        if folder.below(_SUCCESS).is_file():
+        if folder.below(SUCCESS).is_file():
             raise WrongArgument(
                 f"{self.place} is a folder of Parquet, whose rows no reader of a Delta table finds: land elsewhere, or type "
                 f"CONVERT TO DELTA parquet.{quoted(self.place)} first"

@@ -24,6 +24,9 @@ from .landing_table import Addition, Change, LandingTable
 
 _TEMPORARY: Final = "_temporary"
 
+SUCCESS: Final = "_SUCCESS"
+"""The empty file that a job which wrote Parquet leaves in its folder, as Spark's own do."""
+
 # Where older releases wrote down what they had decided, before they did it.
 _JOURNALS: Final = "_landing"
 
@@ -124,6 +127,8 @@ class ParquetTable(LandingTable):
         self.rows.take([file.name for file in addition.files], source=self.folder())
         # New files first: whatever happens in between, no row is gone.
         self.rows.remove_files(replaced)
+        if addition.files:
+            self.rows.files.open_output_stream(self.rows.place(SUCCESS)).close()
 
     def _check_decided(self) -> None:
         """Raise WrongArgument if a landing of an older release was left half done."""

@@ -9,6 +9,7 @@ from pyarrow import fs
 from pyspark.sql.types import StructType
 
 from schemactl.spark import WrongArgument
+from schemactl.spark.landing_delta import DeltaTable
 from schemactl.spark.landing_folder import Folder
 from schemactl.spark.landing_parquet_table import ParquetTable
 from schemactl.spark.landing_table import Addition, DataFile
@@ -83,6 +84,16 @@ def test_files_that_changed_or_vanished_are_not_landed(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="nothing was landed"):
             to.commit(Addition(files, STRUCT))
         assert seen(tmp_path) == {}
+
+
+def test_a_folder_that_rows_were_landed_in_does_not_become_a_delta_table(tmp_path: Path) -> None:
+    to, delta = table(tmp_path), DeltaTable(str(tmp_path))
+    to.commit(Addition([], STRUCT))
+    delta.check(STRUCT, [], overwrite=False)
+    to.commit(Addition(written(to), STRUCT))
+    assert seen(tmp_path) == NEW
+    with pytest.raises(WrongArgument, match="is a folder of Parquet, whose rows no reader of a Delta table"):
+        delta.check(STRUCT, [], overwrite=False)
 
 
 def test_an_attempt_that_still_writes_does_not_make_a_job_fail_that_has_landed(tmp_path: Path) -> None:
