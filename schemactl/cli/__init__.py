@@ -62,6 +62,11 @@ class Context:
             self.opened.append(Repository.open(self.directory))
         return self.opened[0]
 
+    @property
+    def folder_name(self) -> str:
+        """The name of the repository's folder."""
+        return Path(self.repository.top or self.directory).resolve().name
+
     def close(self) -> None:
         """End the git process that reads objects of the repository."""
         for each in self.opened:

@@ -128,7 +128,7 @@ def _asyncapi(
     from schemactl.exporting import asyncapi
 
     servers = dict(map(asyncapi.server_of, args.server))
-    title = args.title or Path(context.repository.top or context.directory).resolve().name
+    title = args.title or context.folder_name
     version = approved.tip.short if approved.tip else "0"
     made = asyncapi.document(
         title, version, approved.catalog, topics, servers=servers, release=project.release

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         write(out / path, text.encode(), below=context.top)
         written.add(path)
 
-    title = args.title or Path(context.repository.top or context.directory).resolve().name
+    title = args.title or context.folder_name
     catalogue = Catalogue(approved, project, _authors(approved, context), targets)
     progress = context.progress("writing pages", "topics")
     count = Site(catalogue, title, keep).write(names, progress=progress)

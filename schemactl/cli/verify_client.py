@@ -322,8 +322,8 @@ def _lines(answer: Answer) -> Iterator[str]:
         causes.setdefault(each.cause, []).append(each)
     for each, *alike in causes.values():
         aside = " (warning: Java's clients get through, strict readers do not)" if each.strict_only else ""
-        as_what = "cannot read" if each.role == "consumer" else "is not read by"
-        where = f"{as_what} {format_version(each.version)}: " if each.version else ""
+        verb = "cannot read" if each.role == "consumer" else "is not read by"
+        where = f"{verb} {format_version(each.version)}: " if each.version else ""
         yield ""
         yield f"{each.role}: {where}{each.rule}{aside}".rstrip()
         yield f"  {on_one_line(each.text)}"

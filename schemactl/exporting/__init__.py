@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from itertools import count
 
 from schemactl.columns.spark_type import Struct
 from schemactl.columns.struct import StructOptions
@@ -28,6 +29,13 @@ def documented_columns(
     root = next((part for part, _ in spec(info).outline(info)), "")
     docs = {part: note.doc for part, note in spec(info).notes(info)}
     return columns, {each.name: doc for each in columns.fields if (doc := docs.get(f"{root}.{each.name}"))}
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """Return `name`, with a number behind it if it is taken: `name_2`."""
+    if name not in taken:
+        return name
+    return next(each for number in count(2) if (each := f"{name}_{number}") not in taken)
 
 
 def unknown_payload(info: SchemaInfo) -> SchemactlError:

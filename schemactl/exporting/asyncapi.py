@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.exporting import free_name
 from schemactl.exporting.json_schema import Json, SchemaWriter
 from schemactl.formats import protobuf_native, spec
 from schemactl.model import Catalog, Release, SchemaInfo, SchemaVersion, Topic
@@ -83,10 +84,7 @@ def _keyed(topics: Sequence[tuple[Topic, SchemaVersion]]) -> list[tuple[str, Top
     """Return the topics with keys that the specification allows, each once."""
     found: dict[str, tuple[str, Topic, SchemaVersion]] = {}
     for topic, one in topics:
-        key = name = re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII)
-        number = 2
-        while key in found:
-            key, number = f"{name}_{number}", number + 1
+        key = free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), found)
         found[key] = key, topic, one
     return [*found.values()]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schemactl.exporting import unknown_payload
+from schemactl.exporting import free_name, unknown_payload
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
@@ -146,12 +146,8 @@ class SchemaWriter:
         """Return a reference to a named type, and its name if it is still to be written, else "". Equal types have one key."""
         is_new = key not in self._known
         if is_new:
-            free = name
-            number = 2
-            while free in self.types:
-                free, number = f"{name}_{number}", number + 1
-            self._known[key] = free
-            self.types[free] = {}
+            self._known[key] = free_name(name, self.types)
+            self.types[self._known[key]] = {}
         return {"$ref": self._place + self._known[key]}, self._known[key] if is_new else ""
 
     def _avro(self, schema: avro.Schema) -> Json:
