@@ -19,7 +19,7 @@ from .errors import WrongArgument, require
 from .landing_folder import Folder
 from .landing_parquet import COMPRESSIONS, Shape
 from .landing_parquet_table import PARTITION_TYPES, ParquetTable
-from .landing_sink import Destination, Landed, Landing, LandingFiles
+from .landing_sink import QUERY, Destination, Landed, Landing, LandingFiles
 from .landing_table import Evolution, Format, LandingTable, Transaction
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptio
 def _query(session: SparkSession) -> str | None:
     """Return the id of the streaming query that this is called for; None: Spark does not say."""
     try:
-        return session.sparkContext.getLocalProperty("sql.streaming.queryId")
+        return session.sparkContext.getLocalProperty(QUERY)
     except PySparkException:
         # Spark Connect has none.
         return None

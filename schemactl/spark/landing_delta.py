@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _MARK: Final = "schemactl.commit"
 _BESIDE: Final = "schemactl.beside"
-"""What the information of a commit says: a name of its own, and `Addition.beside`."""
+"""Keys of a commit's information: a unique name, and `Addition.beside`."""
 
 _TRIES: Final = 50
 _PAUSE_S: Final = 0.2

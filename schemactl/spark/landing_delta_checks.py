@@ -1,4 +1,4 @@
-"""What must be so before files are added to a Delta table: nobody else looks, neither delta-rs nor Delta."""
+"""The checks before files are added to a Delta table, which neither delta-rs nor Delta makes."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def path_of(column: str) -> tuple[str, ...]:
 
 
 class _Comparison:
-    """What is different, the changes as such, and as text what no change makes fit."""
+    """Yields the changes, and as text each difference that no change removes."""
 
     def __init__(self, former_names: Mapping[str, Sequence[str]]) -> None:
         self._former_names = former_names
@@ -121,7 +121,7 @@ class _Comparison:
             for field in rows
         }
         same = {field.name: left.pop(fold(field.name)) for field in rows if fold(field.name) in left}
-        # A column that has its name yet is not another one's former one.
+        # Only of columns that no other one has by their present names.
         renamed = {
             name: left.pop(found)
             for name, names in former.items()

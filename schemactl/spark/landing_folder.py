@@ -34,7 +34,7 @@ _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of a file system; `path` is as that file system writes it. What is `name` here is below the folder."""
+    """A folder of a file system; `path` is as that file system writes it. Each `name` is relative to it."""
 
     files: fs.FileSystem
     path: str
@@ -94,10 +94,10 @@ class Folder:
                 yield from self.below(name).visible(f"{prefix}{name}/")
 
     def check_writable(self) -> None:
-        """Whoever calls this may write into the folder, which exists afterwards.
+        """Create the folder and write a file there, which is removed again.
 
         Raises:
-            OSError: that is not so; says which folder, and why.
+            OSError: one of these fails; says which folder, and why.
         """
         probe = f".probe-{uuid.uuid4().hex}"
         try:
@@ -132,7 +132,7 @@ class Folder:
                 return
 
     def remove(self) -> None:
-        """Remove the folder and all that is in it, but for what somebody goes on to write there."""
+        """Remove the folder and all that is in it, but for what another writer adds meanwhile."""
         try:
             self.files.delete_dir(self.path)
         except FileNotFoundError:
@@ -143,7 +143,7 @@ class Folder:
                 raise
 
     def remove_files(self, names: Iterable[str]) -> None:
-        """None of the files is there. Folders stay: somebody else may be about to put a file there."""
+        """Remove the files that are there. Folders stay: another writer may be about to put a file there."""
 
         def remove(name: str) -> None:
             with contextlib.suppress(FileNotFoundError):

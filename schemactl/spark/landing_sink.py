@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 _ROWS: Final = 40_000
 _BYTES: Final = 16 * 2**20
 
+QUERY: Final = "sql.streaming.queryId"
+"""StreamExecution.QUERY_ID_KEY: the local property with the id of the streaming query that a job or a task is part of."""
+
 _WRITTEN: Final = StructType().add("written", BinaryType())
 
-
-# Of reasons that are rarer than so many others nothing is said.
+# As many of the commonest reasons are counted.
 _REASONS: Final = 20
 
 
@@ -56,7 +58,7 @@ class Landed:
     files: int = 0
     bytes: int = 0
     versions: Mapping[int | None, Counts] = field(default_factory=dict)
-    """By the version that messages were written with; None: they said none, or something that is none."""
+    """By the version that messages were written with; None: they had none, or an invalid one."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """The commonest reasons of rejected messages, and how many have each."""
 
@@ -107,7 +109,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What tasks are told: no table, and none of its secrets but those of its files."""
+    """What a task needs to write files; it has no table, and no credentials but those of the files."""
 
     codec: Codec
     columns: Columns
@@ -115,7 +117,7 @@ class Writing:
     rejected: LandingFiles
 
     def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> Written:
-        """Every message of the batches is in a file, as a row or rejected."""
+        """Write every message of the batches to a file, as a row or as a rejected message."""
         reduce_worker_overhead()
         # No two attempts of a task write the same files.
         prefix = f"part-{task_context().partitionId():05}-{uuid.uuid4()}"
@@ -183,7 +185,7 @@ class Landing:
 
     @property
     def writing(self) -> Writing:
-        """What tasks do of it."""
+        """Return the part of it that tasks do."""
         return Writing(self.codec, self.columns, self.rows.files, self.rejected.files)
 
     def run(self, messages: DataFrame, transaction: Transaction | None) -> Landed:
@@ -250,7 +252,7 @@ class Landing:
         return found
 
     def discard(self) -> None:
-        """Nothing is left of what was written and not committed, where that would not be found later."""
+        """Remove what was written and not committed, unless the format has a command for that."""
         self.rows.table.discard()
         self.rejected.table.discard()
 

@@ -11,12 +11,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from .landing_sink import Landing, Written, task_context
+from .landing_sink import QUERY, Landing, Written, task_context
 from .landing_table import Transaction
 from .worker import reduce_worker_overhead
-
-QUERY: Final = "sql.streaming.queryId"
-"""StreamExecution.QUERY_ID_KEY: the local property that says whose a job or a task is."""
 
 # MicroBatchExecution.BATCH_ID_KEY.
 _BATCH: Final = "streaming.sql.batchId"
@@ -31,11 +28,11 @@ class LandingSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As which it is registered."""
+        """Return the name that it is registered by."""
         return cls.registered
 
     def streamWriter(self, schema: Any, overwrite: bool) -> LandingStreamWriter:  # noqa: ARG002, FBT001, N802  Spark's signature
-        """For a streaming query."""
+        """Return a writer for a streaming query."""
         reduce_worker_overhead()
         return LandingStreamWriter(self.landing, self.app)
 
@@ -56,13 +53,13 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
     app: str | None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """In a task: its messages are in files."""
+        """Write the messages of a task to files."""
         local = task_context().getLocalProperty
         transaction = Transaction(self.app or str(local(QUERY)), int(str(local(_BATCH))))
         return self.landing.writing.write(iterator, transaction)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
-        """In the driver: what the tasks wrote is committed."""
+        """Commit, in the driver, what the tasks wrote."""
         reduce_worker_overhead()
         written = _written(messages)
         try:
@@ -73,7 +70,7 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
             self.landing.discard()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
-        """In the driver: what they wrote is gone, or will be."""
+        """Remove, in the driver, what the tasks wrote."""
         self.landing.discard()
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from .landing_folder import Folder
 
 Format = Literal["parquet", "delta", "iceberg"]
-"""Of what rows are landed in: a folder, or a table."""
+"""The format of the folder or the table that rows are landed in."""
 
 Evolution = Literal["none", "add", "widen", "rename"]
 """Which changes of a table's columns a landing may make: each allows those before it, too."""
@@ -25,7 +25,7 @@ class DataFile(NamedTuple):
         bytes: its size.
         rows: how many it has.
         partition: the value of each partition column as the folder's name has it, before it is escaped; None: null.
-        statistics: what Delta's log says of the file, as JSON; "": nothing.
+        statistics: those of the file in Delta's log, as JSON; "": none.
     """
 
     name: str
@@ -36,7 +36,7 @@ class DataFile(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """Which commit this is of an application's: none at or below the last one of `app` is made again.
+    """The number of a commit among those of an application: none at or below the last one of `app` is made again.
 
     Spark's Delta calls them txnAppId and txnVersion; of a streaming query they are its id and the number of the batch.
     """
@@ -45,7 +45,7 @@ class Transaction(NamedTuple):
     version: int
 
     def is_made(self, last: int | None) -> bool:
-        """Whether the table has it, whose last one of the application that is."""
+        """Whether it was made, in a table with that version as the last one of the application."""
         return last is not None and last >= self.version
 
 
@@ -69,18 +69,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What one commit does to a table: it is made or its columns change, and files are added.
+    """What one commit does to a table: create it or change its columns, and add files.
 
     Attributes:
-        files: that are there, whole.
-        struct: the columns of their rows, those of the partitions with them.
+        files: complete ones in the table's folder.
+        struct: the columns of their rows, partition columns included.
         partition_by: the table's partition columns.
-        changes: what has to be changed first; of a table that is there.
-        overwrite: whether what the table had before is gone.
-        transaction: see there; None: the commit is not to be recognised.
+        changes: those of the columns, if the table exists; they are made first.
+        overwrite: whether to remove what the table had before.
+        transaction: see there; None: the commit may be made again.
         beside: the rows' files of the same landing, where this is the commit of its rejected messages; else None. That one comes
             first, so that whoever repeats the landing after a crash between the two commits the same rows.
-        removes: the names of those of the table's files that are gone with this; they are a Conflict if they went before.
+        removes: the names of files to remove; it is a Conflict if the table no longer has one of them.
     """
 
     files: Sequence[DataFile]

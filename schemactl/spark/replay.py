@@ -17,7 +17,7 @@ from ..codec import Codec
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, map_in_arrow
 from .errors import Conflict
 from .landing import LandingOptions, prepared, tables_of
-from .landing_folder import Folder
+from .landing_folder import Folder, at_once
 from .landing_sink import Landed, Landing
 from .landing_table import Transaction
 
@@ -38,8 +38,8 @@ def replay(
 ) -> Landed:
     """Make rows of those rejected messages that `codec` can read, and take them away from the rejected ones.
 
-    In tables that is done exactly once: the rejected ones are replaced first, in a commit that says which rows are to follow, and
-    whoever replays next completes a replay that was killed after it. In a folder, whose last replay was killed among its last steps,
+    In tables that is done exactly once: the rejected ones are replaced first, in a commit that names the rows to follow, and
+    the next replay completes one that was killed after that commit. In a folder, whose last replay was killed among its last steps,
     messages may be there as rows and as rejected ones, and none is missing. What is rejected meanwhile is left alone.
 
     Args:
@@ -131,9 +131,13 @@ def _read(
 
 def _columns(folder: Folder, names: Sequence[str]) -> spark.StructType | None:
     """Return the columns that any of the files has; None: there are no files."""
-    found: dict[str, spark.StructField] = {}
-    for name in names:
+
+    def read(name: str) -> spark.StructType:
         with folder.files.open_input_file(folder.place(name)) as file:
-            told = pq.read_metadata(file).metadata[b"org.apache.spark.sql.parquet.row.metadata"]
-        found |= {field.name: field for field in spark.StructType.fromJson(json.loads(told))}
+            struct = pq.read_metadata(file).metadata[b"org.apache.spark.sql.parquet.row.metadata"]
+        return spark.StructType.fromJson(json.loads(struct))
+
+    found: dict[str, spark.StructField] = {}
+    for struct in at_once(read, names):
+        found |= {field.name: field for field in struct}
     return spark.StructType([*found.values()]) if found else None

@@ -19,7 +19,6 @@ from schemactl.spark import WrongArgument
 from schemactl.spark.arrow_types import struct_of
 from schemactl.spark.errors import Conflict
 from schemactl.spark.landing_delta import DeltaTable
-from schemactl.spark.landing_parquet_table import ParquetTable
 from schemactl.spark.landing_statistics import statistics
 from schemactl.spark.landing_table import Addition, Change, DataFile, Transaction
 
@@ -350,17 +349,6 @@ def test_what_is_no_delta_table_is_refused(tmp_path: Path) -> None:
     (log / f"{0:020}.json").write_text("{}\n")
     with pytest.raises(WrongArgument, match="cannot be read as a Delta table"):
         DeltaTable(str(tmp_path / "broken")).columns()
-
-
-def test_a_folder_of_parquet_is_no_delta_table_and_a_delta_table_no_folder_of_parquet(tmp_path: Path) -> None:
-    for name in ("part-0.parquet", "_SUCCESS"):
-        (tmp_path / name).touch()
-    with pytest.raises(WrongArgument, match=f"CONVERT TO DELTA parquet.`{tmp_path}` first"):
-        DeltaTable(str(tmp_path)).check(ROWS, [], overwrite=False)
-    table = DeltaTable(str(tmp_path / "made"))
-    add(table)
-    with pytest.raises(WrongArgument, match='is a Delta table: land with format="delta"'):
-        ParquetTable(table.folder()).check(ROWS, [], overwrite=True)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,17 @@ def test_files_that_changed_or_vanished_are_not_landed(tmp_path: Path) -> None:
         assert seen(tmp_path) == {}
 
 
+def test_a_folder_of_parquet_is_no_delta_table_and_a_delta_table_no_folder_of_parquet(tmp_path: Path) -> None:
+    for name in ("part-0.parquet", "_SUCCESS"):
+        (tmp_path / name).touch()
+    with pytest.raises(WrongArgument, match=f"CONVERT TO DELTA parquet.`{tmp_path}` first"):
+        DeltaTable(str(tmp_path)).check(STRUCT, [], overwrite=False)
+    made = DeltaTable(str(tmp_path / "made"))
+    made.commit(Addition([], STRUCT))
+    with pytest.raises(WrongArgument, match='is a Delta table: land with format="delta"'):
+        ParquetTable(made.folder()).check(STRUCT, [], overwrite=True)
+
+
 def test_a_folder_that_rows_were_landed_in_does_not_become_a_delta_table(tmp_path: Path) -> None:
     to, delta = table(tmp_path), DeltaTable(str(tmp_path))
     to.commit(Addition([], STRUCT))
