@@ -34,18 +34,17 @@ def load_class(text: str, folder: str) -> type:
     found: Any = load_module(module_name, folder)
     for part in path.split("."):
         if not hasattr(found, part):
-            classes = [name for name, value in vars(found).items() if isinstance(value, type)]
-            where = found.__name__
+            classes = {name: value for name, value in vars(found).items() if isinstance(value, type)}
+            # A module that only passes on others' classes has none of its own.
+            own = [name for name, value in classes.items() if value.__module__ == module_name] or classes
             raise SchemactlError(
-                f"{where} has no class {part}{did_you_mean(part, classes)}",
-                fix=f"name one of {', '.join(sorted(classes))}"
-                if classes
-                else "name a module that defines classes",
+                f"{found.__name__} has no class {part}{did_you_mean(part, classes)}",
+                fix=f"name one of {', '.join(sorted(own))}" if own else "name a module that defines classes",
             )
         found = getattr(found, part)
     if not isinstance(found, type):
         raise SchemactlError(
-            f"{text} is no class, but a value of type {type(found).__name__}", fix="name a class"
+            f"{text} is not a class, but a value of type {type(found).__name__}", fix="name a class"
         )
     return found
 

@@ -119,7 +119,8 @@ def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, module: 
         assert f"{module}_{name}.py:{last.format(f'{module}_{name}')}" in error(f"{module}_{name}:Order")
     assert "there is no module no_such_shop, neither in " in error("no_such_shop.models:Order")
     assert f"{module} has no class Ordr; did you mean Order?" in error(f"{module}:Ordr")
-    assert "is no class, but a value of type int" in error(f"{module}:number")
+    assert "Fix: name one of Order, Other\n" in error(f"{module}:Ordr")
+    assert "is not a class, but a value of type int" in error(f"{module}:number")
     assert "expected MODULE:CLASS, such as shop.models:Order" in error("orders.avsc")
 
 
