@@ -1,0 +1,85 @@
+"""A catalog of Iceberg tables for tests, which land in it and read it without Spark."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.expressions import EqualTo, IsNull
+from pyiceberg.table import Table
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from schemactl.spark.landing_evolution import changes
+from schemactl.spark.landing_iceberg import IcebergTable
+from schemactl.spark.landing_parquet import ParquetFiles, Shape
+from schemactl.spark.landing_table import Addition, DataFile
+
+
+@dataclass
+class Lake:
+    """A catalog with the namespace `shop`, in which tests land in the table `orders`."""
+
+    properties: Mapping[str, str]
+
+    @property
+    def table(self) -> IcebergTable:
+        return IcebergTable("shop.orders", self.properties)
+
+    @property
+    def catalog(self) -> Catalog:
+        return load_catalog(**self.properties)
+
+    @property
+    def orders(self) -> Table:
+        return self.catalog.load_table("shop.orders")
+
+    def rows(self, *columns: str, **scan: Any) -> list[Any]:
+        """What a reader finds: of one column the values."""
+        found = self.orders.scan(**scan, selected_fields=columns or ("*",)).to_arrow()
+        return sorted(found[columns[0]].to_pylist() if len(columns) == 1 else found.to_pylist(), key=str)
+
+    def land(self, rows: pa.Table, *by: str, **addition: Any) -> list[DataFile]:
+        """Land rows as a landing does, with the changes that they need."""
+        table = self.table
+        there, stored = table.columns(), table.stored(struct(rows))
+        needed = [] if there is None else changes(there, stored, addition.pop("former_names", {}))
+        table.check(stored, needed, overwrite=False)
+        files = write(table, rows, *by)
+        table.commit(Addition(files, stored, by, needed, **addition))
+        return files
+
+
+def sql_lake(folder: Path) -> Lake:
+    properties = {
+        "name": "lake",
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": f"file://{folder}/lake",
+    }
+    found = Lake(properties)
+    found.catalog.create_namespace("shop")
+    return found
+
+
+def struct(rows: pa.Table) -> spark.StructType:
+    return from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+
+
+def write(table: IcebergTable, rows: pa.Table, *by: str, **shape: Any) -> list[DataFile]:
+    """Write the files of the rows, as a task does."""
+    folder = table.folder()
+    told = Shape({}, by, **{"partitions_inside": table.partitions_inside} | shape)
+    files = ParquetFiles(folder, told, f"part-{uuid.uuid4()}")
+    for batch in rows.to_batches():
+        files.add(batch, held_bytes=batch.nbytes)
+    return files.close()
+
+
+def equal(column: str, value: Any) -> Any:
+    """The filter of a reader for that value."""
+    return IsNull(column) if value is None else EqualTo(column, value)  # type: ignore[call-arg,arg-type]
