@@ -138,7 +138,7 @@ def _beside(topic: Topic, target: Target, there: TopicClients) -> list[_Seen]:
     for client in topic.clients:
         if client.runs_on(target.name):
             own = [each for each in left if _is(each, client)]
-            left = [each for each in left if each not in own]
+            left = [each for each in left if not _is(each, client)]
             names = {each.subscription for each in own} | ({client.name} if client.reads else set())
             found.append(_Seen(client, tuple(own), _backlog(there, names)))
     return [*found, *(_Seen(None, (each,), _backlog(there, {each.subscription})) for each in left)]
