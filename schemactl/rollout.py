@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from schemactl.broker.checkers import TRANSITIVE
 from schemactl.changes import Contents
-from schemactl.checking import CheckReport, TopicCheck
+from schemactl.checking import CheckReport, TopicCheck, client_impacts
 from schemactl.checking.clients import ClientImpact
 from schemactl.compat import breakages
 from schemactl.effective import chosen_topics
@@ -90,7 +90,7 @@ def rollout(
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
     version, latest = _in_git(rows, git, apart)
     more = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
-    facts = _Facts(row, _clients(rows))
+    facts = _Facts(row, client_impacts(rows))
     refused = [
         f"{each.rule}: {each.message.partition(chr(10))[0]}"
         for each in report.findings
@@ -122,15 +122,6 @@ def _in_git(
     same = Contents(git).find(rows[0].schema) if rows[0].schema else None
     standing = live(git)
     return same.number if same else next_number(git), standing[-1].number if standing else None
-
-
-def _clients(rows: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
-    """Return what the change means to the clients of all targets; where targets differ, the worst."""
-    found: dict[str, ClientImpact] = {}
-    for each in (each for row in rows for each in row.clients):
-        if each.client.name not in found or not each.is_fine:
-            found[each.client.name] = each
-    return tuple(found.values())
 
 
 class _Facts:

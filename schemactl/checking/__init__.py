@@ -22,7 +22,15 @@ from schemactl.checking.deprecation import deprecations
 from schemactl.checking.gate import judging, with_settings
 from schemactl.checking.joining import joined
 from schemactl.checking.merging import merged
-from schemactl.checking.report import ORDER, Change, CheckReport, PolicyChange, TopicCheck, undecided
+from schemactl.checking.report import (
+    ORDER,
+    Change,
+    CheckReport,
+    PolicyChange,
+    TopicCheck,
+    client_impacts,
+    undecided,
+)
 from schemactl.checking.run import Run
 from schemactl.checking.topics import look_at
 from schemactl.checking.waiving import WaiverFile, with_waivers
@@ -40,6 +48,7 @@ __all__ = [
     "TopicCheck",
     "WaiverFile",
     "check",
+    "client_impacts",
     "deprecations",
     "joined",
     "judging",

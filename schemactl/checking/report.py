@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -77,6 +77,15 @@ class TopicCheck:
     def is_pending(self) -> bool:
         """Whether `version` is a number that nothing has yet."""
         return self.version is not None and (self.latest is None or self.version > self.latest)
+
+
+def client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
+    """Return what a change means to each client of a topic, by its checks for all targets; where these differ, the worst."""
+    found: dict[str, ClientImpact] = {}
+    for each in (each for check in checks for each in check.clients):
+        if each.client.name not in found or not each.is_fine:
+            found[each.client.name] = each
+    return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from schemactl.checking import CheckReport, PolicyChange, TopicCheck
+from schemactl.checking import CheckReport, PolicyChange, TopicCheck, client_impacts
 from schemactl.messages import counted, policy_origin, policy_word
 from schemactl.model import Severity
 from schemactl.printing import on_one_line
@@ -62,15 +63,11 @@ def policy_rows(report: CheckReport) -> list[list[Cell]]:
 def client_rows(report: CheckReport) -> list[list[Cell]]:
     """Return the head of a table of the declared clients of changed schemas, and a row for each, by team; [] where there are none."""
     rows = []
-    seen = set()
-    for check in report.topics:
-        for each in check.clients:
+    # Targets may have a topic in several ways; its clients are the same.
+    for topic, checks in groupby(report.topics, key=lambda check: check.topic):
+        for each in client_impacts(checks):
             client = each.client
-            # Targets may have a topic in several ways; its clients are the same.
-            if (check.topic, client.name) in seen:
-                continue
-            seen.add((check.topic, client.name))
-            texts = (client.team or "-", f"{client.name}, {check.topic}", client.role, _built(each))
+            texts = (client.team or "-", f"{client.name}, {topic}", client.role, _built(each))
             rows.append([*(Cell(on_one_line(text)) for text in texts), _meant(each)])
     rows.sort(key=lambda row: row[0].text)
     return [[*map(Cell, CLIENTS_HEAD)], *rows] if rows else []

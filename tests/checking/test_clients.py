@@ -10,6 +10,11 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
+from schemactl.checking import CheckReport, TopicCheck
+from schemactl.checking.clients import ClientImpact
+from schemactl.model import Client, CompatibilityStrategy, Release, TopicName
+from schemactl.report.check_rows import client_rows
+
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
 CLIENTS = """\
 clients:
@@ -74,6 +79,22 @@ def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
         ("billing", [0], False),
         ("audit", [], True),
         ("shop", [1, 0], True),
+    ]
+
+
+def test_the_table_has_what_the_change_means_on_the_worst_of_all_targets() -> None:
+    orders, billing = (
+        TopicName.parse("shop/sales/orders"),
+        Client("billing", "consumer", (0, 2), team="payments"),
+    )
+    fine, broken = ClientImpact(billing, (0, 1)), ClientImpact(billing, (0, 1, 2), "b has no default")
+    checks = [
+        TopicCheck(orders, "new version", CompatibilityStrategy.FULL, "topic", clients=(impact,))
+        for impact in (fine, broken, fine)
+    ]
+    found = CheckReport(Release.R4_0, "main", 1, topics=tuple(checks))
+    assert [[cell.text for cell in row] for row in client_rows(found)[1:]] == [
+        ["payments", f"billing, {orders}", "consumer", "0..2", "cannot read it"]
     ]
 
 
