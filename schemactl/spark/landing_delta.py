@@ -1,7 +1,7 @@
-"""Delta tables to land in, by delta-rs (the package `deltalake`), which takes whatever it is given for a commit.
+"""Delta tables to land in, by delta-rs (the package `deltalake`), which does not validate what it is given to commit.
 
-So all that Delta asks of a commit is looked at here: the table's features, its columns, the files. Every commit can be recognised,
-by its transaction or by a mark in its information, and whatever goes wrong, it is looked for before it is tried again.
+So whatever Delta requires of a commit is checked here: the table's features, its columns, the files. Every commit can be recognised,
+by its transaction or by a mark in its information; after a failure the log is searched for it before it is tried again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BESIDE: Final = "schemactl.beside"
 _TRIES: Final = 50
 _PAUSE_S: Final = 0.2
 
-# By what delta-rs calls them in any case, with or without `aws_`; what Arrow's S3FileSystem calls them.
+# The arguments of Arrow's S3FileSystem by delta-rs's names, which may be in any case and begin with `aws_`.
 _S3_OPTIONS: Final = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",
@@ -179,6 +179,8 @@ class DeltaTable(LandingTable):
 
         Columns that are added are a commit of their own, before.
         """
+        from deltalake.exceptions import DeltaError
+
         written_ms = self._written_ms(addition.files)
         info = {_MARK: uuid.uuid4().hex, _BESIDE: json.dumps(addition.beside or ())}
         actions = [_action(file, since) for file, since in zip(addition.files, written_ms, strict=True)]
@@ -193,7 +195,7 @@ class DeltaTable(LandingTable):
                 # Another commit came first, or what comes after a commit failed.
                 if self._holds(addition.transaction, info[_MARK], since=since):
                     return
-                if not _is_of_delta(error):
+                if not isinstance(error, DeltaError):
                     raise
                 if not tries_left:
                     raise Conflict(
@@ -347,12 +349,6 @@ class DeltaTable(LandingTable):
                     if kind in actions:
                         actions[kind].append(action)
             yield actions
-
-
-def _is_of_delta(error: Exception) -> bool:
-    from deltalake.exceptions import DeltaError
-
-    return isinstance(error, DeltaError)
 
 
 def _line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What an Iceberg table says of columns and of files."""
+"""Columns, types and files as the metadata of an Iceberg table have them."""
 
 from __future__ import annotations
 

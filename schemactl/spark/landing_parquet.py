@@ -91,7 +91,7 @@ class ParquetFiles:
         self._made = 0
 
     def add(self, rows: pa.RecordBatch, *, held_bytes: int) -> None:
-        """Rows, each time with the same columns, that hold so much memory as long as they wait."""
+        """Add rows, each time with the same columns; until they are written they hold so much memory."""
         if rows.num_rows == 0:
             return
         for folder, part in _parts(rows, self._shape):
@@ -104,7 +104,7 @@ class ParquetFiles:
             self._write(max(self._waiting, key=lambda folder: self._waiting[folder].bytes))
 
     def close(self) -> list[DataFile]:
-        """All files are whole."""
+        """Complete all files, and return them."""
         for folder in list(self._waiting):
             self._write(folder)
         for folder in list(self._open):
@@ -187,17 +187,17 @@ class _File:
 
     @property
     def bytes(self) -> int:
-        """Written so far."""
+        """Return how many are written so far."""
         size: int = self._sink.tell()
         return size
 
     def add(self, rows: pa.Table) -> None:
-        """One more row group."""
+        """Write one more row group."""
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self.rows += rows.num_rows
 
     def close(self) -> tuple[int, str]:
-        """Close the file; returns its bytes and statistics."""
+        """Close the file, and return its bytes and statistics."""
         self._writer.add_key_value_metadata(self._shape.metadata)
         self._writer.close()
         size = self.bytes
@@ -249,7 +249,7 @@ def _places(schema: pa.Schema) -> list[str]:
 
 
 def _repeated(values: pa.Array) -> float:
-    """Which part of the values, but for nulls, stood there before."""
+    """Return which part of the values, nulls left out, repeats an earlier one."""
     count = len(values) - values.null_count
     return 1 - pc.count_distinct(values).as_py() / count if count else 1.0
 
@@ -270,7 +270,7 @@ def _leaves(values: pa.Array, place: str) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
-    """Intervals are numbers to Parquet: the row's metadata say what they mean. Times are microseconds, or Spark misreads them."""
+    """Return the type in files: of intervals numbers, which the metadata of rows explain; of times microseconds, as Spark reads them."""
     if pa.types.is_duration(kind):
         return pa.int64()
     if pa.types.is_time64(kind):
