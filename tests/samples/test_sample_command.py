@@ -124,9 +124,10 @@ def test_a_sample_of_no_topic_is_noted(folder: Path) -> None:
     assert "namespaces/samples/ordres.v0.bin" in "".join(schemactl(folder, "check")[:2])
 
 
-def test_messages_of_a_waived_sample_pass(folder: Path) -> None:
+def test_a_waived_sample_passes_and_one_with_another_key_or_payload_does_not(folder: Path) -> None:
     (folder / "namespaces" / "samples").mkdir()
-    (folder / "namespaces" / "samples" / "orders.v0.bin").write_bytes(b"")
+    file = folder / "namespaces" / "samples" / "orders.jsonl"
+    file.write_text('{"version": 0, "payload_b64": ""}\n')
     (found,) = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
     reason = (
         "--reason",
@@ -138,3 +139,6 @@ def test_messages_of_a_waived_sample_pass(folder: Path) -> None:
     )
     schemactl(folder, "waive", found["fingerprint"], *reason)
     schemactl(folder, "check")
+    for other in ('{"version": 0}\n', '{"version": 0, "payload_b64": "", "key_b64": "YQ=="}\n'):
+        file.write_text(other)
+        assert "SAMPLE_UNREADABLE" in schemactl(folder, "check", code=100).out
