@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .spark.decoding import ParseMode, Split
     from .spark.landing import LandingOptions, SaveMode, Sink
     from .spark.landing_sink import Landed
-    from .spark.landing_table import Format
+    from .table_formats.table import Format
     from .typed.records import Instance
 
 __all__ = [

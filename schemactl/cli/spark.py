@@ -262,7 +262,7 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
 @contextmanager
 def as_usage_error() -> Iterator[None]:
     """Raise a UsageError for a WrongArgument inside."""
-    from schemactl.spark.errors import WrongArgument
+    from schemactl.table_formats.errors import WrongArgument
 
     try:
         yield

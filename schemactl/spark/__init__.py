@@ -9,10 +9,10 @@ Imports nothing of schemactl but `codec`, and only relatively, so that a generat
 
 from __future__ import annotations
 
+from ..table_formats.errors import Conflict, WrongArgument
 from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
 from .decoding import decode, decode_column, split
 from .encoding import encode
-from .errors import Conflict, WrongArgument
 from .java import JavaNotFound, ensure_java
 from .landing import land, land_stream, sink
 from .landing_sink import Counts, Landed

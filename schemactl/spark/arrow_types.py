@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..table_formats.column_types import has_part
 from .errors import require
 
 
@@ -20,9 +19,3 @@ def struct_of(columns: pa.Schema) -> StructType:
     if any(has_part(kind, pa.types.is_time64) for kind in columns.types):
         require((4, 1), "a column of times of day (from a package for Spark 4.2 or newer)")
     return from_arrow_schema(columns, prefer_timestamp_ntz=True)
-
-
-def has_part(kind: pa.DataType, wanted: Callable[[pa.DataType], bool]) -> bool:
-    """Whether the type, or a part of it at any depth, is as wanted."""
-    parts = (kind.field(number).type for number in range(kind.num_fields))
-    return wanted(kind) or any(has_part(part, wanted) for part in parts)

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql import types
 
 from ..codec import Codec, message
-from .errors import WrongArgument
+from ..table_formats.errors import WrongArgument
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -119,11 +119,6 @@ def _check_distinct(session: SparkSession, codec: Codec, *others: Sequence[str])
         raise WrongArgument(f"two columns would be called {', '.join(twice)}: {advice}")
 
 
-def quoted(name: str) -> str:
-    """Return the column's name as SQL has it, whatever it holds."""
-    return f"`{name.replace('`', '``')}`"
-
-
 def map_in_arrow(
     frame: DataFrame,
     function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
@@ -163,9 +158,3 @@ def _with_names(
 def folded(session: SparkSession) -> Callable[[str], str]:
     """Return a name as Spark compares names: without case, unless the session says otherwise."""
     return str if session.conf.get("spark.sql.caseSensitive") == "true" else str.casefold
-
-
-def folding(*structs: types.StructType) -> Callable[[str], str]:
-    """Return what makes the same of names that are the same: case counts where names of a struct differ in nothing else."""
-    names = [[name.casefold() for name in struct.names] for struct in structs]
-    return str.casefold if all(len({*each}) == len(each) for each in names) else str

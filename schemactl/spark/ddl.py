@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pyspark.sql import types
 
-from .columns import quoted
 from .errors import require
 
 _TOKEN: Final = re.compile(
@@ -32,8 +30,6 @@ _ATOMIC: Final[dict[str, type[types.DataType]]] = {
     "VOID": types.NullType,
 }
 
-_NESTED: Final = (types.StructType, types.ArrayType, types.MapType)
-
 
 def struct_of_ddl(ddl: str) -> types.StructType:
     """Return the StructType of the columns, as `schemactl.columns.spark_type.columns_ddl` writes them.
@@ -45,45 +41,6 @@ def struct_of_ddl(ddl: str) -> types.StructType:
         SparkProblem: this release of PySpark has no type of a column.
     """
     return _struct(_TOKEN.findall(ddl)[::-1])
-
-
-def sql_type(of: types.DataType) -> str:
-    """Return the type as SQL has it, names of fields quoted."""
-    match of:
-        case types.StructType():
-            return f"struct<{', '.join(f'{quoted(each.name)}: {sql_type(each.dataType)}' for each in of)}>"
-        case types.ArrayType():
-            return f"array<{sql_type(of.elementType)}>"
-        case types.MapType():
-            return f"map<{sql_type(of.keyType)}, {sql_type(of.valueType)}>"
-    return of.simpleString()
-
-
-def parts(
-    fields: Iterable[types.StructField], outer: str = "", *, maps: bool = True
-) -> Iterator[tuple[str, types.StructField]]:
-    """Yield each column with its path, at any depth, as SQL has it: `items.element.price`."""
-    for each in fields:
-        place = outer + each.name
-        yield place, each
-        match each.dataType:
-            case types.StructType() as kind:
-                yield from parts(kind, f"{place}.", maps=maps)
-            case types.ArrayType() as kind:
-                inner = types.StructField("element", kind.elementType, kind.containsNull)
-                yield from parts([inner], f"{place}.", maps=maps)
-            case types.MapType() as kind if maps:
-                key = types.StructField("key", kind.keyType)
-                value = types.StructField("value", kind.valueType, kind.valueContainsNull)
-                yield from parts([key, value], f"{place}.")
-
-
-def leaves(struct: types.StructType) -> Iterator[tuple[str, types.DataType]]:
-    """Yield the type of each column with none inside, with its path: of an empty struct, too."""
-    for place, column in parts(struct):
-        kind = column.dataType
-        if kind == types.StructType() or not isinstance(kind, _NESTED):
-            yield place, kind
 
 
 def _struct(tokens: list[str]) -> types.StructType:

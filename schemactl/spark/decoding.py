@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from ..codec import Codec, Decoded, Unreadable
 from ..codec.version_number import numbers
+from ..table_formats.errors import WrongArgument
 from .arrow_types import struct_of
 from .columns import (
     ERROR,
@@ -26,7 +27,7 @@ from .columns import (
     map_in_arrow,
     message_columns,
 )
-from .errors import WrongArgument, require
+from .errors import require
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:

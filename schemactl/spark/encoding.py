@@ -11,8 +11,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from ..codec import Codec
+from ..table_formats.errors import WrongArgument
 from .columns import ERROR, KEY, SCHEMA_VERSION, map_in_arrow
-from .errors import WrongArgument
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:

@@ -30,14 +30,6 @@ _WHILE_HANDLED: Final = "During handling of the above exception, another excepti
 """What stands between the tracebacks of an exception and of the one that its handling raised."""
 
 
-class WrongArgument(ValueError):
-    """An argument does not fit the messages, the folder or the other arguments; says what to give instead."""
-
-
-class Conflict(RuntimeError):
-    """Another writer changed the table so that a commit can no longer be made, and was not; says what to do."""
-
-
 class SparkProblem(RuntimeError):
     """Spark could not do it; says why in one line."""
 

@@ -13,14 +13,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
 
 from ..codec import Codec
+from ..table_formats.errors import WrongArgument
+from ..table_formats.folder import Folder
+from ..table_formats.parquet_files import COMPRESSIONS, Shape
+from ..table_formats.parquet_table import PARTITION_TYPES, ParquetTable
+from ..table_formats.table import Evolution, Format, LandingTable, Transaction
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decoded_schema
-from .errors import WrongArgument, require
-from .landing_folder import Folder
-from .landing_parquet import COMPRESSIONS, Shape
-from .landing_parquet_table import PARTITION_TYPES, ParquetTable
+from .errors import require
 from .landing_sink import QUERY, Destination, Landed, Landing, LandingFiles
-from .landing_table import Evolution, Format, LandingTable, Transaction
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -242,7 +243,7 @@ def _tables(
     if place.rstrip("/") == aside.rstrip("/"):
         raise WrongArgument(f"{place} is the place of rows: give rejected messages a table of their own")
     if format == "delta":
-        from .landing_delta import DeltaTable
+        from ..table_formats.delta import DeltaTable
 
         there = (storage_options or {}, filesystem)
         return DeltaTable(place, *there), DeltaTable(aside, *there)
@@ -253,7 +254,7 @@ def _tables(
         )
     if filesystem is not None:
         raise WrongArgument("an Iceberg catalog says which file system a table is on: leave filesystem out")
-    from .landing_iceberg import IcebergTable
+    from ..table_formats.iceberg import IcebergTable
 
     return IcebergTable(place, catalog), IcebergTable(aside, catalog)
 

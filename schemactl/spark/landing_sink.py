@@ -17,13 +17,13 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructType
 
 from ..codec import Codec
+from ..table_formats.errors import Conflict
+from ..table_formats.evolution import changes, require_allowed
+from ..table_formats.folder import Folder
+from ..table_formats.parquet_files import ParquetFiles, Shape
+from ..table_formats.table import Addition, Change, DataFile, Evolution, LandingTable, Transaction
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, map_in_arrow
 from .decoding import decode_batch
-from .errors import Conflict
-from .landing_evolution import changes, require_allowed
-from .landing_folder import Folder
-from .landing_parquet import ParquetFiles, Shape
-from .landing_table import Addition, Change, DataFile, Evolution, LandingTable, Transaction
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from ..table_formats.table import Transaction
 from .landing_sink import QUERY, Landing, Written, task_context
-from .landing_table import Transaction
 from .worker import reduce_worker_overhead
 
 # MicroBatchExecution.BATCH_ID_KEY.

@@ -14,12 +14,12 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ..codec import Codec
+from ..table_formats.errors import Conflict
+from ..table_formats.folder import Folder, at_once
+from ..table_formats.table import Transaction
 from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, map_in_arrow
-from .errors import Conflict
 from .landing import LandingOptions, prepared, tables_of
-from .landing_folder import Folder, at_once
 from .landing_sink import Landed, Landing
-from .landing_table import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

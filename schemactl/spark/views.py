@@ -13,12 +13,12 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
+from ..table_formats.column_types import folding, quoted, sql_type
+from ..table_formats.evolution import widens
+from ..table_formats.table import Format
 from .arrow_types import struct_of
-from .columns import folded, folding, quoted
-from .ddl import sql_type
+from .columns import folded
 from .errors import SPARK_ERRORS
-from .landing_evolution import widens
-from .landing_table import Format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

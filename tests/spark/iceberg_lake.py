@@ -15,10 +15,10 @@ from pyiceberg.table import Table
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from schemactl.spark.landing_evolution import changes
-from schemactl.spark.landing_iceberg import IcebergTable
-from schemactl.spark.landing_parquet import ParquetFiles, Shape
-from schemactl.spark.landing_table import Addition, DataFile
+from schemactl.table_formats.evolution import changes
+from schemactl.table_formats.iceberg import IcebergTable
+from schemactl.table_formats.parquet_files import ParquetFiles, Shape
+from schemactl.table_formats.table import Addition, DataFile
 
 
 @dataclass

@@ -22,8 +22,8 @@ from signal import SIGKILL
 from types import FrameType
 from typing import Any, Final
 
-from schemactl.spark.errors import Conflict
-from schemactl.spark.landing_table import Transaction
+from schemactl.table_formats.errors import Conflict
+from schemactl.table_formats.table import Transaction
 
 _STEPS: Final = ("/schemactl/spark/landing", "/pyiceberg/")
 

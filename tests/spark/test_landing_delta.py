@@ -17,10 +17,10 @@ from pyspark.sql import types as spark
 
 from schemactl.spark import WrongArgument
 from schemactl.spark.arrow_types import struct_of
-from schemactl.spark.errors import Conflict
-from schemactl.spark.landing_delta import DeltaTable
-from schemactl.spark.landing_statistics import statistics
-from schemactl.spark.landing_table import Addition, Change, DataFile, Transaction
+from schemactl.table_formats.delta import DeltaTable
+from schemactl.table_formats.errors import Conflict
+from schemactl.table_formats.file_statistics import statistics
+from schemactl.table_formats.table import Addition, Change, DataFile, Transaction
 
 LONG = spark.LongType()
 ROWS = spark.StructType().add("n", LONG)

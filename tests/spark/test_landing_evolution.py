@@ -21,8 +21,8 @@ from schemactl.columns.topic_struct import struct_of
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.spark import WrongArgument
 from schemactl.spark.ddl import struct_of_ddl
-from schemactl.spark.landing_evolution import changes, path_of, require_allowed, statements, widens
-from schemactl.spark.landing_table import Change
+from schemactl.table_formats.evolution import changes, path_of, require_allowed, statements, widens
+from schemactl.table_formats.table import Change
 from schemactl.tables.changes import widens as widens_in_check
 from schemactl.tables.impact import Impact, impact
 

@@ -9,10 +9,10 @@ from pyarrow import fs
 from pyspark.sql.types import StructType
 
 from schemactl.spark import WrongArgument
-from schemactl.spark.landing_delta import DeltaTable
-from schemactl.spark.landing_folder import Folder
-from schemactl.spark.landing_parquet_table import ParquetTable
-from schemactl.spark.landing_table import Addition, DataFile
+from schemactl.table_formats.delta import DeltaTable
+from schemactl.table_formats.folder import Folder
+from schemactl.table_formats.parquet_table import ParquetTable
+from schemactl.table_formats.table import Addition, DataFile
 
 from .fragile_files import BusyFiles, OvertakenFiles
 

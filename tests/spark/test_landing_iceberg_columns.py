@@ -15,9 +15,9 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IntegerType
 from pyspark.sql import types as spark
 
-from schemactl.spark.errors import Conflict, WrongArgument
-from schemactl.spark.landing_parquet import NULL_PARTITION
-from schemactl.spark.landing_table import Addition
+from schemactl.table_formats.errors import Conflict, WrongArgument
+from schemactl.table_formats.parquet_files import NULL_PARTITION
+from schemactl.table_formats.table import Addition
 
 from .iceberg_lake import Lake, equal, sql_lake, struct, write
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from schemactl.spark.arrow_types import struct_of
-from schemactl.spark.landing_delta import DeltaTable
-from schemactl.spark.landing_table import Addition
+from schemactl.table_formats.delta import DeltaTable
+from schemactl.table_formats.table import Addition
 
 from .test_landing_delta import put
 

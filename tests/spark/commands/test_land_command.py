@@ -28,8 +28,8 @@ from schemactl.codec import Options
 from schemactl.history import read_here
 from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
-from schemactl.spark.landing_parquet import COMPRESSIONS
-from schemactl.spark.landing_table import Evolution, Format
+from schemactl.table_formats.parquet_files import COMPRESSIONS
+from schemactl.table_formats.table import Evolution, Format
 from schemactl.topic_codec import codec_of
 
 COUNT = 600

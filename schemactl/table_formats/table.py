@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from pyspark.sql.types import StructType
 
-from .landing_folder import Folder
+from .folder import Folder
 
 Format = Literal["parquet", "delta", "iceberg"]
 """The format of the folder or the table that rows are landed in."""
@@ -56,7 +56,7 @@ class Change:
     Attributes:
         kind: what it takes of `Evolution`.
         column: its path once those before are made, as SQL has it: `items.element.price`; names are quoted that need it
-            (`landing_evolution.path_of` gives them).
+            (`evolution.path_of` gives them).
         type: as SQL has it.
         former: the last name that the table has for a renamed column, or the type that a widened one has.
     """

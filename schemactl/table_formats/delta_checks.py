@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as spark
 
-from .columns import quoted
-from .ddl import leaves, parts, sql_type
+from .column_types import leaves, parts, quoted, sql_type
 from .errors import WrongArgument
-from .landing_evolution import path_of
-from .landing_table import Change
+from .evolution import path_of
+from .table import Change
 
 if TYPE_CHECKING:
     import deltalake

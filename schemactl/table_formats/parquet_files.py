@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .arrow_types import has_part
-from .landing_folder import Folder
-from .landing_statistics import statistics
-from .landing_table import DataFile
+from .column_types import has_part
+from .file_statistics import statistics
+from .folder import Folder
+from .table import DataFile
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 

@@ -20,11 +20,9 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import types as spark
 
-from . import landing_evolution as evolution
-from .columns import quoted
-from .ddl import parts
-from .errors import Conflict, WrongArgument
-from .landing_delta_checks import (
+from . import evolution
+from .column_types import parts, quoted
+from .delta_checks import (
     check_columns,
     check_spelling,
     check_writable,
@@ -33,10 +31,11 @@ from .landing_delta_checks import (
     rewriting,
     table_columns,
 )
-from .landing_evolution import path_of
-from .landing_folder import Folder, without_secrets
-from .landing_parquet_table import SUCCESS
-from .landing_table import Addition, Change, DataFile, LandingTable, Transaction
+from .errors import Conflict, WrongArgument
+from .evolution import path_of
+from .folder import Folder, without_secrets
+from .parquet_table import SUCCESS
+from .table import Addition, Change, DataFile, LandingTable, Transaction
 
 if TYPE_CHECKING:
     import deltalake

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as spark
 
 from .errors import WrongArgument
-from .landing_folder import Folder, at_once
-from .landing_table import DataFile
+from .folder import Folder, at_once
+from .table import DataFile
 
 if TYPE_CHECKING:
     from pyiceberg import manifest

@@ -16,11 +16,11 @@ from typing import Final
 from pyarrow import fs
 from pyspark.sql import types as spark
 
-from .ddl import leaves
+from .column_types import leaves
 from .errors import WrongArgument
-from .landing_folder import Folder
-from .landing_parquet import partition_of
-from .landing_table import Addition, Change, LandingTable
+from .folder import Folder
+from .parquet_files import partition_of
+from .table import Addition, Change, LandingTable
 
 _TEMPORARY: Final = "_temporary"
 

@@ -8,10 +8,9 @@ from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
-from .columns import folding, quoted
-from .ddl import sql_type
+from .column_types import folding, quoted, sql_type
 from .errors import WrongArgument
-from .landing_table import Change, Evolution
+from .table import Change, Evolution
 
 _SHOWN: Final = 5
 """Of the reasons why rows do not fit."""

@@ -21,10 +21,10 @@ from pyarrow import fs
 from pyspark.sql import types as spark
 
 from .errors import Conflict, WrongArgument
-from .landing_evolution import path_of, statements
-from .landing_folder import Folder
-from .landing_iceberg_files import data_file, footers, iceberg_schema, mapped_id, spark_struct, types_by_path
-from .landing_table import Addition, Change, DataFile, Transaction
+from .evolution import path_of, statements
+from .folder import Folder
+from .iceberg_files import data_file, footers, iceberg_schema, mapped_id, spark_struct, types_by_path
+from .table import Addition, Change, DataFile, Transaction
 
 if TYPE_CHECKING:
     from pyiceberg import manifest
