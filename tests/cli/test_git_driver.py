@@ -56,7 +56,7 @@ def test_git_shows_fields_and_words_and_what_is_no_schema_as_it_is(shop: Scratch
     [
         (USES, "Order: record shop.Order\n    One\n     order.\nOrder.total: Money\nOrder.by: null | Party\n"),
         ('"string"', "string\n"),
-        ('["null", "shop.Money"]', '["null", "shop.Money"]'),
+        ('["null", "shop.Money"]', "null | Money\n"),
         ("[" * 100_000, "[" * 100_000),
         ('{"type": "record", "name": "A", "fields": 1}', '{"type": "record", "name": "A", "fields": 1}'),
         ('{"type": "map", "values": {"type": "array", "items": "a.B"}}', "map<array<B>>\n"),

@@ -119,7 +119,7 @@ def test_more_than_a_broker_stores_is_not_compiled() -> None:
 def test_large_definitions_are_compiled_and_placed() -> None:
     values = "\n".join(f"V{number} = {number};" for number in range(20_000))
     info = compile_proto(Proto.of_text(f"{HEAD}message M {{ E e = 1; }} enum E {{ {values} }}", "M"))
-    assert len(parse(info.schema).image.enum("E").numbers()) == 20_000
+    assert len(parse(info.schema).image.declared.enums["E"].numbers()) == 20_000
     assert str(info.locate("/enums/E/values/V19999/number")) == "schema.proto:20001:10"
 
 

@@ -32,6 +32,7 @@ from schemactl.formats.avro.java import JavaException, out_of_memory, stack_over
 from schemactl.formats.avro.recursion import Deep, gather, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
+    PROMOTIONS,
     Array,
     Enum,
     Fixed,
@@ -44,16 +45,6 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.avro.schema_text import schema_text
 from schemactl.model import Release
-
-PROMOTIONS: Final = {
-    "int": frozenset({"long", "float", "double"}),
-    "long": frozenset({"float", "double"}),
-    "float": frozenset({"double"}),
-    "string": frozenset({"bytes"}),
-    "bytes": frozenset({"string"}),
-}
-"""A writer's type, and the reader's types that take its values (Resolver.Promote)."""
-
 
 STACK_LEVELS: Final = 1_500
 """Types inside one another, after which Java's recursion is taken to overflow its stack.
@@ -260,8 +251,7 @@ class Resolution:
                 # The first branch that matches, or the last such one with the writer's unqualified name.
                 if matches and (found is None or branch.name == writer.name):
                     found = branch
-        wider = PROMOTIONS.get(writer.type, frozenset())
-        return found or next((branch for branch in reader.branches if branch.type in wider), None)
+        return found or next((branch for branch in reader.branches if _promotes(writer, branch)), None)
 
     def _generate(self, schema: Schema) -> Symbol | None:
         """ResolvingGrammarGenerator.simpleGen: a grammar without errors, of interest where records lead back to themselves."""
@@ -308,7 +298,7 @@ def _leaf(writer: Schema, reader: Schema) -> Deep[Mark | None]:
 def leaf_mark(writer: Schema, reader: Schema) -> Mark | None:
     """Return the symbol for two schemas that hold no others, or differ in type."""
     if writer.type != reader.type:
-        return None if reader.type in PROMOTIONS.get(writer.type, ()) else Mark.ERROR
+        return None if _promotes(writer, reader) else Mark.ERROR
     if isinstance(writer, Fixed) and isinstance(reader, Fixed):
         return None if writer.name == reader.name and writer.size == reader.size else Mark.ERROR
     if isinstance(writer, Enum) and isinstance(reader, Enum):
@@ -317,6 +307,11 @@ def leaf_mark(writer: Schema, reader: Schema) -> Mark | None:
         if reader.default is None and not set(writer.symbols) <= set(reader.symbols):
             return Mark.MISSING_SYMBOL
     return None
+
+
+def _promotes(writer: Schema, reader: Schema) -> bool:
+    """Whether values of `writer` become those of another type (Resolver.Promote)."""
+    return writer.type != reader.type and writer.type in PROMOTIONS.get(reader.type, ())
 
 
 def _is_same_primitive(writer: Schema, reader: Schema) -> bool:

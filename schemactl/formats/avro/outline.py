@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from schemactl.formats.avro.equality import canonical_json, parts
-from schemactl.formats.avro.names import qualify
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.parse import parse_file
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
-    PRIMITIVE_TYPES,
     Array,
     Enum,
     Field,
-    JsonValue,
     Map,
     Named,
     NamedSchema,
@@ -24,7 +20,6 @@ from schemactl.formats.avro.schema import (
     Union,
 )
 from schemactl.formats.base import Note
-from schemactl.model import Release
 
 
 def avro_parts(root: Schema) -> Iterator[tuple[str, str]]:
@@ -51,14 +46,8 @@ def file_lines(text: str) -> list[str]:
 
     Raises:
         InvalidSchema: it does not parse, even so.
-        ValueError: it is not JSON.
-        RecursionError: it is nested too deeply.
     """
-    missing = sorted(_missing(json.loads(text)))
-    stubs = [f'{{"type": "fixed", "size": 1, "name": {json.dumps(name)}}}' for name in missing]
-    root = parse(f"[{', '.join(stubs)}, {text}]" if stubs else text, Release.R5_0)
-    if stubs and isinstance(root, Union):
-        root = root.branches[-1]
+    root, missing = parse_file(text)
     hidden = {name.rpartition(".")[2] for name in missing} | {*missing}
     notes = dict(avro_notes(root))
     lines = []
@@ -70,38 +59,6 @@ def file_lines(text: str) -> list[str]:
         lines += [f"    alias {alias}" for alias in note.aliases]
         lines += [f"    {line}" for line in note.doc.splitlines()]
     return lines
-
-
-def _missing(root: JsonValue) -> set[str]:
-    """Return the full names that a definition uses and does not define."""
-    used: set[str] = set()
-    defined: set[str] = set()
-    todo: list[tuple[JsonValue, str | None]] = [(root, None)]
-    while todo:
-        value, namespace = todo.pop()
-        if isinstance(value, str) and value not in PRIMITIVE_TYPES:
-            used.add(qualify(value, namespace)[0])
-        elif isinstance(value, list):
-            todo += [(each, namespace) for each in value]
-        elif isinstance(value, dict):
-            kind = value.get("type")
-            if kind in ("record", "error", "enum", "fixed"):
-                inside = value.get("namespace", namespace)
-                full_name, _, namespace = qualify(
-                    str(value.get("name")), inside if isinstance(inside, str) else None
-                )
-                defined.add(full_name)
-                fields = value.get("fields")
-                todo += [
-                    (each.get("type"), namespace)
-                    for each in (fields if isinstance(fields, list) else ())
-                    if isinstance(each, dict)
-                ]
-            elif kind in ("array", "map"):
-                todo.append((value.get("items" if kind == "array" else "values"), namespace))
-            else:
-                todo.append((kind, namespace))
-    return used - defined
 
 
 def avro_notes(root: Schema) -> Iterator[tuple[str, Note]]:

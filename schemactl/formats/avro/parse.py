@@ -12,7 +12,15 @@ from schemactl.formats.avro.defaults import FieldDefaults
 from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.names import Path, qualify
-from schemactl.formats.avro.schema import PRIMITIVE_TYPES, JsonValue, NamedSchema, Record, Schema
+from schemactl.formats.avro.references import resolve
+from schemactl.formats.avro.schema import (
+    PRIMITIVE_TYPES,
+    Fixed,
+    JsonValue,
+    NamedSchema,
+    Record,
+    Schema,
+)
 from schemactl.formats.avro.text import InvalidAvro, TrailingText, decode, read, shown, without_comments
 from schemactl.model import Release
 
@@ -45,6 +53,17 @@ def parse_for_spark(text: bytes | str, spark: tuple[int, int]) -> Schema:
     """
     dialect = AvroOfSpark40 if spark < (4, 1) else AvroOfSpark41
     return _read_until_bad(text, dialect, FieldDefaults(Release.R5_0))
+
+
+def parse_file(text: bytes | str) -> tuple[Schema, frozenset[str]]:
+    """Return the schema in one file's text, and the full names of the types that other files define: a fixed of each stands there.
+
+    Raises:
+        InvalidAvro: the newest Avro refuses the text, even so.
+    """
+    decoded = decode(text)
+    reader = _FileReader(decoded, read(decoded), None)
+    return reader.read(), frozenset(reader.missing)
 
 
 def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
@@ -143,6 +162,20 @@ class Avro1122(DefinitionReader):
             what = f'"type" is {shown(name)}; expected a kind of type, because the definition has comments'
             raise invalid(what, path, "type", fix=f"write {shown(name)} in place of the object")
         return self._reference(name, namespace, path)
+
+
+class _FileReader(Avro1122):
+    """Reads one file of a definition; `missing` are the types that it does not define itself."""
+
+    def read(self) -> Schema:
+        root = self._schema(self._json, None, ())
+        self.missing = {each.target for each in self._unresolved} - self._types.keys()
+        for name in self.missing:
+            namespace, _, local = name.rpartition(".")
+            self._types[name] = stub = Fixed(name, local, namespace or None)
+            stub.size = 1
+        resolve(root, self._unresolved, self._holders, self._types)
+        return root
 
 
 class AvroOfSpark40(Avro1120):

@@ -7,7 +7,7 @@ the same locations, with the same messages.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import GeneratorType
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from schemactl.formats.avro.incompatibilities import (
 from schemactl.formats.avro.recursion import Deep, run
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
+    PROMOTIONS,
     Array,
     Enum,
     Field,
@@ -37,18 +38,6 @@ from schemactl.formats.avro.schema import (
     Union,
 )
 from schemactl.verdicts import Incompatibility
-
-PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "null": frozenset({"null"}),
-    "boolean": frozenset({"boolean"}),
-    "int": frozenset({"int"}),
-    "long": frozenset({"int", "long"}),
-    "float": frozenset({"int", "long", "float"}),
-    "double": frozenset({"int", "long", "float", "double"}),
-    "bytes": frozenset({"bytes", "string"}),
-    "string": frozenset({"bytes", "string"}),
-}
-"""The writer's primitive types that a reader's primitive type reads."""
 
 MAX_LISTED: Final = 200_000
 """Of the reasons found for pairs inside one another, counted at each pair around them: what is more goes unlisted.

@@ -48,6 +48,18 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = {
 
 PRIMITIVE_TYPES: Final = frozenset(PRIMITIVES)
 
+PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "null": frozenset({"null"}),
+    "boolean": frozenset({"boolean"}),
+    "int": frozenset({"int"}),
+    "long": frozenset({"int", "long"}),
+    "float": frozenset({"int", "long", "float"}),
+    "double": frozenset({"int", "long", "float", "double"}),
+    "bytes": frozenset({"bytes", "string"}),
+    "string": frozenset({"bytes", "string"}),
+}
+"""The writer's primitive types that a reader's primitive type reads."""
+
 
 @dataclass(eq=False, repr=False, slots=True)
 class Array:

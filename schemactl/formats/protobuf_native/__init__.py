@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
-from schemactl.formats.outline import outline, protobuf_parts, protobuf_uses
+from schemactl.formats.outline import outline
 from schemactl.model import ProtoCategory, Release, SchemaInfo
 from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
@@ -86,7 +86,7 @@ class ProtobufNativeSpec(TypeSpec):
         self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo
     ) -> Counterexample | None:
         """Return a message that proves `breakage`, read by protobuf's own parser; None where none was found."""
-        reader, writer = (old, new) if breakage.direction == "old_reads_new" else (new, old)
+        reader, writer = breakage.sides(new=new, old=old)
         found: Counterexample | None = load("counterexample").counterexample(
             breakage.incompatibility, reader=_parse(reader.schema), writer=_parse(writer.schema)
         )
@@ -94,11 +94,13 @@ class ProtobufNativeSpec(TypeSpec):
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the messages with their fields, and the enums with their numbers."""
-        return protobuf_parts(info)
+        parts: Iterator[tuple[str, str]] = load("parts").parts(info)
+        return parts
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Return what each message uses; the definition uses its root message."""
-        return protobuf_uses(info)
+        uses: dict[str, frozenset[str]] = load("parts").uses(info)
+        return uses
 
     def lines(self, info: SchemaInfo) -> list[str]:
         """Return the outline: what is stored is a descriptor set in Base64."""

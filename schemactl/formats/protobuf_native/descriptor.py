@@ -165,12 +165,12 @@ class ProtoField(Element):
     @property
     def enum(self) -> ProtoEnum:
         """The type of an enum field."""
-        return self.file.image.enum(self.type_name)
+        return self.file.image.declared.enums[self.type_name]
 
     @property
     def message_type(self) -> ProtoMessage:
         """The type of a field that holds messages."""
-        return self.file.image.message(self.type_name)
+        return self.file.image.declared.messages[self.type_name]
 
     @property
     def is_closed_enum(self) -> bool:
@@ -416,14 +416,6 @@ class Image:
         for service in declared.services.values():
             found.update((part.pointer, part) for part in (service, *service.methods().values()))
         return found
-
-    def message(self, full_name: str) -> ProtoMessage:
-        """KeyError: no file declares it."""
-        return self.declared.messages[full_name]
-
-    def enum(self, full_name: str) -> ProtoEnum:
-        """KeyError: no file declares it."""
-        return self.declared.enums[full_name]
 
 
 def declared_by(files: Iterable[File]) -> Declarations:

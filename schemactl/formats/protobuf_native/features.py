@@ -37,7 +37,6 @@ class Features(NamedTuple):
 
     field_presence: int
     enum_type: int
-    repeated_field_encoding: int
     utf8_validation: int
     message_encoding: int
     json_format: int
@@ -48,7 +47,6 @@ class Features(NamedTuple):
 _Standard: TypeAlias = Literal[
     "field_presence",
     "enum_type",
-    "repeated_field_encoding",
     "utf8_validation",
     "message_encoding",
     "json_format",
@@ -58,7 +56,6 @@ _STANDARD: tuple[_Standard, ...] = get_args(_Standard)
 PROTO2 = Features(
     FeatureSet.EXPLICIT,
     FeatureSet.CLOSED,
-    FeatureSet.EXPANDED,
     FeatureSet.NONE,
     FeatureSet.LENGTH_PREFIXED,
     FeatureSet.LEGACY_BEST_EFFORT,
@@ -68,7 +65,6 @@ PROTO2 = Features(
 PROTO3 = Features(
     FeatureSet.IMPLICIT,
     FeatureSet.OPEN,
-    FeatureSet.PACKED,
     FeatureSet.VERIFY,
     FeatureSet.LENGTH_PREFIXED,
     FeatureSet.ALLOW,

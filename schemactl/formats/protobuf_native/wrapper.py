@@ -79,9 +79,8 @@ def render(root: ProtoMessage) -> bytes:
     image = root.file.image
     names = sorted(_reachable(image, root.file.name))
     files = FileDescriptorSet(file=[image.files[name].proto for name in names])
-    encoded = base64.b64encode(files.SerializeToString(deterministic=True)).decode()
-    values = (encoded, root.full_name, root.file.name)
-    return json.dumps(dict(zip(_KEYS, values, strict=True)), separators=(",", ":")).encode()
+    values = _values(files.SerializeToString(deterministic=True), root)
+    return json.dumps(values, separators=(",", ":")).encode()
 
 
 def of_class(message: type[Message]) -> bytes:
@@ -97,10 +96,13 @@ def of_class(message: type[Message]) -> bytes:
 
     root = message.DESCRIPTOR
     add(root.file)
-    encoded = base64.b64encode(FileDescriptorSet(file=files.values()).SerializeToString()).decode()
-    return json.dumps(
-        dict(zip(_KEYS, (encoded, root.full_name, root.file.name), strict=True)), indent=True
-    ).encode()
+    values = _values(FileDescriptorSet(file=files.values()).SerializeToString(), root)
+    return json.dumps(values, indent=True).encode()
+
+
+def _values(descriptor_set: bytes, root: Any) -> dict[str, str]:
+    values = (base64.b64encode(descriptor_set).decode(), root.full_name, root.file.name)
+    return dict(zip(_KEYS, values, strict=True))
 
 
 def parse(schema: bytes) -> ProtoDefinition:
