@@ -114,8 +114,8 @@ def to_json(spark_type: SparkType) -> Any:
             }
 
 
-_DDL: Final = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
-"""Atomic types that DDL spells otherwise than JSON."""
+SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+"""Atomic types that SQL spells otherwise than JSON."""
 
 
 def columns_ddl(columns: Struct) -> str:
@@ -129,7 +129,7 @@ def type_ddl(spark_type: SparkType) -> str:
     """Return the type as Spark's DDL has it, on one line."""
     match spark_type:
         case Atomic(name):
-            return _DDL.get(name, name.upper())
+            return SQL_NAMES.get(name, name).upper()
         case Decimal(precision, scale):
             return f"DECIMAL({precision},{scale})"
         case SparkArray(element, contains_null):
@@ -156,10 +156,7 @@ def _without_nulls(contains_null: bool) -> str:  # noqa: FBT001  the one thing t
 
 # What Spark notes in an Avro schema that a number was, as CatalystSqlParser reads it.
 _CATALYST_NAMES: Final = {
-    "tinyint": "byte",
-    "smallint": "short",
-    "int": "integer",
-    "bigint": "long",
+    **{name: json_name for json_name, name in SQL_NAMES.items()},
     "real": "float",
     **{name: name for name in ("byte", "short", "integer", "long", "float", "double", "boolean", "string")},
     **{

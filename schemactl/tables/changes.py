@@ -21,9 +21,6 @@ _OF_TYPES: Final[tuple[Effect, ...]] = ("rewrite", "type widened")
 _SHOWN: Final = 60
 """Of a type's text."""
 
-_SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-
-
 _WHOLE: Final[dict[str, int]] = {"byte": 1, "short": 2, "integer": 3, "long": 4}
 """The whole numbers, each wider than those before."""
 
@@ -222,7 +219,7 @@ def _sql(spark_type: SparkType) -> Iterator[str]:
     """Yield the pieces of the text."""
     match spark_type:
         case Atomic(name):
-            yield _SQL_NAMES.get(name, name)
+            yield spark.SQL_NAMES.get(name, name)
         case Decimal(precision, scale):
             yield f"decimal({precision},{scale})"
         case SparkArray(element):

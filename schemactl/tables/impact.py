@@ -125,11 +125,6 @@ class Pointers:
         return self._numbers[id(record)][name]
 
 
-def pointer(info: SchemaInfo, path: Path, release: Release) -> str:
-    """As `Pointers.of`, for one column."""
-    return Pointers(info, release).of(path)
-
-
 def _schema(info: SchemaInfo, release: Release) -> avro.Schema | None:
     return parse(info.schema, release) if spec(info).payload in ("avro", "json") else None
 
