@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import partial
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.report_files import add_formats, asked_outputs, write_check_report
+from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_report
 from schemactl.cli.selection import add_filters
 from schemactl.cli.time_limit import add_timeout
 from schemactl.deadline import DEFAULT_S, Deadline, within
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.project_check import check_project
 from schemactl.project_check.request import CheckRequest
-from schemactl.report import CHECK_FORMATS
+from schemactl.report import CHECK_FORMATS, render_check
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,9 +70,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise
 
 
-def _run(
-    args: argparse.Namespace, context: Context, outputs: list[tuple[str, str | None]], deadline: Deadline
-) -> int:
+def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline) -> int:
     request = CheckRequest(
         context.directory,
         context.config,
@@ -87,7 +86,7 @@ def _run(
         request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
     )
     deadline.begin("writing the report")
-    write_check_report(report, outputs, context)
+    write_report(partial(render_check, report), outputs, context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)
     return NEGATIVE if failing else 0
 
@@ -97,12 +96,10 @@ def _is_amend(args: argparse.Namespace) -> bool:
     return args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
 
 
-def _report_undecided(
-    problem: SchemactlError, outputs: list[tuple[str, str | None]], context: Context
-) -> None:
+def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Context) -> None:
     """Write in each format that the check could not decide: a file would go on saying what an earlier run found."""
     from schemactl.checking import undecided
 
     # On a terminal the error itself says it.
     rest = [(name, path) for name, path in outputs if path or name != "text"]
-    write_check_report(undecided(problem), rest, context)
+    write_report(partial(render_check, undecided(problem)), rest, context)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.report_files import add_formats, asked_outputs, write_check_report
+from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.selection import add_filters
 from schemactl.messages import counted
-from schemactl.report import CHECK_FORMATS
+from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
     files, project, top = files_to_read(args, context)
     report = _report(args, context, files, project, top)
-    write_check_report(report, outputs, context)
+    write_report(partial(render_check, report), outputs, context)
     return NEGATIVE if report.count("error") or (args.strict and report.count("warning")) else 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from schemactl.printing import uncleaned
 from schemactl.report.style import fit, terminal_width
 
 if TYPE_CHECKING:
-    from schemactl.checking import CheckReport
     from schemactl.cli.several_targets import AskedTargets
     from schemactl.json_values import Json
     from schemactl.report.sheet import Sheet
@@ -57,28 +56,8 @@ def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
     return outputs
 
 
-def write_check_report(report: CheckReport, outputs: Outputs, context: Context) -> None:
-    """Write the report of a check in each of its formats, and beside GitHub's annotations the summary of the step."""
-    from schemactl.report import OBEYED, render_check
-    from schemactl.report.markdown import SUMMARY_LIMIT
-
-    render = partial(render_check, report)
-    summary = partial(render, "markdown", limit=SUMMARY_LIMIT)
-    write_report(render, outputs, context, uncleaned_formats=OBEYED, summary=summary)
-
-
 SheetReport = tuple["Sheet", "Json"]
 """The report on a target, and what JSON says of it."""
-
-
-def write_sheets(sheets: Sequence[SheetReport], outputs: Outputs, context: Context) -> None:
-    """Write the reports on targets in each of the formats, and beside GitHub's annotations the summary of the step."""
-    from schemactl.report import OBEYED, render_sheets
-    from schemactl.report.markdown import SUMMARY_LIMIT
-
-    render = partial(render_sheets, sheets)
-    summary = partial(render, "markdown", limit=SUMMARY_LIMIT)
-    write_report(render, outputs, context, uncleaned_formats=OBEYED, summary=summary)
 
 
 def unknown_sheet(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> SheetReport:
@@ -120,34 +99,33 @@ def _names(asked: AskedTargets, context: Context) -> list[str]:
     return [*targets] if (asked.are_all and targets) or len(targets) == 1 else ["schemactl"]
 
 
-def write_report(
-    render: Callable[..., str],
-    outputs: Outputs,
-    context: Context,
-    *,
-    uncleaned_formats: Collection[str] = (),
-    summary: Callable[[], str] | None = None,
-) -> None:
-    """Write a report in each of its formats.
+def write_sheets(sheets: Sequence[SheetReport], outputs: Outputs, context: Context) -> None:
+    """Write the reports on targets as `write_report` writes one."""
+    from schemactl.report import render_sheets
 
-    Args:
-        render: returns it in the format of a name; `color` says whether for a terminal, of `width` columns.
-        outputs: the formats.
-        context: where to work.
-        uncleaned_formats: those that a build server is to obey.
-        summary: returns what GitHub is to show of the step beside the format `github`; None: nothing.
+    write_report(partial(render_sheets, sheets), outputs, context)
+
+
+def write_report(render: Callable[..., str], outputs: Outputs, context: Context) -> None:
+    """Write a report in each of its formats, and beside GitHub's annotations the summary of the step.
+
+    `render` returns it in the format of a name; `color` says whether for a terminal, of `width` columns, and `limit` is the most
+    characters of Markdown.
     """
+    from schemactl.report import OBEYED
+    from schemactl.report.markdown import SUMMARY_LIMIT
+
     # Whoever reads standard output may stop before its end: the files are written by then.
     for name, path in sorted(outputs, key=lambda output: output[1] is None):
         width = terminal_width() if path is None else None
         text = render(name, color=context.color and path is None, width=width)
         if path is None:
             text = fit(text, width) if name == "text" else text
-            print(text, file=uncleaned(sys.stdout) if name in uncleaned_formats else sys.stdout)
+            print(text, file=uncleaned(sys.stdout) if name in OBEYED else sys.stdout)
         else:
             _write(Path(context.directory) / path, text + "\n", context)
-        if name == "github" and summary and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
-            _append(Path(file), summary() + "\n")
+        if name == "github" and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
+            _append(Path(file), render("markdown", limit=SUMMARY_LIMIT) + "\n")
 
 
 def _append(path: Path, text: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ def render_check(
         width: the columns of the terminal that a text is for; None: any.
         limit: the most characters of Markdown; None: those of a comment.
     """
-    more: Mapping[str, int | None] = {"text": {"width": width}, "markdown": {"limit": limit}}.get(name, {})
-    return _rendered(report, CHECK_FORMATS[name], color=color, is_cleaned=name not in OBEYED, **more)
+    more = {"text": {"color": color, "width": width}, "markdown": {"limit": limit}}.get(name, {})
+    rendered: str = import_module(CHECK_FORMATS[name]).render(report, **more)
+    return _cleaned(rendered, name, color=color)
 
 
 def render_status(
@@ -63,8 +65,9 @@ def render_status(
     all_topics: bool = False,
 ) -> str:
     """Return the same of a report on targets; with `all_topics` the text has those, too, that are the same everywhere."""
-    more = {"all_topics": all_topics, "width": width} if name == "text" else {}
-    return _rendered(report, STATUS_FORMATS[name], color=color, is_cleaned=True, **more)
+    more = {"all_topics": all_topics, "color": color, "width": width} if name == "text" else {}
+    rendered: str = import_module(STATUS_FORMATS[name]).render(report, **more)
+    return _cleaned(rendered, name, color=color)
 
 
 def render_sheets(
@@ -77,10 +80,8 @@ def render_sheets(
 ) -> str:
     """Return the reports on targets, each with what JSON says of it, in a format of SHEET_FORMATS; for the rest see `render_check`."""
     import json
-    from importlib import import_module
 
     from schemactl.json_values import json_text
-    from schemactl.printing import clean
 
     shown, documents = [sheet for sheet, _ in sheets], [document for _, document in sheets]
     several = len(sheets) > 1
@@ -93,13 +94,11 @@ def render_sheets(
     else:
         more = {"limit": limit} if limit else {}
         rendered = import_module(f"schemactl.report.sheet_{name}").render(shown, **more)
-    return rendered if name in OBEYED else clean(rendered, styled=color)
+    return _cleaned(rendered, name, color=color)
 
 
-def _rendered(report: object, module: str, *, color: bool, is_cleaned: bool, **more: object) -> str:
-    from importlib import import_module
-
+def _cleaned(rendered: str, name: str, *, color: bool) -> str:
+    """Return a report in the format `name` without what a terminal would obey, where no build server is to obey it."""
     from schemactl.printing import clean
 
-    rendered: str = import_module(module).render(report, color=color, **more)
-    return clean(rendered, styled=color) if is_cleaned else rendered
+    return rendered if name in OBEYED else clean(rendered, styled=color)

@@ -12,7 +12,7 @@ _MAX_MESSAGE = 4_000
 """The agent cuts longer issues."""
 
 
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport) -> str:
     """One command a line, at most ten of each level, notes and what is waived as plain text, and the sum."""
     return "\n".join([*(_command(level, each) for level, each in annotated(report)), clean(summary(report))])
 

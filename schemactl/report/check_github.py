@@ -9,7 +9,7 @@ from schemactl.report.cause import ShownCause
 from schemactl.report.check_rows import summary
 
 
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport) -> str:
     """One command a line, waived causes first, at most ten of each level, and the sum as plain text."""
     commands = [_command(level, each) for level, each in annotated(report)]
     return "\n".join([*commands, clean(summary(report))])

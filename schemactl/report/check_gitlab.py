@@ -11,7 +11,7 @@ from schemactl.report.check_sarif import fingerprint
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
 
 
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport) -> str:
     """One object for each cause. The rule stands in the description too: GitLab does not show `check_name`."""
     return json.dumps(
         [

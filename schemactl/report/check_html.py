@@ -35,7 +35,7 @@ _LABELS: Final = {
 }
 
 
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport) -> str:
     """Causes, the most important first; the tables; and for each changed topic its fields, its definition side by side, and who reads whom."""
     causes = shown_causes(report)
     known = every_rule()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 2
 
 
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport) -> str:
     """Return the report as indented JSON."""
     causes = (*report.waived_causes, *report.causes)
     ids: dict[int, str] = {}

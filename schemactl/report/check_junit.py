@@ -17,7 +17,7 @@ from schemactl.verdicts import Finding
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport) -> str:
     """Errors are failures, waived ones are skipped; warnings and notes stand in the suite's `system-out`. A topic without errors has a passing case."""
     found: dict[TopicName | None, list[Finding]] = {}
     # What targets have otherwise is of the same topic.

@@ -35,7 +35,7 @@ _BELOW_DIFF = (("proof",), ("fix",), ("broker",), ("topics", "owner", "contact")
 """The kinds of lines that stand together."""
 
 
-def render(report: CheckReport, *, color: bool = False, limit: int | None = None) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport, *, limit: int | None = None) -> str:
     """Return the sum, tables of what changed, and a folded block for each cause, the most important first.
 
     What does not fit `limit` characters, by default those of a comment, is left out from the end, and counted.

@@ -18,7 +18,7 @@ from schemactl.rules import Rule, every_rule
 from schemactl.verdicts import Finding
 
 
-def render(report: CheckReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: CheckReport) -> str:
     """One run with the rules that fired and a result for each cause; waived ones first, as suppressed."""
     known = every_rule()
     causes = shown_causes(report)

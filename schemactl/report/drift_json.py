@@ -9,19 +9,14 @@ from schemactl.drift.clusters import ReplicatedNamespace, of_target
 from schemactl.drift.versions import differences
 from schemactl.formats.outline import line_changes
 from schemactl.installation import version
-from schemactl.json_values import Json, commit_value, json_text, schema_value
+from schemactl.json_values import Json, commit_value, schema_value
 from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion, TopicName
 from schemactl.target_numbers import Decision, apart_values
 from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 
-def render(report: DriftReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Return indented JSON: a file that `rebuild` reads."""
-    return json_text(document(report))
-
-
 def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:
-    """Return every difference, and the version mapping of every topic that was looked at."""
+    """Return every difference, and the version mapping of every topic that was looked at: what `rebuild` reads."""
     origin = report.origin
     return {
         "format_version": FORMAT_VERSION,

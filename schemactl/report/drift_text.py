@@ -20,11 +20,6 @@ _SHOWN = 40
 _UNMANAGED = (DriftKind.UNMANAGED_NAMESPACE, DriftKind.UNMANAGED_TOPIC)
 
 
-def render(report: DriftReport, *, color: bool = False) -> str:
-    """Return a block for each namespace and topic that differs, then the sum."""
-    return drift_sheet(report).text(color=color)
-
-
 def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Sheet:
     """Return the drift as every format lays it out, with what is to be said of the replicated namespaces among `spaces`."""
     blocks = []

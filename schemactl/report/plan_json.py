@@ -1,4 +1,4 @@
-"""A plan and its result as JSON; keys are not renamed within a format version."""
+"""The result of a plan as JSON; keys are not renamed within a format version."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import time
 from typing import Final
 
 from schemactl.apply import Result
-from schemactl.json_values import Json, json_text
+from schemactl.json_values import Json
 from schemactl.plan import Plan
 from schemactl.plan.file import FORMAT_VERSION, document
 
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
-
-
-def render(plan: Plan, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
-    """Return the plan as indented JSON: what `plan --out` writes, and `apply` takes."""
-    return json_text(document(plan))
 
 
 def result_document(result: Result, run: Json | None = None, topics: list[Json] | None = None) -> Json:

@@ -12,7 +12,7 @@ from schemactl.status import StatusReport, TargetStatus, UnknownStatus
 FORMAT_VERSION = 1
 
 
-def render(report: StatusReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: StatusReport) -> str:
     """Return the status of every target."""
     return json_text(
         {

@@ -16,7 +16,7 @@ Sample = tuple[Mapping[str, str], float]
 """The labels of a value, and the value."""
 
 
-def render(report: StatusReport, *, color: bool = False) -> str:  # noqa: ARG001  every renderer has this shape
+def render(report: StatusReport) -> str:
     """Return every metric with its help and type; of a target that gave no answer only `schemactl_target_up`, which is 0."""
     lines = [
         *_metric("info", "The schemactl that asked.", [({"version": version()}, 1)]),
