@@ -266,9 +266,8 @@ def _check_name(name: Any, what: str) -> None:
     if isinstance(name, str) and name.isidentifier() and name.isascii():
         return
     plain = name.replace("$", "_").replace("_", "a") if isinstance(name, str) else ""
-    if not plain or plain[0].isdecimal() or max(plain) > "\uffff":
-        raise _invalid(f"{what} is {_shown(name)}, which is no name")
-    if not all(character.isalpha() or character.isdecimal() for character in plain):
+    is_name = plain and not plain[0].isdecimal() and max(plain) <= "\uffff"
+    if not is_name or not all(character.isalpha() or character.isdecimal() for character in plain):
         raise _invalid(f"{what} is {_shown(name)}, which is no name")
 
 

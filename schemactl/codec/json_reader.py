@@ -121,7 +121,7 @@ class _Reader:
 
         def absent(is_null: bool) -> Any:  # noqa: FBT001  the one thing that is asked
             if applied:
-                # Nobody who changes a value shall change the default of the next one.
+                # A copy, so that a caller who changes a value does not change the default of the next one.
                 return None if is_null and nullable else deepcopy(default)
             if has_default or nullable:
                 return None
@@ -175,8 +175,8 @@ class _Reader:
 
     def _leaf(self, shape: Leaf) -> Convert:
         convert = _leaf(shape)
-        people = to_python(shape.type) if self._as_python else None
-        return convert if people is None else lambda value: people(convert(value))
+        pythonic = to_python(shape.type) if self._as_python else None
+        return convert if pythonic is None else lambda value: pythonic(convert(value))
 
 
 def _list(part: Convert) -> Convert:

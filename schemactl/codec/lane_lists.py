@@ -160,9 +160,9 @@ def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
     places = item_places((np.cumsum(length) - length).take(many), counts)
     owner = np.repeat(many, counts)
     keys = keys.take(places, axis=0)
-    prints = lanes.prints(keys) ^ (owner.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
-    order = np.argsort(prints)
-    ordered = prints.take(order)
+    fingerprints = lanes.fingerprints(keys) ^ (owner.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
+    order = np.argsort(fingerprints)
+    ordered = fingerprints.take(order)
     for suspect in set(owner[order[1:][ordered[1:] == ordered[:-1]]].tolist()):
         texts = lanes.binary(keys[owner == suspect]).to_pylist()
         if len(set(texts)) < len(texts):

@@ -230,7 +230,8 @@ class _LaneCompiler:
         try:
             value = default_storage(part.schema, part.default, shape, self._options)
         except BadDefault:
-            return _bad_default(shape)
+            reject = _rejecting(shape)
+            return lambda lanes, rows: reject(lanes, rows, rows)[0]
         if _is_blank(value, shape):
             return None
         read = self.read(resolver.resolve(part.schema, part.schema), shape)
@@ -267,14 +268,6 @@ def _default(read: Read, place: int) -> Default:
         return read(lanes, np.full(count, lanes.pool_start + place), np.full(count, lanes.count))[0]
 
     return read_default
-
-
-def _bad_default(shape: Shape) -> Default:
-    def mark(lanes: Lanes, rows: Ints) -> Seen:
-        lanes.mark(rows)
-        return blank(shape, len(rows))
-
-    return mark
 
 
 def _is_blank(value: Any, shape: Shape) -> bool:

@@ -57,7 +57,7 @@ class Lanes:
 
     Attributes:
         count: of the rows.
-        rows: all of them; whoever means all gives just this.
+        rows: all of them; this very array stands for all, and is recognised by its identity.
         start, end: of each row, as positions in `data`.
         limit: behind every row's end: there and further on are zeros.
         bad: the rows that this path leaves to the scalar one: damaged, or too odd to be worth a lane.
@@ -226,7 +226,7 @@ class Lanes:
             self._even = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))
         return everything.take(self._even[:count])
 
-    def prints(self, spans: Ints) -> Words:
+    def fingerprints(self, spans: Ints) -> Words:
         """Return a number for the bytes of each span, equal for equal bytes and mostly different for others: ends and length."""
         start, stop = spans[:, 0], spans[:, 1]
         length = stop - start

@@ -76,8 +76,7 @@ class SingleReader:
     ) -> tuple[list[pa.Array], dict[int, str]]:
         """Return the columns, null where a message cannot be read, and the reason for each such row."""
         values, reasons = _present(self.reading, payloads, "")
-        if payloads.null_count:
-            reasons |= {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
+        reasons |= _absent(payloads)
         return (values.flatten() if self.flat else [values]), reasons
 
 
@@ -93,10 +92,8 @@ def read_singles(
     rejected = [(reader.reason, rows) for reader, rows in readers if isinstance(reader, NoReader)]
     if not singles or len(singles) + len(rejected) < len(readers):
         return None
-    absent = {row: reason for reason, rows in rejected for row in rows.tolist()}
+    absent = _absent(payloads) | {row: reason for reason, rows in rejected for row in rows.tolist()}
     present = np.asarray(payloads.is_valid())
-    if payloads.null_count:
-        absent = dict.fromkeys(np.flatnonzero(~present).tolist(), _NO_PAYLOAD) | absent
     values, reasons = read_together(
         [(reader.reading, rows[present[rows]] if payloads.null_count else rows) for reader, rows in singles],
         payloads,
@@ -148,7 +145,7 @@ class KeyValueReader:
     def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
         rows = np.flatnonzero(np.asarray(payloads.is_valid()))
         keys, values, bad = _split_pairs(payloads.drop_null(), strict=self.strict)
-        reasons = {int(row): _NO_PAYLOAD for row in np.flatnonzero(np.asarray(payloads.is_null()))}
+        reasons = _absent(payloads)
         for row in rows[bad]:
             try:
                 _split_pair(payloads[int(row)].as_py(), strict=self.strict)
@@ -262,6 +259,13 @@ def message_writer(schema: Definition | KeyValue, options: Options, *, flat: boo
         return SingleWriter(payload.writing(schema, options), flat)
     halves = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
     return KeyValueWriter(halves, schema.encoding)
+
+
+def _absent(payloads: pa.BinaryArray) -> dict[int, str]:
+    """Return the reason for each row without a payload."""
+    if not payloads.null_count:
+        return {}
+    return dict.fromkeys(np.flatnonzero(np.asarray(payloads.is_null())).tolist(), _NO_PAYLOAD)
 
 
 def _present(

@@ -53,7 +53,8 @@ class _RowWriter(BatchRows):
     ) -> list[pa.Array]:
         """Return what ptars takes for messages; `rows` says whose each one is, `there` which are messages at all."""
         # Flat, what lies in a message that is not there is null, too.
-        arrays = _arrays(fields, messages)
+        columns = dict(zip((part.name for part in messages.type), messages.flatten(), strict=True))
+        arrays = [columns[field.part.name] for field in fields]
         self.judge(fields, arrays, rows, there)
         return [self._column(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
 
@@ -122,11 +123,6 @@ class _RowWriter(BatchRows):
         values = found.take(encoded.indices)
         self.bad[rows[np.asarray(values.is_null()) & np.asarray(array.is_valid())]] = True
         return values
-
-
-def _arrays(fields: Sequence[ColumnField], messages: pa.StructArray) -> list[pa.Array]:
-    columns = dict(zip((part.name for part in messages.type), messages.flatten(), strict=True))
-    return [columns[field.part.name] for field in fields]
 
 
 def _sent(part: Part, values: pa.Array) -> pa.Array:

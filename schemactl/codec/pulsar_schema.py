@@ -100,13 +100,12 @@ class _AsWritten(TopicSchema):
         return value
 
 
-class _Payloads(TopicSchema):
-    """AUTO_PRODUCE_BYTES: payloads, which are validated before they are sent."""
+class _UncheckedPayloads(TopicSchema):
+    """NATIVE_AVRO: payloads, sent as they are."""
 
     def encode(self, obj: Any) -> bytes:
         if not isinstance(obj, bytes):
             raise TypeError(f"expected a payload as bytes, found {type(obj).__name__}")
-        self._validate(obj)
         return obj
 
     def decode(self, data: bytes) -> bytes:
@@ -115,15 +114,14 @@ class _Payloads(TopicSchema):
     def decode_message(self, msg: Any) -> bytes | None:
         return payload_of(msg)
 
-    def _validate(self, payload: bytes) -> None:
+
+class _Payloads(_UncheckedPayloads):
+    """AUTO_PRODUCE_BYTES: payloads, which are validated before they are sent."""
+
+    def encode(self, obj: Any) -> bytes:
+        payload = super().encode(obj)
         self._codec.validate(payload, self.version)
-
-
-class _UncheckedPayloads(_Payloads):
-    """NATIVE_AVRO: payloads, sent as they are."""
-
-    def _validate(self, payload: bytes) -> None:
-        pass
+        return payload
 
 
 class _ReceiveOnly(TopicSchema):

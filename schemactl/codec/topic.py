@@ -49,7 +49,7 @@ class Codec:
         options: Options | None = None,
         numbers: Numbers | None = None,
     ) -> None:
-        """Knows `versions` and reads into `reader`, by default the newest version's schema.
+        """Take `versions` to read by, and `reader` to read into, by default the newest version's schema.
 
         Nothing is parsed until it is needed, so that even the codec of an unsupported type can be made.
 

@@ -48,7 +48,7 @@ def former_names(
 
 
 class _Names:
-    """One look; a record inside itself is followed as deep as the StructType does."""
+    """One search; a record inside itself is followed as deep as in the StructType."""
 
     def __init__(self, depth: int, release: Release) -> None:
         self._depth = depth

@@ -44,7 +44,7 @@ class ReaderFailure(Exception):
 
 
 class UnknownWire(Exception):
-    """The definition does not say what its bytes are, or nobody can say what a reader does with them."""
+    """The definition does not say what its bytes are, or what a reader does with them cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class TypeSpec:
 
         Raises:
             ReaderFailure: the reader throws.
-            UnknownWire: nobody can say what it does.
+            UnknownWire: what it does cannot be known.
             SchemactlError: it needs protobuf, which is not installed.
         """
         del wire, info

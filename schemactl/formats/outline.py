@@ -12,7 +12,7 @@ from schemactl.formats.base import Note, spec
 from schemactl.model import SchemaInfo
 
 _SMALLEST_DIFF_LINES: Final = 5_000
-_SILENT: Final = Note()
+_NO_NOTE: Final = Note()
 
 
 def outline(info: SchemaInfo) -> dict[str, str]:
@@ -36,7 +36,7 @@ class PartChange:
     """What differs of one part of two definitions.
 
     Attributes:
-        kind: `widened` is a change of type after which everything written before can still be read; `documented` one of the words alone.
+        kind: `widened` is a change of type after which everything written before can still be read; `documented` one of the documentation alone.
         part: its name in the newer definition, else in the older.
         before: what it was, or its documentation; "" where it was not there.
         after: what it is.
@@ -85,8 +85,8 @@ def part_changes(*, old: SchemaInfo | None, new: SchemaInfo | None) -> Iterator[
         yield PartChange("changed", "type", old.type.name, new.type.name)
         return
     before, after = (outline(info) if info else {} for info in (old, new))
-    words, words_now = (dict(spec(info).notes(info)) if info else {} for info in (old, new))
-    former = dict(_renamed(before, after, words_now))
+    old_notes, new_notes = (dict(spec(info).notes(info)) if info else {} for info in (old, new))
+    former = dict(_renamed(before, after, new_notes))
     for part, what in before.items():
         if part not in after and part not in former.values():
             yield PartChange("removed", part, what)
@@ -99,14 +99,13 @@ def part_changes(*, old: SchemaInfo | None, new: SchemaInfo | None) -> Iterator[
             yield PartChange("renamed", part, known, what, was)
         elif known != what:
             yield PartChange("widened" if _is_wider(known, what) else "changed", part, known, what)
-        if known is not None and words.get(was, _SILENT).doc != words_now.get(part, _SILENT).doc:
-            yield PartChange(
-                "documented", part, words.get(was, _SILENT).doc, words_now.get(part, _SILENT).doc
-            )
+        docs = old_notes.get(was, _NO_NOTE).doc, new_notes.get(part, _NO_NOTE).doc
+        if known is not None and docs[0] != docs[1]:
+            yield PartChange("documented", part, *docs)
 
 
 def _renamed(
-    before: Mapping[str, str], after: Mapping[str, str], words: Mapping[str, Note]
+    before: Mapping[str, str], after: Mapping[str, str], notes: Mapping[str, Note]
 ) -> Iterator[tuple[str, str]]:
     """Yield each part of `after` that an alias, or the new name of its record, makes one of `before`: new name, old name."""
     types: dict[str, str] = {}
@@ -114,7 +113,7 @@ def _renamed(
         if part in before:
             continue
         inside, dot, name = part.rpartition(".")
-        names = [name, *(alias.rpartition(".")[2] for alias in words.get(part, _SILENT).aliases)]
+        names = [name, *(alias.rpartition(".")[2] for alias in notes.get(part, _NO_NOTE).aliases)]
         for each in names:
             was = f"{types.get(inside, inside)}{dot}{each}"
             if was != part and was in before and was not in after:

@@ -90,7 +90,7 @@ class MessageReading:
 
 
 class Unclear(Exception):
-    """Nobody can say whether a message is read."""
+    """Whether a message is read takes too much work to find out."""
 
 
 def encode(schema: Schema, datum: Datum) -> bytes:
@@ -281,13 +281,13 @@ _MAX_LENGTH: Final = 2**31 - 9
 
 
 def decode(data: bytes, schema: Schema) -> Datum:
-    """Return the value of `schema` at the beginning of `data`; as in Java, nobody minds what follows it.
+    """Return the value of `schema` at the beginning of `data`; as in Java, what follows it is ignored.
 
     Raises:
         ReaderFailure: Java throws.
         UnknownWire: the bytes claim so many items that what Java does depends on its memory.
     """
-    return _Foreign(data).read(schema)
+    return _ByteReader(data).read(schema)
 
 
 def decode_json(data: bytes) -> object:
@@ -304,8 +304,8 @@ def decode_json(data: bytes) -> object:
     return value
 
 
-class _Foreign:
-    """Bytes, and how far they have been read."""
+class _ByteReader:
+    """Reads values one behind the other."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -30,7 +30,7 @@ INT_RANGE: Final = range(-(2**31), 2**31)
 LONG_RANGE: Final = range(-(2**63), 2**63)
 
 MAX_READ: Final = 200
-"""Of values in a default, those inside it counted: nobody wants to be shown a larger one."""
+"""Of values in a default, those inside it counted: a larger one is not shown."""
 
 _JAVA_DOUBLE: Final = (
     r"[+-]?(?:NaN|Infinity|(?P<decimal>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]+)?)[fFdD]?"

@@ -62,14 +62,11 @@ class AmbiguousAlias(Exception):
 
     Attributes:
         pointer: the reader's field.
-        matches: the names of the writer's fields.
         trace: as in Incompatibility.
     """
 
-    def __init__(self, field: Field, matches: list[str], location: Location) -> None:
-        super().__init__(f"Reader record field {field.name} matches multiple fields in writer record schema")
-        self.field = field
-        self.matches = matches
+    def __init__(self, name: str, location: Location) -> None:
+        super().__init__(f"Reader record field {name} matches multiple fields in writer record schema")
         self.pointer = pointer(location)
         self.trace = location
 
@@ -96,7 +93,7 @@ def writer_field(field: Field, writer: Record, location: Location) -> Field | No
     """
     names = [name for name in (field.name, *field.aliases) if name in writer.fields_by_name]
     if len(names) > 1:
-        raise AmbiguousAlias(field, names, location)
+        raise AmbiguousAlias(field.name, location)
     return writer.fields_by_name[names[0]] if names else None
 
 

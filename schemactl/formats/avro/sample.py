@@ -12,7 +12,7 @@ from schemactl.formats.avro.equality import children
 from schemactl.formats.avro.schema import Array, Enum, Fixed, Map, Record, Schema, Union
 
 MAX_VALUES: Final = 2_000
-"""In a message, the bytes of a fixed counted each: nobody wants to see a larger one."""
+"""In a message, the bytes of a fixed counted each: a larger one is not shown."""
 
 MAX_DEPTH: Final = 100
 """Of values inside one another, for the same reason."""

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from schemactl.errors import InvalidSchema
 
 MAX_DEPTH: Final = 250
-"""Levels of brackets, as in declared files. Jackson reads 1,000; nobody was seen to write so many."""
+"""Levels of brackets, as in declared files. Jackson reads 1,000; no real definition has so many."""
 MAX_NUMBER_LENGTH: Final = 1_000
 MAX_KEY_LENGTH: Final = 50_000
 

@@ -169,7 +169,7 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
 
 
 def _answers(site: str, include: str, jobs: Sequence[tuple[Path, str]]) -> list[str]:
-    """Yield the exit codes for folders and entries, up to the first on which the process dies or time is up."""
+    """Return the exit codes for folders and entries, up to the first on which the process dies or time is up."""
     command = [sys.executable, "-I", str(WORKER), site, include]
     with worker(command) as running:
         return running.answers([f"{folder}\t{entry}\n" for folder, entry in jobs], TIMEOUT_S)

@@ -109,7 +109,7 @@ def locator(
 ) -> Locator:
     """From a pointer to the nearest place in the user's files.
 
-    `read_root` is called when somebody asks: descriptors with source info are large, and most are never asked about.
+    `read_root` is called at the first question: descriptors with source info are large, and most are never asked about.
     `paths` and `texts` are by import name. What is in no file of `paths` stands where the root message does, and what
     is nowhere, at `elsewhere`.
     """

@@ -14,7 +14,7 @@ import sys
 
 
 def main(site: str, include: str) -> None:
-    """Every job is done, or the process is dead: then the line that is missing tells which."""
+    """Do every job. If protoc kills the process, the first line that is missing tells at which job."""
     # What is imported next lies in SITE, which the isolated mode leaves out where it is not a site-packages.
     sys.path.insert(0, site)
     from grpc_tools._protoc_compiler import run_main

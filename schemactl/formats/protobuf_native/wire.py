@@ -29,7 +29,7 @@ from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoField, 
 from schemactl.verdicts import Incompatibility
 
 MAX_PAIRS: Final = 20_000
-"""Of messages that meet: no real definition has as many, and one made for it would keep us for hours."""
+"""Of messages that meet: no real definition has as many, and a crafted one could take hours."""
 
 
 def grouped(*groups: str) -> dict[kinds.Kind, int]:
