@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from schemactl.model import Commit, CompatibilityStrategy, Level, Policies, SchemaVersion, TopicName
+from schemactl.model import (
+    Commit,
+    CompatibilityStrategy,
+    Level,
+    NamespaceName,
+    Policies,
+    SchemaVersion,
+    TopicName,
+)
 from schemactl.verdicts import Breakage
 
 _YEAR_10000_MS = 253_402_300_800_000
@@ -35,6 +43,11 @@ def versions(values: Sequence[int]) -> str:
 def break_too(values: Sequence[int]) -> str:
     """Return `Version 3 breaks too.` or `Versions 0-3 break too.`."""
     return f"{versions(values).capitalize()} break{'' if len(values) > 1 else 's'} too."
+
+
+def kind_of(name: NamespaceName | TopicName) -> str:
+    """Return `namespace` or `topic`."""
+    return "namespace" if isinstance(name, NamespaceName) else "topic"
 
 
 def policy_origin(level: Level) -> str:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from schemactl import output
-from schemactl.cli.ci import ci_run
 from schemactl.cli.selection import output_file, relative_path, with_held
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, json_text
 from schemactl.plan.file import write_json
+from schemactl.report.build_server import ci_run
 from schemactl.report.plan_json import result_document, started_document
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from schemactl.errors import SchemactlError
 from schemactl.formats import resolve
 from schemactl.formats.outline import outline
 from schemactl.model import SchemaInfo, live
+from schemactl.report.build_server import line_link
 from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, Part, ShownCause, shown_causes
 from schemactl.report.check_rows import client_rows, policy_rows, summary, topic_rows, verdict_of
-from schemactl.report.links import line_link
 from schemactl.report.page import folded, page, prose, scrolling, section, side_by_side, table, text
 from schemactl.report.schema_diff import schema_diff
 from schemactl.rules import Rule, every_rule

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from schemactl.checking import CheckReport
+from schemactl.report.build_server import line_link
 from schemactl.report.cause import FEW, Part, ShownCause, shown_causes
 from schemactl.report.check_rows import Cell, client_rows, policy_rows, summary, topic_rows
-from schemactl.report.links import line_link
 from schemactl.report.markdown import (
     COMMENT_LIMIT,
     bold,

@@ -10,7 +10,8 @@ from schemactl.drift.versions import differences
 from schemactl.formats.outline import line_changes
 from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, schema_value
-from schemactl.model import NamespaceName, SchemaInfo, SchemaVersion, TopicName
+from schemactl.messages import kind_of
+from schemactl.model import SchemaInfo, SchemaVersion
 from schemactl.target_numbers import Decision, apart_values
 from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
@@ -33,7 +34,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
         ],
         "unused": [
             {
-                _key(name): str(name),
+                kind_of(name): str(name),
                 "parts": sorted(part for part, _ in each.parts),
                 "accepted": _decision(each.decision),
             }
@@ -43,10 +44,6 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
         "replicated": replicated_values(of_target(report, spaces)),
         "topics": topic_values(git=report.git, registry=report.held),
     }
-
-
-def _key(name: NamespaceName | TopicName) -> str:
-    return "namespace" if isinstance(name, NamespaceName) else "topic"
 
 
 def _decision(decision: Decision) -> Json:
@@ -60,7 +57,7 @@ def _decision(decision: Decision) -> Json:
 
 def _difference(difference: DriftItem) -> Json:
     value: Json = {
-        _key(difference.name): str(difference.name),
+        kind_of(difference.name): str(difference.name),
         "kind": difference.kind.value,
         "message": difference.message,
         "cause": difference.cause,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from schemactl.drift import DriftItem, DriftKind, DriftReport
 from schemactl.drift.clusters import ReplicatedNamespace, clusters_said, of_target
 from schemactl.drift.versions import differences
-from schemactl.messages import counted, day, format_version
-from schemactl.model import NamespaceName, TopicName
+from schemactl.messages import counted, day, format_version, kind_of
 from schemactl.printing import on_one_line
 from schemactl.report.check_rows import Shade
-from schemactl.report.sheet import Sheet, SheetBlock, SheetLine, Sign, alternatives
+from schemactl.report.sheet import Sheet, SheetBlock, SheetLine, Sign, alternatives, by_name
 
 _SHOWN = 40
 """How many changed parts of a foreign definition are shown; `show --format json` has all of them."""
@@ -23,9 +22,8 @@ _UNMANAGED = (DriftKind.UNMANAGED_NAMESPACE, DriftKind.UNMANAGED_TOPIC)
 def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Sheet:
     """Return the drift as every format lays it out, with what is to be said of the replicated namespaces among `spaces`."""
     blocks = []
-    for name, found in _by_name([each for each in report.differences if each.kind not in _UNMANAGED]).items():
-        kind = "namespace" if isinstance(name, NamespaceName) else "topic"
-        head = SheetLine(f"{kind} {name}", strong=str(name))
+    for name, found in by_name([each for each in report.differences if each.kind not in _UNMANAGED]).items():
+        head = SheetLine(f"{kind_of(name)} {name}", strong=str(name))
         blocks.append((head, *(line for difference in found for line in _difference(difference))))
     if unmanaged := [each for each in report.differences if each.kind in _UNMANAGED]:
         blocks.append(tuple(_listed(unmanaged, report.origin.target)))
@@ -55,7 +53,7 @@ def _accepted(report: DriftReport) -> Iterator[SheetBlock]:
 
 def _summary(report: DriftReport) -> tuple[str, Shade]:
     """Return one line, how much differs and where, and what that says."""
-    count, names = len(report.differences), len(_by_name(report.differences))
+    count, names = len(report.differences), len(by_name(report.differences))
     if not count:
         rest = (
             f", apart from {counted(len(report.accepted), 'accepted difference')}" if report.accepted else ""
@@ -71,13 +69,6 @@ def _head(report: DriftReport) -> str:
     origin = report.origin
     tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
     return f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
-
-
-def _by_name(differences: Iterable[DriftItem]) -> dict[NamespaceName | TopicName, list[DriftItem]]:
-    found: dict[NamespaceName | TopicName, list[DriftItem]] = {}
-    for difference in differences:
-        found.setdefault(difference.name, []).append(difference)
-    return found
 
 
 def _listed(unmanaged: Sequence[DriftItem], target: str) -> Iterator[SheetLine]:

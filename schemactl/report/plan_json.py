@@ -18,7 +18,7 @@ def result_document(result: Result, run: Json | None = None, topics: list[Json] 
 
     Args:
         result: what was done, what was not, and why.
-        run: what ran it, if that was a build server (see `ci`).
+        run: what ran it, if that was a build server (see `build_server`).
         topics: the version numbers afterwards (see `target_numbers.pairs`); None: they were not read.
     """
     return {

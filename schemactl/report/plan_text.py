@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from schemactl import messages
 from schemactl.apply import Result
-from schemactl.messages import counted, day, numbers, policy_words
+from schemactl.messages import counted, day, kind_of, numbers, policy_words
 from schemactl.model import NamespaceName, SchemaVersion, TopicName
 from schemactl.plan import (
     CreateNamespace,
@@ -27,7 +27,7 @@ from schemactl.plan import (
 from schemactl.printing import on_one_line
 from schemactl.report.check_rows import Shade
 from schemactl.report.numbers_text import misread_block
-from schemactl.report.sheet import Sheet, SheetLine, Sign, alternatives
+from schemactl.report.sheet import Sheet, SheetLine, Sign, alternatives, by_name
 from schemactl.report.style import paint
 
 _MOST_LISTED = 50
@@ -41,7 +41,7 @@ def render(plan: Plan, *, color: bool = False) -> str:
 
 def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
     """Return the plan as every format lays it out; with its digest, where it can be applied."""
-    blocks = [tuple(_block(name, steps)) for name, steps in _by_name(plan.steps).items()]
+    blocks = [tuple(_block(name, steps)) for name, steps in by_name(plan.steps).items()]
     if plan.notes:
         notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((SheetLine("Stays as it is:"), *notes))
@@ -162,21 +162,13 @@ def _head(plan: Plan) -> str:
     return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{but}"
 
 
-def _by_name(steps: tuple[PlanStep, ...]) -> dict[NamespaceName | TopicName, list[PlanStep]]:
-    found: dict[NamespaceName | TopicName, list[PlanStep]] = {}
-    for step in steps:
-        found.setdefault(step.name, []).append(step)
-    return found
-
-
 def _block(name: NamespaceName | TopicName, steps: list[PlanStep]) -> Iterator[SheetLine]:
-    kind = "namespace" if isinstance(name, NamespaceName) else "topic"
     made = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if made else "-" if isinstance(steps[0], DeleteSchema) else "~"
     aside = _partitioned(made.partitions) if isinstance(made, CreateTopic) else ""
     if isinstance(steps[0], CreateTenant):
         aside = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
-    yield SheetLine(f"{kind} {name}{aside}", sign, strong=str(name))
+    yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
     for step in steps:
         yield from (SheetLine(line, inner, 1) for inner, line in _lines(step))
 

@@ -15,7 +15,7 @@ from schemactl.changes import (
     VersionsUnknown,
 )
 from schemactl.json_values import Json, commit_value, json_text, waiver_value
-from schemactl.model import NamespaceName
+from schemactl.messages import kind_of
 from schemactl.promotion import Promotion
 
 FORMAT_VERSION = 1
@@ -42,8 +42,7 @@ def render(promotion: Promotion, *, moved: bool, push: str | None) -> str:
 
 def change_value(change: Change) -> Json:
     """Return a change: what it is, of which namespace or topic, and its facts."""
-    kind = "namespace" if isinstance(change.name, NamespaceName) else "topic"
-    about: Json = {kind: str(change.name)}
+    about: Json = {kind_of(change.name): str(change.name)}
     match change:
         case NamespaceAdded():
             return {"change": "namespace added", **about}

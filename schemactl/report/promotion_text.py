@@ -17,27 +17,24 @@ from schemactl.changes import (
     VersionsMissing,
     VersionsUnknown,
 )
-from schemactl.messages import counted, day, partitions, policy_words
+from schemactl.messages import counted, day, kind_of, partitions, policy_words
 from schemactl.model import Commit, NamespaceName, SchemaVersion, TopicName
 from schemactl.printing import on_one_line
 from schemactl.promotion import Promotion
+from schemactl.report.sheet import by_name
 from schemactl.report.style import SIGNS, paint
 
 
 def render(promotion: Promotion, *, color: bool = False) -> str:
     """Return a block for each namespace and topic, then the waivers, and what a registry does not undo."""
     blocks = [_head(promotion)]
-    by_name: dict[NamespaceName | TopicName, list[Change]] = {}
-    for change in promotion.changes:
-        by_name.setdefault(change.name, []).append(change)
-    for name, changes in by_name.items():
-        kind = "namespace" if isinstance(name, NamespaceName) else "topic"
+    for name, changes in by_name(promotion.changes).items():
         lines = [
             f"  {paint(sign, SIGNS[sign], color=color)} {line}"
             for each in changes
             for sign, line in change_lines(each)
         ]
-        blocks.append("\n".join([f"{kind} {paint(str(name), 'bold', color=color)}", *lines]))
+        blocks.append("\n".join([f"{kind_of(name)} {paint(str(name), 'bold', color=color)}", *lines]))
     if promotion.waivers and not promotion.is_back:
         waived = [
             f"  {each.rule} of {each.topic}, by {on_one_line(each.owner)}, until {each.until}: {on_one_line(each.reason)}"

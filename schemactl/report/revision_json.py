@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from schemactl.formats.outline import PartChange
 from schemactl.json_values import Json, commit_value, json_text, waiver_value
-from schemactl.model import Commit, NamespaceName
+from schemactl.messages import kind_of
+from schemactl.model import Commit
 from schemactl.report.promotion_json import change_value
 from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 
@@ -30,9 +31,8 @@ def render(revision: Revision) -> str:
 
 
 def _subject(subject: Subject, revision: Revision) -> Json:
-    kind = "namespace" if isinstance(subject.name, NamespaceName) else "topic"
     return {
-        kind: str(subject.name),
+        kind_of(subject.name): str(subject.name),
         "renamed_from": str(subject.former) if subject.former else None,
         "deleted": subject.is_gone,
         "since": _commit(subject.since, revision),

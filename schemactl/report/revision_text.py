@@ -7,7 +7,7 @@ from typing import Final
 
 from schemactl.changes import SchemaRemoved
 from schemactl.formats.outline import PartChange
-from schemactl.messages import counted, versions
+from schemactl.messages import counted, kind_of, versions
 from schemactl.model import Commit, NamespaceName, Waiver
 from schemactl.printing import on_one_line
 from schemactl.report.promotion_text import change_lines, commit_words, version_words
@@ -25,13 +25,16 @@ def render(revision: Revision, *, color: bool = False) -> str:
     )
     blocks = [" -> ".join(states)]
     for subject in revision.subjects:
-        kind = "namespace" if isinstance(subject.name, NamespaceName) else "topic"
         former = f", was {subject.former}" if subject.former else ""
         lines = [
             f"{'  ' * depth}{paint(sign, SIGNS[sign], color=color)} {line}"
             for depth, sign, line in _lines(subject)
         ]
-        blocks.append("\n".join([f"{kind} {paint(str(subject.name), 'bold', color=color)}{former}", *lines]))
+        blocks.append(
+            "\n".join(
+                [f"{kind_of(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines]
+            )
+        )
     return "\n\n".join([*blocks, f"{total(revision)}."])
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
+from schemactl.model import NamespaceName, TopicName
 from schemactl.report.check_rows import Shade
 from schemactl.report.style import SHADES, SIGNS, paint
 
 Sign = Literal["+", "-", "~", "!", "=", ""]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> NamespaceName | TopicName: ...
+
+
+N = TypeVar("N", bound=_Named)
 
 
 class SheetLine(NamedTuple):
@@ -67,6 +76,14 @@ class Sheet:
         """Return the sum for a terminal."""
         summary, shade = self.summary
         return paint(summary, SHADES[shade], color=color and bool(summary))
+
+
+def by_name(items: Iterable[N]) -> dict[NamespaceName | TopicName, list[N]]:
+    """Return steps, differences or changes by the namespace or topic that they are of, in their order."""
+    found: dict[NamespaceName | TopicName, list[N]] = {}
+    for each in items:
+        found.setdefault(each.name, []).append(each)
+    return found
 
 
 def text_lines(lines: Sequence[SheetLine], *, color: bool) -> Iterator[str]:

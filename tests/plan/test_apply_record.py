@@ -19,10 +19,10 @@ from scratch import declared, record
 from schemactl import apply as applying
 from schemactl.cli import Context
 from schemactl.cli.apply_progress import ApplyProgress
-from schemactl.cli.ci import ci_run
 from schemactl.model import SchemaInfo, TopicName
 from schemactl.plan import CreateTopic
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.report.build_server import ci_run
 
 OWN = ".schemactl/results/local.json"
 REFUNDS = TopicName("shop", "sales", "refunds")
