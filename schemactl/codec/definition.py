@@ -37,7 +37,7 @@ class KeyValue:
 class Version:
     """A schema of a topic, its number, and the commit that brought it ("" if it is not known).
 
-    `foreign`: no approved one, but what somebody else uploaded to the target whose number it is.
+    `foreign`: not approved; uploaded otherwise to the target whose number it is.
     """
 
     number: int

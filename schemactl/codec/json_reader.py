@@ -207,7 +207,7 @@ def _likely(shape: Shape) -> Callable[[Any], bool]:
     if isinstance(schema, PrimitiveType | FixedType) and isinstance(schema.logical, DecimalType):
         return lambda value: not isinstance(value, str)
     if schema.type in ("bytes", "fixed"):
-        # Base64 is text like any other: who also takes text shall have all of it, not what happens to be no base64.
+        # Base64 is text like any other: a union that also takes text takes all of it, not only what happens to be no base64.
         return lambda _: False
     if schema.type in LIMITS:
         return lambda value: isinstance(value, int)
@@ -336,7 +336,7 @@ def _sized(raw: bytes, size: int) -> bytes:
 
 
 def _shown(value: Any) -> str:
-    """Return a value in an error message: JSON, cut to a bearable length."""
+    """Return a value in an error message: JSON, cut to 60 characters."""
     text = str(value) if isinstance(value, decimal.Decimal) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -110,8 +110,8 @@ class TypeSpec:
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield every reason not to declare `info`: it does not parse, a default is invalid, that release rejects it.
 
-        Each problem's `pointer` says where in the definition. Nothing yielded means that a first upload is accepted
-        and that no later upload fails because of it.
+        Each problem's `pointer` says where in the definition. Without any, a first upload is accepted, and no
+        later upload fails because of it.
         """
         if self.undeclarable:
             yield InvalidSchema(self.undeclarable[0], fix=self.undeclarable[1])
@@ -136,7 +136,7 @@ class TypeSpec:
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield every reason `reader` may fail on a message written with `writer`, in document order.
 
-        Both have this type. Nothing yielded means that every such message decodes.
+        Both have this type. Without any, every such message decodes.
         """
         del reader, writer
         return iter(())
@@ -221,7 +221,7 @@ class TypeSpec:
         return iter(())
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
-        """Return the value that a reader with `info` gets from a message, whoever wrote it, as JSON text.
+        """Return the value that a reader with `info` gets from a message of any writer, as JSON text.
 
         Raises:
             ReaderFailure: the reader throws.

@@ -63,7 +63,7 @@ def parsed_by_any(text: bytes) -> Schema:
 
 @lru_cache(maxsize=1_000)
 def _identity(text: bytes) -> Hashable:
-    # The schema is not kept: a history has many that nobody asks for again.
+    # The schema is not kept: a history has many that are needed only once.
     try:
         return identity_key(parse(text, NEWEST))
     except InvalidSchema:

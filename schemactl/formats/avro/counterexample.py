@@ -138,7 +138,7 @@ def _fitness(
         if one != other:
             break
         shared += 1
-    # A missing field is told by its name; everything else by how far into the message the trace is the finding's own.
+    # A missing field is recognised by its name; everything else by how far into the message the trace is the finding's own.
     is_named = found.rule == "READER_FIELD_MISSING_DEFAULT_VALUE" and failure.message.endswith(
         f" field {found.message}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container, Iterator, Mapping
 from typing import Final
@@ -58,15 +59,11 @@ def default_of(schema: Schema, json: Mapping[str, JsonValue], path: Path) -> Jso
         )
     if match["hex"]:
         sign = -1.0 if number[0] == "-" else 1.0
-        return sign * _from_hex(match["hex"])
+        try:
+            return sign * float.fromhex(match["hex"])
+        except OverflowError:
+            return sign * math.inf
     return float(number.rstrip("fFdD") if match["decimal"] else number)
-
-
-def _from_hex(text: str) -> float:
-    try:
-        return float.fromhex(text)
-    except OverflowError:
-        return float("inf")
 
 
 FIELDS_NOT_SET: Final = ("AvroRuntimeException", "Schema fields not set yet")

@@ -58,7 +58,7 @@ class ProtobufNativeSpec(TypeSpec):
             yield error
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Equal for one root name over one content, whoever wrote the descriptors, in files of whatever name."""
+        """Return a key that is equal for one root name over one content: who wrote the descriptors, and the names of files, do not count."""
         return info.type, _parse(info.schema).identity
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:

@@ -1,7 +1,7 @@
 """The `.proto` text of a file descriptor, for definitions whose source is not available.
 
-What the text cannot say, or says only in ways that are not known here (groups, custom options), is refused. Whoever needs
-to be sure compiles the text again and compares.
+What the text cannot say, or says only in ways that are not known here (groups, custom options), is refused. To be sure,
+compile the text again and compare.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair
 def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
     """Every reason why `reader` may fail on a message of `writer` or read it wrongly.
 
-    From the root down, the fields of a message in the order of the reader's file. Nothing yielded: every message is
+    From the root down, the fields of a message in the order of the reader's file. Without any, every message is
     read as it was meant. Two messages, or two enums, that meet at several places are judged once.
 
     Raises:

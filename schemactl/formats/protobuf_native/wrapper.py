@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
@@ -77,9 +77,7 @@ def is_shipped(name: str) -> bool:
 def render(root: ProtoMessage) -> bytes:
     """Return the schema bytes for `root`: the files it needs, sorted by name, without source info; one text for one content."""
     image = root.file.image
-    names = sorted(_reachable(image, root.file.name))
-    files = FileDescriptorSet(file=[image.files[name].proto for name in names])
-    values = _values(files.SerializeToString(deterministic=True), root)
+    values = _values(_serialized(image, _reachable(image, root.file.name)), root)
     return json.dumps(values, separators=(",", ":")).encode()
 
 
@@ -100,6 +98,12 @@ def of_class(message: type[Message]) -> bytes:
     return json.dumps(values, indent=True).encode()
 
 
+def _serialized(image: Image, names: Iterable[str]) -> bytes:
+    """Return the files as a descriptor set, the same bytes for the same files."""
+    files = FileDescriptorSet(file=[image.files[name].proto for name in sorted(names)])
+    return files.SerializeToString(deterministic=True)
+
+
 def _values(descriptor_set: bytes, root: Any) -> dict[str, str]:
     values = (base64.b64encode(descriptor_set).decode(), root.full_name, root.file.name)
     return dict(zip(_KEYS, values, strict=True))
@@ -108,7 +112,7 @@ def _values(descriptor_set: bytes, root: Any) -> dict[str, str]:
 def parse(schema: bytes) -> ProtoDefinition:
     """Return the definition in `schema`, accepted exactly where a broker accepts it.
 
-    A root name without its package, keys Pulsar does not know and files nobody needs are fine.
+    A root name without its package, keys that Pulsar does not know and files that nothing imports are fine.
 
     Raises:
         InvalidSchema: a broker refuses it; its words start with the broker's.
@@ -156,8 +160,7 @@ def descriptor_set(schema: bytes) -> tuple[bytes, str]:
         InvalidSchema: a broker refuses it.
     """
     definition = parse(schema)
-    files = [definition.image.files[name].proto for name in sorted(definition.reachable)]
-    return FileDescriptorSet(file=files).SerializeToString(deterministic=True), definition.root.full_name
+    return _serialized(definition.image, definition.reachable), definition.root.full_name
 
 
 def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
