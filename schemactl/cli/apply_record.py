@@ -74,9 +74,7 @@ class ApplyRecord:
             self._path = output_file(result, context, name="result.json")
             self._numbers = _numbers(ready)
         else:
-            self._path = relative_path(
-                str(result_path(Path(place.top, place.project.folder), place.target.name)), context
-            )
+            self._path = relative_path(str(result_path(place.folder, place.target.name)), context)
             self._numbers = lambda _: None
         text = json_text(started_document(plan, self._run)).encode().removesuffix(b"]\n}")
         self._at = len(text)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
@@ -94,17 +91,12 @@ def _held(
 
     names = {place.target.names.there(name): name for name in topics}
     try:
-        answer = (ask or partial(read, context))(place, Scope(frozenset(), frozenset(names)))
+        scope = Scope(frozenset(), frozenset(names))
+        answer = ask(place, scope) if ask else place.read(scope, context)
     except SchemactlError as error:
         return _recorded(place, names, approved, context, error.what)
     topics = {own: answer.topics[name] for name, own in names.items() if name in answer.topics}
     return Catalog(topics=topics), "its registry says"
-
-
-def read(context: Context, place: ChosenTarget, scope: Scope) -> Catalog:
-    """Return what a target holds of `scope`. Raise SchemactlError where its registry gives no answer."""
-    with closing(place.open(context)) as registry:
-        return registry.read(scope)
 
 
 def _recorded(
@@ -119,7 +111,7 @@ def _recorded(
     from schemactl.history import position, until
     from schemactl.model import Catalog
 
-    path = result_path(Path(place.top, place.project.folder), place.target.name)
+    path = result_path(place.folder, place.target.name)
     why = f"its registry gives no answer ({problem})"
     try:
         found = read_result(path, place.target.name)

@@ -16,8 +16,8 @@ from schemactl.cli.report_files import (
     SheetReport,
     add_formats,
     asked_outputs,
+    target_sheets,
     told_in_files,
-    unknown_sheet,
     write_sheets,
 )
 from schemactl.cli.selection import (
@@ -103,17 +103,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
     asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
     named = AskedTargets.of(args)
     with told_in_files("drift", named, outputs, context), opened(named, context) as targets:
-        codes: list[int] = []
-        sheets: list[SheetReport] = []
         found = drifts(targets, asked)
         spaces = replicated(each for each in found.values() if not isinstance(each, SchemactlError))
-        for name, each in found.items():
-            if isinstance(each, SchemactlError):
-                codes.append(each.exit_code)
-                sheets.append(unknown_sheet("drift", name, each))
-            else:
-                codes.append(_exit_code(each, detailed=args.detailed_exitcode))
-                sheets.append((drift_sheet(each, spaces), document(each, spaces)))
+
+        def sheet(report: DriftReport) -> tuple[SheetReport, int]:
+            shown = drift_sheet(report, spaces), document(report, spaces)
+            return shown, _exit_code(report, detailed=args.detailed_exitcode)
+
+        sheets, codes = target_sheets("drift", found, sheet)
         write_sheets(sheets, outputs, context)
     return targets.exit_code(codes)
 

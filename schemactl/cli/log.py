@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -136,8 +135,7 @@ def _print_on_target(
 
     target = chosen.target
     names = {topic.name: target.names.there(topic.name) for topic in topics}
-    with closing(chosen.open(context)) as registry:
-        held = registry.read(Scope(frozenset(), frozenset(names.values()))).topics
+    held = chosen.read(Scope(frozenset(), frozenset(names.values())), context).topics
     pairs = {
         names[topic.name]: pair_up(
             git=topic.versions, registry=held[there].versions if (there := names[topic.name]) in held else ()

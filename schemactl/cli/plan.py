@@ -16,8 +16,8 @@ from schemactl.cli.report_files import (
     SheetReport,
     add_formats,
     asked_outputs,
+    target_sheets,
     told_in_files,
-    unknown_sheet,
     write_sheets,
 )
 from schemactl.cli.selection import (
@@ -140,22 +140,18 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
             "--base is what comes after all that is approved, and --at what comes before: give one of them"
         )
     with planned(asked, args, context) as (targets, found):
-        codes: list[int] = []
-        sheets: list[SheetReport] = []
-        for name, each in found.items():
-            if isinstance(each, SchemactlError):
-                codes.append(each.exit_code)
-                sheets.append(unknown_sheet("plan", name, each))
-                continue
+
+        def sheet(each: ReadyPlan) -> tuple[SheetReport, int]:
             plan = each.plan
-            out = output_file(args.out, context, name="plan.json") if args.out else None
-            if out:
+            if args.out:
+                out = output_file(args.out, context, name="plan.json")
                 write(plan, out, below=context.top)
-            codes.append(_exit_code(plan, args))
-            sheets.append(_sheet(plan, args))
-            if out and plan.steps:
-                once = ", once it is merged" if plan.origin.proposed else ""
-                context.say(f"To carry out exactly this{once}: {command_for(plan, args.out, out)}")
+                if plan.steps:
+                    once = ", once it is merged" if plan.origin.proposed else ""
+                    context.say(f"To carry out exactly this{once}: {command_for(plan, args.out, out)}")
+            return _sheet(plan, args), _exit_code(plan, args)
+
+        sheets, codes = target_sheets("plan", found, sheet)
         write_sheets(sheets, outputs, context)
     return targets.exit_code(codes)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -125,10 +124,8 @@ class ReadingSetup:
         if self.place is None or target is None or not there:
             return self
         try:
-            with closing(self.place.open(context)) as registry:
-                found = registry.read(
-                    Scope(frozenset(), frozenset(name for _, name in there.values()))
-                ).topics
+            scope = Scope(frozenset(), frozenset(name for _, name in there.values()))
+            found = self.place.read(scope, context).topics
         except UsageError:
             raise
         except SchemactlError as error:

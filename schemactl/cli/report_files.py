@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from schemactl.cli.several_targets import AskedTargets
     from schemactl.json_values import Json
     from schemactl.report.sheet import Sheet
+
+T = TypeVar("T")
 
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
@@ -65,6 +67,21 @@ def unknown_sheet(command: Literal["plan", "drift"], target: str, error: Schemac
     from schemactl.report.sheet import unknown
 
     return unknown(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
+
+
+def target_sheets(
+    command: Literal["plan", "drift"],
+    found: Mapping[str, T | SchemactlError],
+    sheet: Callable[[T], tuple[SheetReport, int]],
+) -> tuple[list[SheetReport], list[int]]:
+    """Return the report on each target, and its exit code: what `sheet` makes of what is known of it, or why nothing is."""
+    reports = [
+        (unknown_sheet(command, name, each), each.exit_code)
+        if isinstance(each, SchemactlError)
+        else sheet(each)
+        for name, each in found.items()
+    ]
+    return [report for report, _ in reports], [code for _, code in reports]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         WaiversAt,
     )
     from schemactl.plan import Origin
-    from schemactl.registry import Registry
+    from schemactl.registry import Registry, Scope
     from schemactl.target_numbers import TargetNumbers
 
 TOPIC_HELP: Final = (
@@ -220,6 +221,11 @@ class ChosenTarget:
     top: str
     proposed: bool = False
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the project file."""
+        return Path(self.top, self.project.folder)
+
     def open(self, context: Context) -> Registry:
         """Open the registry; a relative path in its URL starts at the project file's folder."""
         from schemactl.registry import open_registry
@@ -228,10 +234,15 @@ class ChosenTarget:
             self.target,
             release=self.target.release or self.project.release,
             defaults=self.project.defaults,
-            folder=Path(self.top, self.project.folder),
+            folder=self.folder,
             progress=context.progress(f"reading {self.target.name}", "topics"),
             warn=lambda text: context.say(f"waiting: {text}"),
         )
+
+    def read(self, scope: Scope, context: Context) -> Catalog:
+        """Return what the registry holds of `scope`. Raise SchemactlError where it gives no answer."""
+        with closing(self.open(context)) as registry:
+            return registry.read(scope)
 
 
 def target_of(name: str | None, context: Context) -> ChosenTarget:

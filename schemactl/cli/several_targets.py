@@ -5,22 +5,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.proposed_targets import proposed_targets
 from schemactl.cli.selection import ChosenTarget, add_trust, approved_targets, environment_target
 from schemactl.deadline import OutOfTime
 from schemactl.errors import MissingCredentials, SchemactlError, UsageError
 from schemactl.workers import Worker
 
 if TYPE_CHECKING:
-    from schemactl.history import History
-    from schemactl.model import Catalog
+    from schemactl.history import History, Repository
+    from schemactl.model import Catalog, Project, Target
     from schemactl.registry import Registry
 
 T = TypeVar("T")
@@ -156,7 +155,7 @@ def opened(
     repository = context.repository
     with ExitStack() as stack:
         if base:
-            places, whole = proposed_targets(places, base, repository, context)
+            places, whole = _proposed(places, base, repository, context)
         else:
             whole = context.approved(places[0].project)
         context.note(whole.notes)
@@ -179,6 +178,52 @@ def opened(
                     raise
         names = tuple(place.target.name for place in places)
         yield OpenTargets(names, tuple(found), several, failures, left_out, as_rows)
+
+
+def _proposed(
+    places: Sequence[ChosenTarget], base: str, repository: Repository, context: Context
+) -> tuple[list[ChosenTarget], History]:
+    """Return targets, and the history, as they are once HEAD is merged into `base`.
+
+    What names a registry and its secrets is not the change's to say: where it differs from what `places` have, which were
+    approved, nobody is asked.
+
+    Raises:
+        SchemactlError: HEAD and `base` cannot be merged, or that changes which registry is to be asked, or how.
+        DeclarationError: the project file is wrong after the merge.
+    """
+    from schemactl.history import proposed
+    from schemactl.history.approved import read_project_at
+
+    approved = places[0].project
+    merge = proposed(repository, approved, base)
+    project = read_project_at(repository, merge.commit, approved.path)
+    if project is None:
+        raise SchemactlError(f"the merge of HEAD removes {approved.path}: there is nothing to plan for")
+    found = [
+        replace(each, target=_merged(each.target, approved, project), project=project, proposed=True)
+        for each in places
+    ]
+    return found, merge.read(repository, project, progress=context.reading_history())
+
+
+def _merged(target: Target, approved: Project, project: Project) -> Target:
+    """Return `target` as `project` has it. Raise SchemactlError where it, or one that it waits for, is to be asked otherwise."""
+    found = project.targets.get(target.name)
+    for name in (target.name, *(found.after if found else ())):
+        before, after = approved.targets.get(name), project.targets.get(name)
+        if (
+            before is None
+            or after is None
+            or (before.registry, before.credentials) != (after.registry, after.credentials)
+        ):
+            raise SchemactlError(
+                f"the merge of HEAD adds the target {name}, removes it, or has it at another registry or with other credentials: that "
+                "counts once it is approved",
+                fix=f"have what {project.path} says of {name} approved first, by a change of its own",
+            )
+    assert found  # noqa: S101  it was looked at above
+    return found
 
 
 def each_target(

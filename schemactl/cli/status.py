@@ -101,14 +101,14 @@ def _awaited(
     targets: OpenTargets, context: Context, target: OpenTarget, answered: Collection[str], plan: Plan
 ) -> Mapping[TopicName, Awaited]:
     """Return what of a plan other targets are to hold first: those that are open, and have `answered`, are asked once more."""
-    from schemactl.cli.awaiting import awaited, read
+    from schemactl.cli.awaiting import awaited
 
     registries = {each.name: each.registry for each in targets.targets}
 
     def ask(place: ChosenTarget, scope: Scope) -> Catalog:
         name = place.target.name
         if name not in targets.names:
-            return read(context, place, scope)
+            return place.read(scope, context)
         if name not in answered:
             raise SchemactlError("see its own row")
         return registries[name].read(scope)
@@ -142,7 +142,7 @@ def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> 
     if args.results:
         path = result_path(Path(context.directory), place.target.name, args.results)
     else:
-        path = result_path(Path(place.top, place.project.folder), place.target.name)
+        path = result_path(place.folder, place.target.name)
     try:
         found = read_result(path, place.target.name)
     except ValueError as error:
