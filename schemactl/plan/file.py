@@ -379,7 +379,7 @@ def _read_refusal(value: Json) -> PlanRefusal:
     answer = None if value["answer"] is None else _read_answer(value["answer"])
     name = _topic(value) if "topic" in value else _namespace(value)
     wedged_by, allow = value.get("wedged_by"), value.get("allow") or ""
-    return PlanRefusal(name, value["version"], answer, value["reason"], value["fix"], wedged_by, allow=allow)
+    return PlanRefusal(name, value["reason"], value["fix"], value["version"], answer, wedged_by, allow=allow)
 
 
 def _topic(step: Json) -> TopicName:

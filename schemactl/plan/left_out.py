@@ -51,7 +51,7 @@ def leave_out(planner: Planner) -> None:
     known = {refusal.name for refusal in planner.refusals}
     for name in sorted(left - known):
         message = f"shares its schemas with {twin_of(name)}, which is left out"
-        planner.refusals.append(PlanRefusal(name, None, None, message, _without(planner, [twin_of(name)])))
+        planner.refusals.append(PlanRefusal(name, message, _without(planner, [twin_of(name)])))
     for name in left:
         planner.topics.pop(name, None)
         planner.versions.pop(name.schema_id, None)
@@ -133,7 +133,7 @@ def _explain(
             planner.refusals[at] = replace(refusal, message=message, fix=_without(planner, kept[space]))
     for space, names in kept.items():
         message = f"keeps its policies: the new ones would let more in to {whose[space]}, which is left out"
-        planner.refusals.append(PlanRefusal(space, None, None, message, _without(planner, names)))
+        planner.refusals.append(PlanRefusal(space, message, _without(planner, names)))
 
 
 def _left_out(planner: Planner) -> set[TopicName]:

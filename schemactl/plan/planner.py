@@ -69,7 +69,6 @@ from schemactl.plan.steps import (
     SetPolicies,
     TakeNumber,
 )
-from schemactl.plan.undeclared import in_undeclared_namespaces, in_undeclared_tenant
 from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
 from schemactl.verdicts import Answer, Outcome
 from schemactl.waivers import broker_waiver
@@ -109,7 +108,7 @@ def make_plan(
         planner = Planner(base, wanted, origin, permissions, waivers, numbers)
         planner.compute()
         topics = planner.target.topics.values()
-        planner.refusals += in_undeclared_namespaces(topics, target.namespaces, origin)
+        planner.refusals += refusals.in_undeclared_namespaces(topics, target.namespaces, origin)
         planner.refusals += refusals.waiting(waiting, planner.commands)
         return planner
 
@@ -431,7 +430,8 @@ class Planner:
             self.missing_tenants.remove(name.tenant)
             self.steps.append(CreateTenant(name))
             if not self.permissions.create_tenants:
-                self.refusals += in_undeclared_tenant(name, self.target.topics.values(), self.commands)
+                topics = self.target.topics.values()
+                self.refusals += refusals.in_undeclared_tenant(name, topics, self.commands)
 
     def _delete(self, name: TopicName) -> Iterator[PlanStep]:
         current = self._deletable(name)

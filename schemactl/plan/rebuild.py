@@ -179,7 +179,7 @@ class _Rebuilder(Planner):
             self.versions[name.schema_id] = ()
 
     def _reject(self, name: TopicName, message: str, fix: str) -> None:
-        self.refusals.append(PlanRefusal(name, None, None, message, fix))
+        self.refusals.append(PlanRefusal(name, message, fix))
 
     def _lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Return those of Git's versions that cannot be read."""

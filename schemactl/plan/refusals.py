@@ -5,7 +5,7 @@ A fix has one way out in each line. The commands in it, in backticks, are comple
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
@@ -13,11 +13,13 @@ from schemactl import formats
 from schemactl.broker import unreadable_version
 from schemactl.changes import Contents, stamp, upload
 from schemactl.compat import breakages
+from schemactl.errors import did_you_mean
 from schemactl.messages import format_version, moment, partitioned, policy_word, versions
 from schemactl.model import (
     CompatibilityStrategy,
     NamespaceName,
     SchemaVersion,
+    Topic,
     TopicName,
     live,
 )
@@ -145,11 +147,11 @@ def rejected_version(
         message += f". {_ORPHANED}"
     return PlanRefusal(
         name,
+        message,
+        fix,
         version.number,
         # A broker's message quotes both definitions in full.
         replace(answer, message=answer.message[:_MAX_MESSAGE]),
-        message,
-        fix,
         wedged_by=wedge.number if wedge else None,
     )
 
@@ -214,8 +216,6 @@ def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal
     option = f"--allow-data-loss {quote(step.address)}"
     return PlanRefusal(
         step.name,
-        None,
-        None,
         f"{setting}: {was} -> {policy_word(after)}: {loses}; nothing is applied until that is allowed",
         f"`schemactl apply {commands.on} {option}`, if that is meant\ndeclare a value in Git that loses nothing",
         allow=step.address,
@@ -233,20 +233,20 @@ def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: C
     else:
         fix = f"approve `partitions: {held}` for the topic, which is what it has"
     message = f"the topic {partitioned(held)}, and Git asks for {wanted}: Pulsar can only add partitions to a partitioned topic"
-    return PlanRefusal(name, None, None, message, fix)
+    return PlanRefusal(name, message, fix)
 
 
 def waiting(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
     """Yield why each of these topics waits for another target."""
     for name, what in awaited.items():
         fix = f"apply it to {what.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
-        yield PlanRefusal(name, None, None, what.message, fix, waits_for=what.target)
+        yield PlanRefusal(name, what.message, fix, waits_for=what.target)
 
 
 def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:
     """Return why nothing can be done in the topic's namespace."""
     what = f"the namespace {name.namespace_name} {HALF_DELETED}"
-    return PlanRefusal(name, None, None, what, finish_deletion(name.namespace_name, commands))
+    return PlanRefusal(name, what, finish_deletion(name.namespace_name, commands))
 
 
 def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRefusal:
@@ -254,8 +254,6 @@ def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRef
     there = ", ".join(clusters)
     return PlanRefusal(
         name,
-        None,
-        None,
         f"the namespace {name.namespace_name} is on {there} only, and brokers of {cluster} keep no topic of it",
         f"apply it where it is, on {there}, and leave it out here: `exclude` of the target\n"
         f"declare `replication_clusters` with {cluster}, too",
@@ -277,8 +275,6 @@ def lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefu
     """Return why a topic without schemas whose messages have version numbers gets none from `apply`."""
     return PlanRefusal(
         name,
-        None,
-        None,
         f"the topic has lost its schemas, but {retained}: `apply` does not number Git's versions anew, as something else may have had "
         "their numbers",
         f"{commands.rebuild(name)}: it gives versions the numbers that the target's numbers file records, else Git's; with the name "
@@ -295,8 +291,6 @@ def unexplained(
         if commit:
             yield PlanRefusal(
                 name,
-                None,
-                None,
                 f"the registry's v{version.number} was uploaded from commit {commit[:9]}, but the approved history does not "
                 "have its content: it was rewritten, or this clone is behind",
                 f"git fetch; if the history was rewritten, restore that commit in the approved history: `schemactl drift {commands.on}` "
@@ -308,8 +302,6 @@ def not_deletable(name: TopicName, retained: str) -> PlanRefusal:
     """Return why the schema of a topic that retains messages is not deleted."""
     return PlanRefusal(
         name,
-        None,
-        None,
         f"its schema cannot be deleted: {retained}, and {_NO_OLDER}",
         "let consumers read them, and retention remove them\nkeep the schema",
     )
@@ -319,11 +311,50 @@ def not_to_be_hidden(name: TopicName, retained: str) -> PlanRefusal:
     """Return why a generation of a topic that retains messages does not begin."""
     return PlanRefusal(
         name,
-        None,
-        None,
         f"its new generation cannot begin: {retained}, and {_NO_OLDER}",
         "stop its producers, let consumers read what is left, and retention remove it\nuse a new topic with `renamed_from`",
     )
 
 
 _NO_OLDER = "a broker answers no number from before a deletion, so that their consumers fail"
+
+
+def in_undeclared_namespaces(
+    topics: Iterable[Topic], declared: Container[NamespaceName], origin: Origin
+) -> Iterator[PlanRefusal]:
+    """Yield a refusal for each topic whose namespace no file declares, where the project requires that."""
+    for topic in topics:
+        space = topic.name.namespace_name
+        if origin.require_declared_namespaces and not topic.deleted and space not in declared:
+            yield PlanRefusal(
+                topic.name,
+                f"no file declares the namespace {space}, and the project file has `require_declared_namespaces: true`",
+                f"correct the topic's name, or approve a declaration: {_declaration(space, origin)}",
+            )
+
+
+def in_undeclared_tenant(
+    space: NamespaceName, topics: Iterable[Topic], commands: Commands
+) -> Iterator[PlanRefusal]:
+    """Yield a refusal for each of `topics` in the tenant of a namespace that does not exist, if nobody declared that tenant.
+
+    Where namespaces have to be declared, the missing declaration is rejected instead.
+    """
+    origin = commands.origin
+    declared = origin.declared_tenants
+    if declared is None or space.tenant in declared or origin.require_declared_namespaces:
+        return
+    for topic in topics:
+        if topic.name.tenant == space.tenant and not topic.deleted:
+            own = topic.name.namespace_name
+            yield PlanRefusal(
+                topic.name,
+                f"the tenant {space.tenant} does not exist, and no file declares a namespace of it"
+                f"{did_you_mean(space.tenant, declared)}",
+                f"correct the topic's name\napprove a declaration: {_declaration(own, origin)}\n"
+                f"{commands.apply(own, '--create-tenants')}: it creates the tenant",
+            )
+
+
+def _declaration(space: NamespaceName, origin: Origin) -> str:
+    return f"`namespace: {origin.declared.get(space, space)}`"

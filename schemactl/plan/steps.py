@@ -176,10 +176,10 @@ class PlanRefusal:
     """Why a topic is left out of the plan, or the policies of a namespace are.
 
     Attributes:
-        number: Git's number of the version that would be refused; None if it is not about one version.
-        answer: the registry's expected answer; None if nothing would be uploaded.
         message: what would happen and why, in full sentences.
         fix: what to do instead, one way out in each line.
+        number: Git's number of the version that would be rejected; None if it is not about one version.
+        answer: the registry's expected answer; None if nothing would be uploaded.
         wedged_by: the registry's version after which its brokers store nothing; None if there is none.
         waits_for: the target that is to hold the topic's versions first; "": none is.
         allow: the setting that could lose messages, as the user can allow it; "": it is about something else. Nothing of a plan
@@ -187,10 +187,10 @@ class PlanRefusal:
     """
 
     name: NamespaceName | TopicName
-    number: int | None
-    answer: Answer | None
     message: str
     fix: str
+    number: int | None = None
+    answer: Answer | None = None
     wedged_by: int | None = None
     waits_for: str = ""
     allow: str = ""
