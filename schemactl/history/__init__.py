@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
     from schemactl.history.history import History, read, read_here
     from schemactl.history.local_changes import Forked, Merged, read_forked, read_merged
-    from schemactl.history.merging import Proposed, proposed
     from schemactl.history.positions import (
         Position,
+        Proposed,
         later_versions,
         position,
         promoted,
+        proposed,
         read_at,
         until,
     )
@@ -80,8 +81,9 @@ _MODULES = {
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("History", "read", "read_here"),
     "local_changes": ("Forked", "Merged", "read_forked", "read_merged"),
-    "positions": ("Position", "later_versions", "position", "promoted", "read_at", "until"),
-    "merging": ("Proposed", "proposed"),
+    "positions": (
+        *("Position", "Proposed", "later_versions", "position", "promoted", "proposed", "read_at", "until"),
+    ),
     "repository": ("Repository",),
     "store": ("Store",),
 }

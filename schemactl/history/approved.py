@@ -92,7 +92,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         if found := resolve(repository, candidate):
             repository.require_trees()
             return _short(candidate), found[1]
-    refs = repository.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
+    refs = repository.refs()
     fetched = repository.common_directory / "FETCH_HEAD"
     # A fetch leaves FETCH_HEAD empty when the remote has no branch.
     nothing_fetched = fetched.is_file() and not fetched.stat().st_size

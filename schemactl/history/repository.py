@@ -13,7 +13,6 @@ from schemactl.declare.files import MAX_BYTES
 from schemactl.errors import HistoryError
 from schemactl.history.confined import BARE_FETCH, FETCH, RAW, fetch_variables, pinned
 from schemactl.history.git import CHUNK_BYTES, FSCK, GitFailed, Process, Runner
-from schemactl.history.store import Store
 from schemactl.model import Commit
 
 _GROUP_BYTES = 4096
@@ -24,7 +23,6 @@ _BETWEEN = "--schemactl-next"
 
 LATEST_S = 253_402_300_799
 """The last second of the year 9999: the latest time that a calendar has."""
-
 
 _LOG: Final = (
     *("log", "--reverse", "--first-parent", "--ignore-missing", *RAW, "--root", "--diff-merges=first-parent"),
@@ -168,10 +166,6 @@ class Repository:
             self._objects.close()
             self._objects = None
 
-    def store(self, project_file: str) -> Store:
-        """Return what is kept in Git's folder for the project with that file, from the repository's top level."""
-        return Store(self.common_directory, project_file)
-
     def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
         """Yield the objects called `names` (ids, or anything git can resolve), in order; None for each that does not exist.
 
@@ -254,20 +248,27 @@ class Repository:
             self._folders[key] = self.run("ls-tree", "-z", "--full-tree", commit_id, "--", *inside)
         return self._folders[key]
 
-    @cached_property
-    def remotes(self) -> dict[str, dict[str, list[str]]]:
-        """What the settings say of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
-        keys = r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"
+    def refs(self) -> list[str]:
+        """Return the short names of all refs."""
+        return self.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
+
+    def settings(self, names: str) -> list[tuple[str, str]]:
+        """Return the names and values of the settings whose names match a regular expression, as git spells them."""
         try:
-            listed = self.run("config", "--null", "--get-regexp", keys).decode("utf-8", "replace")
+            listed = self.run("config", "--null", "--get-regexp", names).decode("utf-8", "surrogateescape")
         except GitFailed as failure:
             if failure.words.strip():
                 raise
             # No setting has such a name.
-            return {}
+            return []
+        entries = (entry.partition("\n") for entry in listed.split("\0")[:-1])
+        return [(name, value) for name, _, value in entries]
+
+    @cached_property
+    def remotes(self) -> dict[str, dict[str, list[str]]]:
+        """What the settings say of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
         found: dict[str, dict[str, list[str]]] = {}
-        for entry in listed.split("\0")[:-1]:
-            key, _, value = entry.partition("\n")
+        for key, value in self.settings(r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"):
             name, _, setting = key.removeprefix("remote.").rpartition(".")
             found.setdefault(name, {}).setdefault(setting, []).append(value)
         return found

@@ -40,6 +40,7 @@ from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow,
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints, Inspected
 from schemactl.history.repository import ChangedFile, LoggedCommit, Repository, log
+from schemactl.history.store import Store
 from schemactl.model import Commit, Project
 
 _KEPT_DOCUMENTS: Final = 8_192
@@ -73,7 +74,7 @@ class Derivation:
         self._repository = repository
         self._project = project
         self._progress = progress
-        self._store = repository.store(project.path)
+        self._store = Store(repository.common_directory, project.path)
 
     def at(self, tip: Commit, *, keep: bool) -> Cache:
         """Return the state after `tip`; with `keep` it is kept for the next time, where that can be and pays."""

@@ -11,7 +11,7 @@ from schemactl import declare
 from schemactl.declare.files import SUFFIXES
 from schemactl.declare.reference_patterns import is_folder
 from schemactl.errors import DeclarationError, Problem, did_you_mean
-from schemactl.history import attributes
+from schemactl.history import Store, attributes
 from schemactl.target_numbers import Judged, judge_files
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class ProjectFiles:
 
 def read_files(repository: Repository, project: Project, files: CommitFiles | HashedFiles) -> ProjectFiles:
     """Return what `files` say. Raise DeclarationError, with all their problems, if they have any."""
-    store = repository.store(project.path)
+    store = Store(repository.common_directory, project.path)
     release = f"{project.release}\n".encode()
     before = bytes(store.read("valid") or b"")
     cache = declare.ValidationCache(

@@ -12,7 +12,7 @@ from scratch import declared, record
 
 from schemactl.declare import TopicDocument
 from schemactl.early_exit import is_nothing_staged
-from schemactl.history.definition_loader import DefinitionLoader
+from schemactl.history.history import DefinitionLoader
 
 PROJECT = """\
 version: 1
