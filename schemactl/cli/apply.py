@@ -118,8 +118,7 @@ def _applied(
         plan = each.plan
         if plan.refusals or not plan.steps or not args.plan:
             context.report(render(plan, color=context.color) + ("\n" if each.context.subject else ""))
-        if plan.refusals and (args.fail_fast or only_restores(plan) or plan.may_lose):
-            print_restored(plan, each.registry)
+        if is_left_undone(each, args):
             codes.append(NEGATIVE)
         else:
             left.append(each)
@@ -131,14 +130,19 @@ def _applied(
     return [*codes, *carry_out(left, args, deadline)]
 
 
-def only_restores(plan: Plan) -> bool:
-    """Whether the plan does nothing but what `print_restored` does."""
+def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
+    """Return whether a plan that leaves something out is not carried out at all; then only `_print_restored` is done of it."""
     from schemactl.plan import RestoreStrategy
 
-    return all(isinstance(step, RestoreStrategy) for step in plan.steps)
+    plan = ready.plan
+    only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
+    if plan.refusals and (args.fail_fast or only_restores or plan.may_lose):
+        _print_restored(plan, ready.registry)
+        return True
+    return False
 
 
-def print_restored(plan: Plan, registry: Registry) -> None:
+def _print_restored(plan: Plan, registry: Registry) -> None:
     """Restore, and report, the topics that a killed `apply` left relaxed: that is done whatever becomes of the rest."""
     from schemactl.apply import restore_left, restored_line
     from schemactl.plan import RestoreStrategy
@@ -153,7 +157,7 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 
     found = plan_digest(plan)
     if found != approved:
-        print_restored(plan, registry)
+        _print_restored(plan, registry)
         raise StalePlan(
             f"this is not the plan that was approved: its digest is {found}, approved was {approved[:80]}; nothing was changed",
             fix="have the new plan reviewed: schemactl plan",

@@ -19,6 +19,7 @@ from schemactl.report.style import paint, paint_diff
 from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
+    from schemactl.formats.outline import PartChange
     from schemactl.model import SchemaInfo, Topic
     from schemactl.verdicts import Incompatibility
 
@@ -164,10 +165,7 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
 
 def differences(old: Side, new: Side, *, color: bool) -> list[str]:
     """Return the lines that say how two definitions differ, and who can read whom."""
-    from schemactl.formats.outline import line_changes, part_changes
-
-    text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
-    parts = [each for each in part_changes(old=old.info, new=new.info) if each.kind != "documented"]
+    text, parts = _changes(old, new)
     fields = [f"  {each.sign} {each.text}" for each in parts]
     lines = [paint_diff(line, color=color) for line in text]
     if not text:
@@ -180,6 +178,15 @@ def differences(old: Side, new: Side, *, color: bool) -> list[str]:
     if old.info and new.info:
         lines += ["", *_verdict(old, new, newer_reads=True), *_verdict(old, new, newer_reads=False)]
     return lines
+
+
+def _changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
+    """Return the lines and the parts that differ, what is only documented otherwise aside."""
+    from schemactl.formats.outline import line_changes, part_changes
+
+    parts = part_changes(old=old.info, new=new.info)
+    text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
+    return text, [each for each in parts if each.kind != "documented"]
 
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
@@ -210,17 +217,12 @@ def _unreadable(reader: Side, writer: Side) -> list[Incompatibility]:
 
 
 def _facts(old: Side, new: Side) -> dict[str, Any]:
-    from schemactl.formats.outline import line_changes, part_changes
-
+    text, parts = _changes(old, new)
     return {
         "old": old.value(),
         "new": new.value(),
-        "text": line_changes(old=old.info, new=new.info, labels=(old.label, new.label)),
-        "fields": [
-            {"sign": each.sign, "what": each.text}
-            for each in part_changes(old=old.info, new=new.info)
-            if each.kind != "documented"
-        ],
+        "text": text,
+        "fields": [{"sign": each.sign, "what": each.text} for each in parts],
         "new_reads_old": [reason_value(each) for each in _unreadable(new, old)],
         "old_reads_new": [reason_value(each) for each in _unreadable(old, new)],
     }

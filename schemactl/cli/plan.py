@@ -26,7 +26,6 @@ from schemactl.cli.selection import (
     approved_waivers,
     find,
     origin_of,
-    output_file,
     recorded_numbers,
     relative_path,
     with_held,
@@ -129,8 +128,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
-    from schemactl.cli.reviewed_plan import command_for
-    from schemactl.plan.file import write
+    from schemactl.cli.reviewed_plan import write_plan
 
     asked = AskedTargets.of(args)
     if args.out:
@@ -144,11 +142,7 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
         def sheet(each: ReadyPlan) -> tuple[SheetReport, int]:
             plan = each.plan
             if args.out:
-                out = output_file(args.out, context, name="plan.json")
-                write(plan, out, below=context.top)
-                if plan.steps:
-                    once = ", once it is merged" if plan.origin.proposed else ""
-                    context.say(f"To carry out exactly this{once}: {command_for(plan, args.out, out)}")
+                write_plan(plan, args.out, context)
             return _sheet(plan, args), _exit_code(plan, args)
 
         sheets, codes = target_sheets("plan", found, sheet)

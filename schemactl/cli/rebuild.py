@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, only_restores, print_restored
+from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, is_left_undone
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, ReadyPlan, addresses
 from schemactl.cli.selection import (
@@ -17,7 +17,6 @@ from schemactl.cli.selection import (
     approved_waivers,
     find,
     origin_of,
-    output_file,
     recorded_numbers,
     relative_path,
     target_of,
@@ -74,22 +73,19 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
-    from schemactl.cli.reviewed_plan import command_for
-    from schemactl.plan.file import plan_digest, write
+    from schemactl.cli.reviewed_plan import write_plan
+    from schemactl.plan.file import plan_digest
     from schemactl.report.plan_text import render
 
     with _planned(args, context) as (ready, sources):
-        plan, registry = ready.plan, ready.registry
+        plan = ready.plan
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if args.out:
-            out = output_file(args.out, context, name="plan.json")
-            write(plan, out, below=context.top)
+            write_plan(plan, args.out, context)
             if plan.steps:
                 print(f"Digest: {plan_digest(plan)}")
-                context.say(f"To carry out exactly this: {command_for(plan, args.out, out)}")
             return NEGATIVE if plan.misread or plan.refusals else 0
-        if plan.refusals and (args.fail_fast or only_restores(plan) or plan.may_lose):
-            print_restored(plan, registry)
+        if is_left_undone(ready, args):
             return NEGATIVE
         if plan.steps and not args.auto_approve and not confirmed():
             return SchemactlError.exit_code

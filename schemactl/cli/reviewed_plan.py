@@ -19,6 +19,7 @@ from schemactl.cli.selection import (
     approved_waivers,
     environment_target,
     origin_of,
+    output_file,
     recorded_numbers,
     relative_path,
     shown_target,
@@ -28,7 +29,7 @@ from schemactl.cli.selection import (
 from schemactl.errors import SchemactlError, StalePlan, UsageError
 from schemactl.model import Catalog, NamespaceName, Policies, TopicName
 from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies, make_plan, renamed
-from schemactl.plan.file import plan_digest, read, step_document
+from schemactl.plan.file import plan_digest, read, step_document, write
 from schemactl.plan.rebuild import make_rebuild
 from schemactl.report.plan_text import describe
 from schemactl.target_numbers.pairs import lists_of
@@ -57,6 +58,15 @@ def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
     else:
         file = quote(file)
     return f"schemactl apply {file}{''.join([*deletions, *losses])}{relax}"
+
+
+def write_plan(plan: Plan, text: str, context: Context) -> None:
+    """Write the plan to what `--out TEXT` means, and say how it is carried out."""
+    out = output_file(text, context, name="plan.json")
+    write(plan, out, below=context.top)
+    if plan.steps:
+        once = ", once it is merged" if plan.origin.proposed else ""
+        context.say(f"To carry out exactly this{once}: {command_for(plan, text, out)}")
 
 
 @contextmanager

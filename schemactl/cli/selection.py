@@ -139,7 +139,7 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
     topic = find(name, catalog)
     if not number.isdecimal():
         raise UsageError(
-            f"{text}: expected the number of a version after the @, found {number!r}: {_known_numbers(topic)}"
+            f"{text}: expected the number of a version after the @, found {number!r}: {known_numbers(topic)}"
         )
     return ChosenTopic(topic, version_of(topic, int(number)))
 
@@ -153,7 +153,7 @@ def version_of(topic: Topic, number: int) -> SchemaVersion:
     """Return the topic's version of that number. Raises UsageError where there is none."""
     found = next((version for version in topic.versions if version.number == number), None)
     if found is None:
-        raise UsageError(f"{topic.name} has no version {number}: {_known_numbers(topic)}")
+        raise UsageError(f"{topic.name} has no version {number}: {known_numbers(topic)}")
     if found.info is None:
         raise UsageError(
             f"{topic.name}: number {number} is a tombstone, before a new generation, and has no schema"
@@ -161,7 +161,8 @@ def version_of(topic: Topic, number: int) -> SchemaVersion:
     return found
 
 
-def _known_numbers(topic: Topic) -> str:
+def known_numbers(topic: Topic) -> str:
+    """Return which versions a topic has, as the end of a message."""
     known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
     return f"the approved history knows {known}"
 

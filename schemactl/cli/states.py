@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli.selection import VERSION_HELP, choose, find
+from schemactl.cli.selection import VERSION_HELP, choose, find, known_numbers
 from schemactl.errors import DeclarationError, UsageError
 from schemactl.messages import format_version
 from schemactl.model import next_number
@@ -137,11 +137,9 @@ class States:
         try:
             there = self.at(state)
         except UsageError as error:
-            known = find(name, catalog).versions
-            numbers = f"0 to {known[-1].number}" if known else "none"
             raise UsageError(
-                f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: the approved history "
-                f"knows {numbers}",
+                f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: "
+                f"{known_numbers(find(name, catalog))}",
                 fix=error.fix,
             ) from None
         topic = find(name, there.catalog, where=state)
