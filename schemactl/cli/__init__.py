@@ -73,7 +73,7 @@ class Context:
             each.close()
 
     def about(self, subject: str) -> Context:
-        """Return what speaks of one of several targets."""
+        """Return the same context for one of several targets, whose name then precedes each line."""
         return replace(self, subject=subject)
 
     def say(self, text: str) -> None:
@@ -100,7 +100,7 @@ class Context:
         print(json_text({"format_version": 1, **values}))
 
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
-        """Return what shows "so many of so many" on the terminal, or, with --verbose elsewhere, once at the end."""
+        """Return a function that shows the progress of work on the terminal, or, with --verbose elsewhere, its sum at the end."""
         if not self.quiet and not self.subject and sys.stderr.isatty():
             return Progress(what, of)
 
@@ -160,7 +160,7 @@ class Progress:
         self._shown = False
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show that so many of so many are done; None: of how many is not known yet."""
+        """Show how many of `total` are done; None: the total is not known yet."""
         now_s = time.monotonic()
         if done <= 1:
             self._next_s = now_s + 0.5

@@ -165,7 +165,7 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 
 
 class _Interruption:
-    """What stops the applies to several targets: each in its own thread, as an interrupt stops one, so that it puts things right.
+    """What stops the applies to several targets: each in its own thread, as an interrupt would, so that each restores what it relaxed.
 
     Args:
         deadline: when they have to be done.
@@ -244,7 +244,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
     except (KeyboardInterrupt, OutOfTime) as error:
         if not ready.context.subject:
             raise
-        # Others of several may have done something, and their results are to be told.
+        # Other targets may have been changed, and their results are to be reported.
         raise SchemactlError("interrupted before the first step") from error
     finally:
         progress.end()

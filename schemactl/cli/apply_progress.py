@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SLOW_S: Final = 2.0
 """A step that takes longer is named while it is under way."""
 _EVERY_S: Final = 10.0
-"""So often the sums are printed where no line can be written over."""
+"""How often the sums are printed where no line can be written over."""
 _REDRAW_S: Final = 0.2
 
 
@@ -70,7 +70,7 @@ class ApplyProgress:
             self._context.say(f"{self._sums(now_s)}{_oldest(under_way)}")
 
     def end(self) -> None:
-        """Remove what is written over."""
+        """Remove the line that is written over."""
         self._clear()
 
     def _clear(self) -> None:

@@ -97,7 +97,7 @@ def _is_amend(args: argparse.Namespace) -> bool:
 
 
 def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Context) -> None:
-    """Write in each format that the check could not decide: a file would go on saying what an earlier run found."""
+    """Write in each format that the check could not decide: a file would still hold an earlier run's report."""
     from schemactl.checking import undecided
 
     # On a terminal the error itself says it.

@@ -16,8 +16,8 @@ from schemactl.cli.report_files import (
     SheetReport,
     add_formats,
     asked_outputs,
+    errors_in_files,
     target_sheets,
-    told_in_files,
     write_sheets,
 )
 from schemactl.cli.selection import (
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)
     named = AskedTargets.of(args)
-    with told_in_files("drift", named, outputs, context), opened(named, context) as targets:
+    with errors_in_files("drift", named, outputs, context), opened(named, context) as targets:
         found = drifts(targets, asked)
         spaces = replicated(each for each in found.values() if not isinstance(each, SchemactlError))
 
@@ -139,7 +139,7 @@ def drifts(
 ) -> dict[str, DriftReport | SchemactlError]:
     """Return by name the drift of each target, or why it is not known; see `each_target`.
 
-    `awaited` returns what of the plan for a target others are to hold first; it is told which targets have answered.
+    `awaited` returns what of the plan for a target others are to hold first; it gets the names of the targets that have answered so far.
     """
     answered: set[str] = set()
 
@@ -159,7 +159,7 @@ def drifts(
 
 @dataclass(frozen=True, slots=True)
 class DriftRequest:
-    """What the drift of one target is to be found of.
+    """The input of one target's drift.
 
     Attributes:
         target: the target.
@@ -177,7 +177,7 @@ class DriftRequest:
 
     @classmethod
     def of(cls, target: OpenTarget, asked: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
-        """Return what is asked; `numbers` is the target's record instead of the approved one."""
+        """Return the request for `target`; `numbers` replaces the approved record of its version numbers."""
         from schemactl.model import Catalog
         from schemactl.plan import renamed_numbers
 

@@ -16,8 +16,8 @@ from schemactl.cli.report_files import (
     SheetReport,
     add_formats,
     asked_outputs,
+    errors_in_files,
     target_sheets,
-    told_in_files,
     write_sheets,
 )
 from schemactl.cli.selection import (
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary is for people: it has no JSON")
-    with told_in_files("plan", AskedTargets.of(args), outputs, context):
+    with errors_in_files("plan", AskedTargets.of(args), outputs, context):
         if args.action:
             return _show(args, context, outputs)
         return limited(args.timeout, lambda _: _run(args, context, outputs))
@@ -229,7 +229,7 @@ def planned(
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a plan for one target is to be made of.
+    """The input of the plan for one target.
 
     Attributes:
         target: the target.

@@ -85,10 +85,10 @@ def target_sheets(
 
 
 @contextmanager
-def told_in_files(
+def errors_in_files(
     command: Literal["plan", "drift"], asked: AskedTargets, outputs: Outputs, context: Context
 ) -> Iterator[None]:
-    """Write an error that ends the command to the files, too, of each target `asked`: they would go on saying what an earlier run found."""
+    """Write an error that ends the command to the report files, too, for each target `asked`: they would still hold an earlier run's report."""
     try:
         yield
     except UsageError:
@@ -146,7 +146,7 @@ def write_report(render: Callable[..., str], outputs: Outputs, context: Context)
 
 
 def _append(path: Path, text: str) -> None:
-    """Add to the file that GitHub's runner made for what a step says of itself."""
+    """Append to the file that GitHub's runner made for the summary of the step."""
     try:
         with path.open("ab") as file:
             file.write(text.encode("utf-8", "backslashreplace"))

@@ -27,7 +27,7 @@ U = TypeVar("U")
 V = TypeVar("V")
 
 Stop = Callable[[KeyboardInterrupt | OutOfTime], bool]
-"""Told what interrupts the main thread; returns whether to wait until all targets have ended, and else they are given up."""
+"""Takes what interrupts the main thread; returns whether to wait for all targets. Otherwise those that have not ended are given up."""
 
 _WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
 _LOOK_EVERY_S: Final = 0.2
@@ -234,7 +234,7 @@ def each_target(
     *,
     stop: Stop | None = None,
 ) -> dict[str, V | SchemactlError]:
-    """Return by name what comes of each target, or why nothing does.
+    """Return by name the result of each target, or the error that prevented one.
 
     Args:
         targets: open.
@@ -344,12 +344,12 @@ def _result(work: Callable[[], T]) -> T | SchemactlError:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code that goes before all others of `codes`; 0 where there is none."""
+    """Return the worst of `codes`; 0 where there is none."""
     return min(codes, key=_WORST_FIRST.index, default=0)
 
 
 def succeeded(found: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
-    """Yield what is there of each of several targets; print in its place why something is not, and add its exit code to `codes`."""
+    """Yield the results of the targets that have one; for each of the others print why, and add its exit code to `codes`."""
     for name, each in found.items():
         if not isinstance(each, SchemactlError):
             yield each

@@ -206,7 +206,7 @@ def shown_causes(report: CheckReport) -> tuple[ShownCause, ...]:
 
 
 def in_report(causes: Iterable[Cause], report: CheckReport) -> Iterator[ShownCause]:
-    """Yield causes of findings of `report` with it."""
+    """Yield each of `causes` with the report that it belongs to, and the rows of that report by topic."""
     checks: dict[TopicName | None, list[TopicCheck]] = {}
     for check in report.topics:
         checks.setdefault(check.topic, []).append(check)

@@ -89,7 +89,7 @@ def _meant(impact: ClientImpact) -> Cell:
 
 
 def verdict_of(report: CheckReport) -> Shade:
-    """Return what the whole report is."""
+    """Return the shade of the whole report: good, doubtful or bad."""
     if report.count("error") or not report.decided:
         return "bad"
     return "doubtful" if report.waived or report.count("warning") else "good"

@@ -1,4 +1,4 @@
-"""Markdown that says what somebody wrote and is nothing of it: the parts that reports are put together from."""
+"""The parts of Markdown reports. Text from outside is escaped, so that it can be no markup, link or mention."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def prose(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """`text` as code."""
+    """Return `text`, escaped, as code."""
     return f"<code>{_escaped(_cut(text))}</code>"
 
 
@@ -79,7 +79,7 @@ def _escaped(text: str) -> str:
 
 
 def bold(text: str) -> str:
-    """`text` as text, in bold."""
+    """Return `text`, escaped, in bold."""
     return f"**{plain(text)}**"
 
 

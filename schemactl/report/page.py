@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 _CODE: Final = re.compile("`([^`]+)`")
 _NO_CHARACTERS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
-"""What HTML cannot have."""
+"""Characters that HTML does not allow."""
 
 
 def text(words: object) -> str:
-    """Return what is no HTML, whatever it is."""
+    """Return `words` as one line, escaped for HTML."""
     return escape(on_one_line(str(words)).translate(_NO_CHARACTERS))
 
 
 def prose(words: object) -> str:
-    """Return the same of a sentence of ours, in which backticks enclose code."""
+    """Return a sentence of ours as HTML; backticks enclose code."""
     return _CODE.sub(r"<code>\1</code>", text(words))
 
 
@@ -138,7 +138,7 @@ def side_by_side(diff: SchemaDiff, most: int) -> str:
 
 
 def _pairs(hunk: Sequence[DiffRow]) -> Iterable[tuple[DiffRow | None, DiffRow | None]]:
-    """Yield the lines that stand beside each other."""
+    """Yield pairs of lines, old and new, that stand beside each other; None on the side that has no line."""
     gone: list[DiffRow] = []
     come: list[DiffRow] = []
     for row in (*hunk, None):

@@ -106,7 +106,7 @@ def alternatives(label: str, fix: str) -> Iterator[SheetLine]:
 
 
 def unknown(command: Literal["plan", "drift"], target: str, error: Exception) -> Sheet:
-    """Return the report on a target of which nothing is known, and why."""
+    """Return the report on a target that could not be examined, with the reason."""
     first, *rest = f"{target}: {error}".split("\n")
     problem = (SheetLine(first), *(SheetLine(line) for line in rest))
     return Sheet(command, target, "", (), (problem,), ("", "bad"))

@@ -23,7 +23,7 @@ _NARROWEST = 8
 
 
 def paint(text: str, style: str, *, color: bool) -> str:
-    """Return `text` in `style` (a name of `_CODES`; "": none), or as it is without colour."""
+    """Return `text` in `style`, a name of `_CODES`; unchanged without colour, or where the style is ""."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color and style else text
 
 

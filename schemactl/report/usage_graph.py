@@ -1,4 +1,4 @@
-"""Who uses what: as text, for Mermaid, for Graphviz (DOT), and as JSON. Names are of strangers, and obeyed by none of them."""
+"""Who uses what: as text, for Mermaid, for Graphviz (DOT), and as JSON. Names are escaped for each of them."""
 
 from __future__ import annotations
 
