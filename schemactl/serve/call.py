@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from schemactl.model import NamespaceName, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.metadata import StoredNamespace
 from schemactl.serve.answers import RestError
 
 _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
@@ -68,6 +69,13 @@ class AdminCall:
         """The partition's number; what Java does not write as a number, say 01, is none (TopicName.getPartitionIndex)."""
         found = _PARTITION.fullmatch(self.names["topic"])
         return int(found["index"]) if found else None
+
+    def need_namespace(self) -> StoredNamespace:
+        """Return the namespace in the path; RestError if there is none."""
+        found = self.registry.namespace(self.namespace)
+        if found is None:
+            raise RestError(404, "Namespace does not exist")
+        return found
 
 
 Endpoint = Callable[[AdminCall], Response]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from schemactl.model import Policies, TopicName
-from schemactl.registry.metadata import StoredNamespace, StoredTopic
+from schemactl.registry.metadata import StoredTopic
 from schemactl.serve.answers import ErrorPage, RestError, nothing, ok, plain
 from schemactl.serve.call import AdminCall
 from schemactl.serve.cluster import NAME
@@ -31,7 +31,7 @@ def of_tenant(call: AdminCall) -> Response:
 
 def policies(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}: all policies; those that do not concern schemas as Pulsar sets them."""
-    found = need_namespace(call)
+    found = call.need_namespace()
     mapped = found.auto_update_strategy
     return ok(
         {
@@ -110,14 +110,14 @@ def _counts(name: TopicName, topic: StoredTopic | None) -> bool:
 
 def delete_bundle(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}/{bundle}: where Pulsar routes the deletion of a policy."""
-    need_namespace(call)
+    call.need_namespace()
     raise RestError(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
 
 
 def topics(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}/topics?mode=."""
     mode = call.query.get("mode", "PERSISTENT").upper()
-    need_namespace(call)
+    call.need_namespace()
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise ErrorPage(404)
     found = call.registry.topics(call.namespace)
@@ -131,17 +131,17 @@ def topics(call: AdminCall) -> Response:
 
 def get_strategy(call: AdminCall) -> Response:
     """GET schemaCompatibilityStrategy: the namespace's own, "UNDEFINED" when it has none."""
-    return ok(need_namespace(call).policies.schema_compatibility_strategy)
+    return ok(call.need_namespace().policies.schema_compatibility_strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
     """PUT schemaCompatibilityStrategy. What is not the name of a strategy unsets it."""
-    return _set(call, Policies(read_strategy(read(call.body))))
+    return set_policies(call, Policies(read_strategy(read(call.body))))
 
 
 def get_auto_update_strategy(call: AdminCall) -> Response:
     """GET schemaAutoUpdateCompatibilityStrategy."""
-    mapped = need_namespace(call).auto_update_strategy
+    mapped = call.need_namespace().auto_update_strategy
     return ok(AUTO_UPDATE_NAMES[mapped]) if mapped else nothing()
 
 
@@ -149,41 +149,41 @@ def set_auto_update_strategy(call: AdminCall) -> Response:
     """PUT schemaAutoUpdateCompatibilityStrategy. What is not the name of one unsets it."""
     name, mapped = call.namespace, read_auto_update(read(call.body))
     with call.registry.exclusive():
-        need_namespace(call)
+        call.need_namespace()
         call.registry.set_auto_update_strategy(name, mapped)
     return nothing()
 
 
 def get_allow_auto_update(call: AdminCall) -> Response:
     """GET isAllowAutoUpdateSchema: the broker's setting where the namespace has none."""
-    need_namespace(call)
+    call.need_namespace()
     return ok(call.registry.is_allow_auto_update_schema(call.namespace))
 
 
 def set_allow_auto_update(call: AdminCall) -> Response:
     """POST isAllowAutoUpdateSchema. There is no way back to the broker's setting; null is false."""
-    return _set(call, Policies(is_allow_auto_update_schema=boolean(read_needed(call.body))))
+    return set_policies(call, Policies(is_allow_auto_update_schema=boolean(read_needed(call.body))))
 
 
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET schemaValidationEnforced."""
-    return ok(bool(need_namespace(call).policies.schema_validation_enforced))
+    return ok(bool(call.need_namespace().policies.schema_validation_enforced))
 
 
 def set_validation_enforced(call: AdminCall) -> Response:
     """POST schemaValidationEnforced."""
-    return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+    return set_policies(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
 
 
 def properties(call: AdminCall) -> Response:
     """GET properties."""
-    return ok(dict(need_namespace(call).properties))
+    return ok(dict(call.need_namespace().properties))
 
 
 def set_properties(call: AdminCall) -> Response:
     """PUT properties: they come to those that it has."""
     with call.registry.exclusive():
-        need_namespace(call)
+        call.need_namespace()
         call.registry.set_namespace_properties(call.namespace, read_properties(call))
     return nothing()
 
@@ -192,21 +192,14 @@ def delete_property(call: AdminCall) -> Response:
     """DELETE property/{key}: answers its value, nothing where there was none."""
     key = call.names["key"]
     with call.registry.exclusive():
-        value = need_namespace(call).properties.get(key)
+        value = call.need_namespace().properties.get(key)
         call.registry.set_namespace_properties(call.namespace, {key: None})
     return plain(value or "")
 
 
-def _set(call: AdminCall, asked: Policies) -> Response:
+def set_policies(call: AdminCall, asked: Policies) -> Response:
+    """Set policies of the namespace in the path."""
     with call.registry.exclusive():
-        need_namespace(call)
+        call.need_namespace()
         call.registry.set_namespace_policies(call.namespace, asked)
     return nothing()
-
-
-def need_namespace(call: AdminCall) -> StoredNamespace:
-    """Return the namespace in the path; RestError if there is none."""
-    found = call.registry.namespace(call.namespace)
-    if found is None:
-        raise RestError(404, "Namespace does not exist")
-    return found

@@ -10,8 +10,7 @@ from starlette.responses import Response
 from schemactl.broker import find_version
 from schemactl.errors import InvalidSchema, SchemaRejected
 from schemactl.formats import SPECS, spec
-from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, TopicName, live
-from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.serve.answers import ErrorPage, RestError, Unexpected, nothing, ok
 from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import read_object, text, texts
@@ -57,7 +56,7 @@ def metadata(call: AdminCall) -> Response:
 def upload(call: AdminCall) -> Response:
     """POST schema."""
     payload, topic = _payload(call), call.topic
-    _need_namespace(call.registry, topic)
+    call.need_namespace()
     info = _info(call, payload, data_first=True)
     if None in _properties(payload).values() and call.registry.judge(topic, info).outcome is Outcome.OK:
         # A property is not looked at before it is written down, and then has to have a value.
@@ -81,7 +80,7 @@ def delete(call: AdminCall) -> Response:
 def compatibility(call: AdminCall) -> Response:
     """POST compatibility: an incompatible schema is an error 500."""
     payload, topic = _payload(call), call.topic
-    _need_namespace(call.registry, topic)
+    call.need_namespace()
     info = _info(call, payload)
     answer, strategy = call.registry.tested(topic, info)
     if answer.outcome is not Outcome.OK:
@@ -93,11 +92,6 @@ def version(call: AdminCall) -> Response:
     """POST version: the number of a version with the same bytes."""
     info = _info(call, _payload(call))
     return ok({"version": find_version(call.registry.versions(call.topic), info)})
-
-
-def _need_namespace(registry: EmbeddedRegistry, topic: TopicName) -> None:
-    if registry.namespace(topic.namespace_name) is None:
-        raise RestError(404, "Namespace does not exist")
 
 
 def _payload(call: AdminCall) -> dict[str, Any] | None:

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from schemactl.model import REPLICATION, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.model.settings import Setting
+from schemactl.serve import namespaces, topics
 from schemactl.serve.answers import RestError, nothing, ok
 from schemactl.serve.call import AdminCall, Endpoint
 from schemactl.serve.cluster import NAME
 from schemactl.serve.jackson import Number, read
-from schemactl.serve.namespaces import need_namespace
 from schemactl.serve.topics import need_whole
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
@@ -42,7 +42,7 @@ class _OfNamespace:
 
     def get(self, call: AdminCall) -> Response:
         """GET: nothing where the namespace does not set it; it is always on some cluster."""
-        found = need_namespace(call).policies.settings.get(self._row.name)
+        found = call.need_namespace().policies.settings.get(self._row.name)
         if found is None and self._row.name == REPLICATION:
             found = [NAME]
         return nothing(200) if found is None else ok(found)
@@ -56,10 +56,7 @@ class _OfNamespace:
         return self._set(call, UNDEFINED)
 
     def _set(self, call: AdminCall, value: Any) -> Response:
-        with call.registry.exclusive():
-            need_namespace(call)
-            call.registry.set_namespace_policies(call.namespace, self._policies(value))
-        return nothing()
+        return namespaces.set_policies(call, self._policies(value))
 
     def _policies(self, value: Any) -> Policies:
         return Policies(settings={self._row.name: value})
@@ -97,10 +94,7 @@ class _OfTopic(_OfNamespace):
         return self._set(call, self._value(read(body)))
 
     def _set(self, call: AdminCall, value: Any) -> Response:
-        with call.registry.exclusive():
-            need_whole(call)
-            call.registry.set_topic_policies(call.topic, self._policies(value))
-        return nothing()
+        return topics.set_policies(call, self._policies(value))
 
 
 def _plain(value: Any) -> Any:

@@ -149,12 +149,12 @@ def get_strategy(call: AdminCall) -> Response:
 
 def set_strategy(call: AdminCall) -> Response:
     """PUT {topic}/schemaCompatibilityStrategy. What is not the name of a strategy unsets it."""
-    return _set(call, Policies(read_strategy(read(call.body))))
+    return set_policies(call, Policies(read_strategy(read(call.body))))
 
 
 def delete_strategy(call: AdminCall) -> Response:
     """DELETE {topic}/schemaCompatibilityStrategy."""
-    return _set(call, Policies(UNDEFINED))
+    return set_policies(call, Policies(UNDEFINED))
 
 
 def get_validation_enforced(call: AdminCall) -> Response:
@@ -168,7 +168,7 @@ def get_validation_enforced(call: AdminCall) -> Response:
 
 def set_validation_enforced(call: AdminCall) -> Response:
     """POST {topic}/schemaValidationEnforced."""
-    return _set(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+    return set_policies(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
 
 
 def properties(call: AdminCall) -> Response:
@@ -211,10 +211,8 @@ def _need_persistent(call: AdminCall) -> StoredTopic:
 
 
 def _names(call: AdminCall) -> Iterable[TopicName]:
-    namespace, registry = call.namespace, call.registry
-    if registry.namespace(namespace) is None:
-        raise RestError(404, "Namespace does not exist")
-    return registry.topics(namespace)
+    call.need_namespace()
+    return call.registry.topics(call.namespace)
 
 
 def _create(call: AdminCall, count: int | None) -> Response:
@@ -287,7 +285,8 @@ def _need(call: AdminCall) -> StoredTopic:
     return found
 
 
-def _set(call: AdminCall, asked: Policies) -> Response:
+def set_policies(call: AdminCall, asked: Policies) -> Response:
+    """Set policies of the topic in the path."""
     with call.registry.exclusive():
         need_whole(call)
         call.registry.set_topic_policies(call.topic, asked)
