@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from schemactl import declare, output
 from schemactl.declare import ChangedFiles, Declared, Files
-from schemactl.model import Project, Topic
+from schemactl.model import Project, SchemaInfo, Topic
 
 
 def proved(
@@ -15,7 +16,7 @@ def proved(
     project: Project,
     before: Declared,
     contents: Mapping[str, bytes],
-    holds: Callable[[Topic, Topic], bool],
+    holds: Callable[[SchemaInfo, SchemaInfo], bool],
 ) -> dict[str, bytes]:
     """Return those of `contents` with which everything is declared still, and as `holds` wants it.
 
@@ -24,7 +25,7 @@ def proved(
         project: whose files they are.
         before: what they declare, without problems.
         contents: the new contents of some of them.
-        holds: whether a topic may become the other.
+        holds: whether a topic's schema may become the other; nothing else of a topic may change.
     """
     kept = dict(contents)
     while kept:
@@ -34,13 +35,20 @@ def proved(
             return {}
         for name, topic in before.catalog.topics.items():
             now = after.catalog.topics.get(name)
-            if now is None or not holds(topic, now):
+            if now is None or not _is_kept(topic, now, holds):
                 wrong |= {*before.dependencies.get(name, ())} & kept.keys()
                 wrong |= {topic.source.path} & kept.keys() if topic.source else set()
         if not wrong:
             return {} if before.catalog.namespaces != after.catalog.namespaces else kept
         kept = {path: content for path, content in kept.items() if path not in wrong}
     return kept
+
+
+def _is_kept(topic: Topic, now: Topic, holds: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
+    one, other = topic.schema, now.schema
+    if one is None or other is None:
+        return topic == now
+    return replace(topic, schema=None) == replace(now, schema=None) and holds(one, other)
 
 
 def write(top: str, contents: Mapping[str, bytes]) -> None:

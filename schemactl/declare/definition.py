@@ -188,7 +188,7 @@ class _DefinitionReader:
         declared = self.declaration
         native = declared.is_proto
         suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else AVRO_SUFFIXES
-        if isinstance(declared.definition, str) and (native or not _is_json(declared.definition)):
+        if isinstance(declared.definition, str) and (native or not declared.is_inline):
             self._path(declared.definition, suffixes, "definition")
         if declared.proto is not None:
             self._path(declared.proto, (PROTO_SUFFIX,), "proto")
@@ -349,7 +349,7 @@ class _DefinitionReader:
             part = YamlPart(self.declaration.text, self.declaration.document, here)
             return AvroFile(path, definition, part), None
         with self._collecting("definition"):
-            if _is_json(definition):
+            if self.declaration.is_inline:
                 json_text = JsonText(definition, self._inside)
                 return AvroFile(path, read_json(json_text), json_text), definition
             found = self._path(definition, AVRO_SUFFIXES, "definition")
@@ -463,11 +463,6 @@ class _DefinitionReader:
 
     def _problem(self, what: str, *at: str, fix: str = "") -> None:
         self.problems.append(Problem(self.declaration.locate(*at), what, fix))
-
-
-def _is_json(definition: str) -> bool:
-    """Whether the text is a definition itself and not the path of one."""
-    return definition.lstrip().startswith(("{", "[", '"'))
 
 
 def _not_finite(value: Any, at: Tokens = ()) -> Iterator[Tokens]:

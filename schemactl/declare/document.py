@@ -10,7 +10,7 @@ import yaml
 
 from schemactl.declare.describe import found, nearest
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
-from schemactl.declare.validation_errors import Misfit, located, validation_errors
+from schemactl.declare.validation_errors import Misfit, problems_of
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import SPECS
@@ -70,6 +70,11 @@ class SchemaDeclaration:
     def is_proto(self) -> bool:
         """Whether `definition` names a `.proto`, or a descriptor set."""
         return SPECS[self.type].declared_as == "proto"
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether `definition` is JSON text, and not the path of a file."""
+        return isinstance(self.definition, str) and self.definition.lstrip().startswith(("{", "[", '"'))
 
     def locate(self, *parts: str) -> Source:
         """Return the nearest place to `parts` of this schema in the YAML file."""
@@ -156,7 +161,7 @@ def _problems(document: YamlDocument, path: str) -> list[Problem]:
         fix = f"write `{meant}` for `{near}`" if near else "add one of the two keys"
         return [Problem(node_place(path, root), what, fix)]
     kind, between = ("topic", _between) if "topic" in value else ("namespace", _in_namespace)
-    return located(validation_errors(kind, value), root, path) or located(between(value), root, path)
+    return problems_of(kind, value, root, path, between)
 
 
 def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:

@@ -7,7 +7,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from schemactl.declare.files import (
     resolve,
     shown,
 )
-from schemactl.declare.validation_errors import Misfit, located, validation_errors
+from schemactl.declare.validation_errors import Misfit, problems_of, unknown_rule
 from schemactl.declare.yaml_text import YamlText, read_yaml
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError, did_you_mean
 from schemactl.model import (
@@ -155,10 +155,8 @@ def read_project(path: str, data: bytes) -> Project:
     if not isinstance(document.value, dict):
         what = f"expected the keys of a project, found {found(document.value)}"
         raise DeclarationError([*problems, Problem(source, what, "start it with `version: 1`")])
-    errors = located(validation_errors("project", document.value), document.node, shown(path))
-    if not errors:
-        between = _between(document.value, posixpath.dirname(path))
-        errors = located(between, document.node, shown(path))
+    between = partial(_between, folder=posixpath.dirname(path))
+    errors = problems_of("project", document.value, document.node, shown(path), between)
     places = {problem.source for problem in problems}
     problems += [problem for problem in errors if problem.source not in places]
     if problems:
@@ -245,9 +243,7 @@ def _in_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
         for at in [("severities", key, rule) for rule in value] if of_namespace else [("severities", key)]:
             rule = at[-1]
             if rule not in known:
-                near = nearest(rule, known)
-                fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
-                yield Misfit.of(at, f"`{shortened(rule)}` is not a rule", fix, of_key=True)
+                yield Misfit.of(at, *unknown_rule(rule, known), of_key=True)
             elif known[rule].is_fixed:
                 yield Misfit.of(at, f"the severity of {rule} is fixed", "remove it", of_key=True)
 

@@ -70,6 +70,24 @@ def validation_errors(kind: str, value: object) -> Iterator[Misfit]:
         yield Misfit((*each.parts, *of_type), partial(_message, each), each.kind == "extra_forbidden")
 
 
+def problems_of(
+    kind: str,
+    value: Any,
+    node: yaml.Node,
+    path: str,
+    between: Callable[[Any], Iterable[Misfit]],
+) -> list[Problem]:
+    """Return what does not fit the shape of `kind`; in a value of that shape what `between` finds between its parts."""
+    return located(validation_errors(kind, value), node, path) or located(between(value), node, path)
+
+
+def unknown_rule(name: str, known: Iterable[str]) -> Message:
+    """Return what is wrong with the name of a rule that is none of `known`."""
+    near = nearest(name, known)
+    fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
+    return f"`{shortened(name)}` is not a rule", fix
+
+
 def _message(mismatch: Mismatch) -> Message:
     """Return the message, by pydantic's name of what is wrong."""
     value = mismatch.value

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.describe import found, nearest, shortened
+from schemactl.declare.describe import found, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
-from schemactl.declare.validation_errors import Misfit, located, validation_errors
+from schemactl.declare.validation_errors import Misfit, problems_of, unknown_rule
 from schemactl.declare.yaml_text import compose, read_yaml, scalar
 from schemactl.errors import DeclarationError, Problem, SchemactlError, Source
 from schemactl.model import TopicName, Waiver, parse_day
@@ -48,8 +48,7 @@ def parsed(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Problem, .
     places = {problem.source for problem in problems}
     waivers = []
     for node, entry in zip(root.value, value, strict=True):
-        wrong = located(validation_errors("waiver", entry), node, source.path)
-        wrong = wrong or located(_between(entry), node, source.path)
+        wrong = problems_of("waiver", entry, node, source.path, _between)
         problems += [problem for problem in wrong if problem.source not in places]
         if not wrong:
             waivers.append(_waiver(entry, node_place(source.path, node)))
@@ -66,9 +65,7 @@ def _between(entry: Mapping[str, Any]) -> Iterator[Misfit]:
     known = rules()
     name = entry["rule"]
     if name not in known:
-        near = nearest(name, known)
-        fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
-        yield Misfit.of(("rule",), f"`{shortened(name)}` is not a rule", fix)
+        yield Misfit.of(("rule",), *unknown_rule(name, known))
     elif not known[name].is_waivable:
         yield Misfit.of(
             ("rule",),

@@ -26,9 +26,6 @@ from schemactl.source import MAX_DEPTH, JsonText
 
 _BYTES: Final = 20
 
-_INLINE: Final = ("{", "[", '"')
-"""How a definition starts that is no path."""
-
 _MAX_TEXT: Final = 1 << 20
 """Longer definitions, which may be too long for a broker, are always written out."""
 
@@ -139,11 +136,10 @@ class Fingerprints:
 
     def _parts(self, declaration: SchemaDeclaration, written: str) -> Parts | None:
         """Return what a definition is made of; None: it is unusual, or has problems."""
-        is_inline = written.lstrip().startswith(_INLINE)
         folder = posixpath.dirname(declaration.text.path)
         try:
             references = [resolve(folder, each) for each in declaration.references if not is_pattern(each)]
-            paths = references if is_inline else [resolve(folder, written), *references]
+            paths = references if declaration.is_inline else [resolve(folder, written), *references]
             patterns = [each for each in declaration.references if is_pattern(each)]
             folders = [folder_of(folder, each) for each in patterns]
             offered = {path for each in patterns for path in files_of(self._files, folder, each)}
@@ -159,7 +155,7 @@ class Fingerprints:
                 return None
             shared[path] = found
             names.update(found.reached)
-        text = written if is_inline else self._text(paths[0])
+        text = written if declaration.is_inline else self._text(paths[0])
         read = _composed(text, names) if text is not None else None
         if text is None or read is None:
             return None

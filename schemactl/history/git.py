@@ -105,25 +105,23 @@ class Process:
 
     def read(self) -> bytes:
         """Return the whole output, and close the process. Raise GitFailed where its status is not 0."""
-        try:
-            output = b"".join(iter(self.output.read1, b""))
-            if status := self._process.wait():
-                raise GitFailed(self._command, status, self.words())
-            return output
-        finally:
-            self.close()
+        return b"".join(self._chunks())
 
     def tokens(self) -> Iterator[bytes]:
         """Yield the NUL-terminated records of the output, and close the process. Raise GitFailed as `run`."""
+        rest = b""
+        for chunk in self._chunks():
+            *records, rest = (rest + chunk).split(b"\0")
+            yield from records
+        if rest:
+            yield rest
+
+    def _chunks(self) -> Iterator[bytes]:
         try:
-            rest = b""
             while chunk := self.output.read1():
-                *records, rest = (rest + chunk).split(b"\0")
-                yield from records
+                yield chunk
             if status := self._process.wait():
                 raise GitFailed(self._command, status, self.words())
-            if rest:
-                yield rest
         finally:
             self.close()
 

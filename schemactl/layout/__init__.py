@@ -6,7 +6,7 @@ import json
 import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from schemactl import declare
@@ -18,7 +18,7 @@ from schemactl.errors import DeclarationError, Problem
 from schemactl.formats import identity, same_text
 from schemactl.formats.avro.text import without_comments
 from schemactl.layout import json_layout, yaml_layout
-from schemactl.model import Project, Topic
+from schemactl.model import Project, SchemaInfo
 from schemactl.rewriting import proved
 from schemactl.source import JsonSyntaxError, place
 
@@ -129,11 +129,8 @@ def _laid_out(path: str, text: str) -> str:
         raise DeclarationError([problem]) from None
 
 
-def is_same(topic: Topic, after: Topic) -> bool:
-    """Return whether `after` is `topic`, with the same version of its schema in the same words."""
-    one, other = topic.schema, after.schema
-    if replace(topic, schema=None) != replace(after, schema=None) or one is None or other is None:
-        return topic == after
+def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
+    """Return whether two schemas are one version in the same words."""
     return identity(one) == identity(other) and same_text(one, other)
 
 

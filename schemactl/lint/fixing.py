@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from schemactl.declare import Declared, Files
@@ -11,7 +10,7 @@ from schemactl.declare.files import decode, read_bytes
 from schemactl.formats import identity, resolve
 from schemactl.lint import Linted
 from schemactl.lint.edits import Replacement, replaced, replacement
-from schemactl.model import Project, Topic
+from schemactl.model import Project, SchemaInfo
 from schemactl.rewriting import proved
 
 _MOST_TRIED: Final = 20
@@ -50,11 +49,8 @@ def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[L
     return kept
 
 
-def is_harmless(topic: Topic, after: Topic) -> bool:
-    """Return whether `after` declares `topic`, with a schema that reads all messages of the other, and is read by it."""
-    one, other = topic.schema, after.schema
-    if replace(topic, schema=None) != replace(after, schema=None) or one is None or other is None:
-        return topic == after
+def is_harmless(one: SchemaInfo, other: SchemaInfo) -> bool:
+    """Return whether each of two schemas reads all messages of the other."""
     if one.type is not other.type:
         return False
     if identity(one) == identity(other):
