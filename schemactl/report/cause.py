@@ -10,6 +10,7 @@ from schemactl.checking import ORDER, Cause, CheckReport, PolicyChange, TopicChe
 from schemactl.messages import counted, format_version, versions
 from schemactl.model import CompatibilityStrategy, Severity, TopicName, Waiver
 from schemactl.printing import on_one_line
+from schemactl.report.style import cut
 from schemactl.verdicts import Finding
 from schemactl.waivers import short
 
@@ -246,8 +247,9 @@ def _finding(finding: Finding, report: CheckReport) -> Iterator[Part]:
         yield Part("older", str(finding.older), "In the older version")
     if finding.counterexample:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
-        shown = message if len(message) <= _MAX_MESSAGE else message[:_MAX_MESSAGE] + " ..."
         result = on_one_line(finding.counterexample.result)
-        yield Part("proof", f"{shown} ({counted(size, 'byte')}): {result}", "Counterexample")
+        yield Part(
+            "proof", f"{cut(message, _MAX_MESSAGE)} ({counted(size, 'byte')}): {result}", "Counterexample"
+        )
     if finding.fix and not finding.waiver:
         yield Part("fix", on_one_line(finding.fix), "Fix")

@@ -7,6 +7,7 @@ from schemactl.printing import clean
 from schemactl.report.annotations import annotated
 from schemactl.report.cause import ShownCause
 from schemactl.report.check_rows import summary
+from schemactl.report.style import cut
 
 _MAX_MESSAGE = 4_000
 """The agent cuts longer issues."""
@@ -36,8 +37,7 @@ def _command(level: str, annotation: ShownCause | str) -> str:
         # It has no such level.
         return clean(text.replace("\n", "\n  "))
     parameters = "".join(f"{name}={_escaped(value)};" for name, value in properties.items())
-    cut = text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]} ..."
-    return f"##vso[task.logissue {parameters}]{_escaped(cut)}"
+    return f"##vso[task.logissue {parameters}]{_escaped(cut(text, _MAX_MESSAGE))}"
 
 
 def _escaped(text: str) -> str:

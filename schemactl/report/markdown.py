@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from schemactl.printing import on_one_line
+from schemactl.report.style import cut
 
 COMMENT_LIMIT: Final = 65_000
 """GitHub takes comments of up to 65,536 characters."""
@@ -54,7 +55,7 @@ def plain(text: str) -> str:
 
 def prose(text: str) -> str:
     """Return a sentence of ours as text, in which backticks enclose code."""
-    parts = _CODE.split(_shortened(text))
+    parts = _CODE.split(cut(text, _MAX_LINE))
     return "".join(code(part) if at % 2 else plain(part) for at, part in enumerate(parts))
 
 
@@ -66,12 +67,8 @@ def code(text: str) -> str:
 def _cut(text: str) -> str:
     return _LINKED.sub(
         lambda found: f"{'' if found[0] == ':' else _NOTHING}{found[0]}{_NOTHING}",
-        on_one_line(_shortened(text)),
+        on_one_line(cut(text, _MAX_LINE)),
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]} ..."
 
 
 def _escaped(text: str) -> str:

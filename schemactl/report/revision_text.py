@@ -11,7 +11,7 @@ from schemactl.messages import counted, kind_of, versions
 from schemactl.model import Commit, NamespaceName, Waiver
 from schemactl.printing import on_one_line
 from schemactl.report.promotion_text import change_lines, commit_words, version_words
-from schemactl.report.style import SIGNS, paint
+from schemactl.report.style import SIGNS, cut, paint
 from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 
 _LONGEST_DOC: Final = 200
@@ -102,5 +102,4 @@ def part_text(part: PartChange) -> str:
         return f"{part.text}{' (widened)' if part.kind == 'widened' else ''}"
     if not part.after:
         return f"{part.text} is gone"
-    words = " ".join(part.after.split())
-    return f"{part.text}: {words if len(words) <= _LONGEST_DOC else f'{words[:_LONGEST_DOC]} ...'}"
+    return f"{part.text}: {cut(' '.join(part.after.split()), _LONGEST_DOC)}"

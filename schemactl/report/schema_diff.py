@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from schemactl.formats import spec
 from schemactl.formats.outline import line_changes
 from schemactl.printing import on_one_line
+from schemactl.report.style import cut
 from schemactl.source import JsonSyntaxError, scan, tokens
 from schemactl.source import nearest as nearest_node
 
@@ -51,7 +52,7 @@ class SchemaDiff:
         for hunk in self.hunks:
             found += [_head(hunk), *(f"{row.sign}{row.text}" for row in hunk)]
         for line in found if len(found) <= most else found[: most - 1]:
-            yield on_one_line(line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]} ...")
+            yield on_one_line(cut(line, _MAX_LINE))
         if len(found) > most:
             yield f"@@ {len(found) - most + 1} more lines @@"
 

@@ -79,6 +79,11 @@ def _shortened(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return the first `most` characters of `text`, with ` ...` behind them where there are more."""
+    return text if len(text) <= most else f"{text[:most]} ..."
+
+
 def terminal_width() -> int | None:
     """Return the columns of the terminal that standard output is; None where it is none."""
     if sys.stdout is None or not sys.stdout.isatty():
