@@ -145,3 +145,9 @@ def did_you_mean(
     small = {name.lower(): name for name in known}
     near = [small[name] for name in get_close_matches(text.lower(), small, n=most)]
     return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in near)}?" if near else ""
+
+
+def first_of(names: Sequence[object], most: int = 5) -> str:
+    """Return the first `most` of some names with commas between them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more

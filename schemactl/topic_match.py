@@ -6,13 +6,12 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from schemactl.errors import UsageError, did_you_mean
+from schemactl.errors import UsageError, did_you_mean, first_of
 
 if TYPE_CHECKING:
     from schemactl.model import TopicName
 
 _GLOB_PARTS = re.compile(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
-_MOST_LISTED = 5
 
 
 def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) -> list[TopicName]:
@@ -123,12 +122,14 @@ def find_one(
     if len(found) == 1:
         return found[0]
     if found:
-        listed = ", ".join(map(str, found[:_MOST_LISTED]))
-        more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
-        raise UsageError(f"{text!r} names {len(found)} topics: {listed}{more}", fix="write more of its name")
+        raise UsageError(
+            f"{text!r} names {len(found)} topics: {first_of(found)}", fix="write more of its name"
+        )
     if not names:
         raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
-    raise UsageError(f"there is no topic {text!r} in {where}{_near(text, names) or _some(names)}")
+    raise UsageError(
+        f"there is no topic {text!r} in {where}{_near(text, names) or f': it knows {first_of(sorted(names, key=str))}'}"
+    )
 
 
 def _spellings(name: TopicName) -> tuple[str, ...]:
@@ -150,9 +151,3 @@ def _near(text: str, names: Collection[TopicName]) -> str:
     parts = 0 if "://" in text else text.count("/") + 1
     spelled = {"/".join(str(name).split("/")[-parts:]): str(name) for name in names}
     return did_you_mean(text, spelled, shown=spelled, most=3)
-
-
-def _some(names: Collection[TopicName]) -> str:
-    known = sorted(map(str, names))
-    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
-    return f": it knows {', '.join(known[:_MOST_LISTED])}{more}"

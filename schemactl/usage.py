@@ -10,11 +10,9 @@ from typing import Literal, NamedTuple
 from schemactl.declare import Declared, Definitions, Files
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import defined_names
-from schemactl.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean
+from schemactl.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean, first_of
 from schemactl.formats import spec
 from schemactl.topic_match import matching
-
-_MOST_LISTED = 5
 
 
 class Node(NamedTuple):
@@ -85,9 +83,7 @@ class Usage:
         if len(exact or found) == 1:
             return (exact or found)[0]
         if found:
-            more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
-            listed = ", ".join(map(str, found[:_MOST_LISTED]))
-            raise UsageError(f"{text!r} may be {listed}{more}", fix="write more of its name")
+            raise UsageError(f"{text!r} may be {first_of(found)}", fix="write more of its name")
         ends = {
             node.name.rpartition("." if node.kind == "type" else "/")[2]: node.name for node in self.users
         }

@@ -49,13 +49,13 @@ _OWN: Final = frozenset({"schemactl", "pulsar_schemactl"})
 
 
 def advised(package: str) -> str:
-    """Return a name like that of `package` that is nobody's."""
+    """Return a name like that of `package` that hides no module known here."""
     first, dot, rest = package.lower().partition(".")
     return f"{first.strip('_') or 'pulsar'}_schemas{dot}{rest}"
 
 
 def owner(package: str) -> str:
-    """Whose name it is that a package would have; "": nobody's that is known here. Its first part counts.
+    """Return what already has the name that a package would have; "": nothing known here. Its first part counts.
 
     Distributions differ neither by case nor by how many of `-`, `_` and `.` stand in a row, and a wheel is called as its
     package is.

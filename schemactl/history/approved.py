@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from schemactl import declare
 from schemactl.declare import PROJECT_FILE, read_project, read_waivers
 from schemactl.declare.files import read_bytes
-from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError
+from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError, first_of
 from schemactl.history.files import CommitFiles
 from schemactl.history.repository import Repository
 from schemactl.model import Commit, Project, Waiver
@@ -106,7 +106,7 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
             ),
         )
     raise UnknownRef(
-        "no ref is known to hold the approved history: no remote has told its default branch, and there is no main or master",
+        "no ref is known to hold the approved history: no remote's default branch is known, and there is no main or master",
         fix=f"name it as `approved:` in {project.path}; {_those(repository, refs)}",
     )
 
@@ -351,8 +351,7 @@ def advice(repository: Repository, name: str, refs: Sequence[str], where: str) -
 
 
 def _those(repository: Repository, refs: Sequence[str]) -> str:
-    shown = ", ".join(refs[:8]) + (f" and {len(refs) - 8} more" if len(refs) > 8 else "")
     if refs:
-        return f"this repository has {shown}"
+        return f"this repository has {first_of(refs, 8)}"
     fetches = " && ".join(f"git fetch {name}" for name in _with_url(repository))
     return f"this repository has no ref yet: `{fetches}`"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import gc
 import json
 import posixpath
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -142,7 +141,7 @@ class VersionDerivation:
         self._fingerprints = Fingerprints(self._files)
         # Definitions as they were read last, in this run and without problems.
         self._inspected: dict[str, Inspected] = {}
-        self._documents: OrderedDict[tuple[str, str], Documents] = OrderedDict()
+        self._documents: dict[tuple[str, str], Documents] = {}
         # Those of larger files, for the step in which they change.
         self._large: dict[tuple[str, str], Documents] = {}
         self._is_today = cache(lambda path: in_roots(path, project))
@@ -293,7 +292,7 @@ class VersionDerivation:
             if len(data) <= _KEPT_DOCUMENT_BYTES:
                 self._documents[key] = known
                 if len(self._documents) > _KEPT_DOCUMENTS:
-                    self._documents.popitem(last=False)
+                    del self._documents[next(iter(self._documents))]
             else:
                 self._large[key] = known
         return known

@@ -5,9 +5,10 @@ Rules look at what people wrote, not at what Avro's parser makes of it: that has
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from difflib import get_close_matches
+from typing import Any, Final, Literal, Protocol
 
 from schemactl.declare.references import AvroFile, own_names
 from schemactl.formats.avro.names import qualify
@@ -20,6 +21,9 @@ from schemactl.source import Tokens
 Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]
 
 _NAMED = ("record", "enum", "fixed")
+
+_NEAR: Final = 0.8
+"""How alike two names are (difflib's ratio) of which one is probably the other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +104,18 @@ class LintRule(Protocol):
     def look(self, definition: Definition) -> Iterator[Remark]:
         """Yield what the rule says of one definition."""
         ...
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of `known` that was probably meant by `name`, upper and lower case apart; None: it is a name of its own.
+
+    Of a short name, two letters that changed places are a large part, so the same letters in any order are near enough.
+    """
+    small = {each.lower(): each for each in known}
+    written = name.lower()
+    swapped = (each for each in small if sorted(each) == sorted(written))
+    near = next(swapped, None) or next(iter(get_close_matches(written, small, 1, _NEAR)), None)
+    return small[near] if near else None
 
 
 def _parts(

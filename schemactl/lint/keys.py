@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from schemactl.lint.definition import Definition, Kind, Part, Remark
+from schemactl.lint.definition import Definition, Kind, Part, Remark, meant
 from schemactl.lint.edits import RenameKey
-from schemactl.lint.misspelling import meant
 
 _TYPE: Final = ("type", "name", "namespace", "doc", "aliases")
 _LOGICAL: Final = ("logicalType", "precision", "scale")

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from schemactl.lint.definition import Definition, Part, Remark
-from schemactl.lint.misspelling import meant
+from schemactl.lint.definition import Definition, Part, Remark, meant
 
 _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "decimal": ("bytes", "fixed"),
