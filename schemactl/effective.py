@@ -119,7 +119,7 @@ def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Poli
     """Return `catalog` with what overlays set in the `past`, and nothing sets any more, among what was declared once."""
 
     def former(name: NamespaceName | TopicName) -> Policies | None:
-        held = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+        held = catalog.get(name)
         if held is None and name not in catalog.former:
             return None
         last = catalog.former.get(name, Policies()).overlaid(past.get(name, Policies()))
@@ -153,7 +153,7 @@ def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS)
         return _overlaid(declared, overlay) if declared and overlay else declared
 
     def former(name: NamespaceName | TopicName) -> Policies | None:
-        overlay = overlays.topics.get(name) if isinstance(name, TopicName) else overlays.namespaces.get(name)
+        overlay = overlays.get(name)
         found = chosen.former.get(name)
         left = found.without(overlay.policies) if found and overlay else found
         return None if left == Policies() else left

@@ -164,7 +164,7 @@ def find_subjects(
         and any(isinstance(each, TopicAdded) for each in by_name.get(name, ()))
     }
     for was in former.values():
-        # It is told with its new name.
+        # It is shown under its new name.
         if was and all(isinstance(each, SchemaRemoved) for each in by_name.get(was, ())):
             by_name.pop(was, None)
     for kind in (NamespaceName, TopicName):
@@ -274,7 +274,7 @@ def _breaks(
 
 
 def _is_there(catalog: Catalog, name: NamespaceName | TopicName) -> bool:
-    held = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+    held = catalog.get(name)
     return held is not None and not held.deleted
 
 
@@ -297,7 +297,7 @@ def _said(older: Catalog, newer: Catalog, name: NamespaceName | TopicName) -> It
     """Yield what is said of it otherwise: the key, what was said, what is said."""
     sides: list[dict[str, str]] = []
     for catalog in (older, newer):
-        held = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+        held = catalog.get(name)
         sides.append(held.metadata.words() if held and not held.deleted else {})
         if isinstance(held, Topic) and held.lifecycle != "stable":
             sides[-1]["lifecycle"] = held.lifecycle

@@ -64,7 +64,7 @@ class Declared:
 
 
 def load(files: Files, project: Project) -> Catalog:
-    """Everything the project's files declare.
+    """Return everything the project's files declare.
 
     Raises:
         DeclarationError: all problems of all files.
@@ -73,7 +73,7 @@ def load(files: Files, project: Project) -> Catalog:
 
 
 def load_all(files: Files, project: Project) -> Declared:
-    """Everything the project's files declare, with what it is made of.
+    """Return everything the project's files declare, with what it is made of.
 
     Raises:
         DeclarationError: all problems of all files.
@@ -85,7 +85,7 @@ def load_all(files: Files, project: Project) -> Declared:
 
 
 def read(files: Files, project: Project, *, cache: ValidationCache | None = None) -> Declared:
-    """Everything the project's files declare, and everything that is wrong with them.
+    """Return everything the project's files declare, and everything that is wrong with them.
 
     A file that `cache` knows is read when somebody looks at its definitions or places, and not judged again.
     """
@@ -113,7 +113,7 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
 
 
 def in_roots(path: str, project: Project, *, previous: bool = False) -> bool:
-    """Whether `path` lies in a folder of declarations: below a root, no part of it hidden, not the project's own file.
+    """Return whether `path` lies in a folder of declarations: below a root, no part of it hidden, not the project's own file.
 
     With `previous` the folders of older commits count, too.
     """
@@ -285,7 +285,7 @@ def _is_compiled(declaration: SchemaDeclaration) -> bool:
 
 
 def judged(info: SchemaInfo, release: Release) -> Iterator[Problem]:
-    """Every reason not to declare `info`, at its place."""
+    """Yield every reason not to declare `info`, at its place."""
     for problem in format_problems(info, release):
         source = info.locate(problem.pointer)
         if source is not None:

@@ -184,7 +184,7 @@ class _DefinitionReader:
         )
 
     def look_for_files(self) -> None:
-        """Every file that is named is there, or there is a problem."""
+        """Add a problem for each file that is named and missing."""
         declared = self.declaration
         native = declared.is_proto
         suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if native else AVRO_SUFFIXES

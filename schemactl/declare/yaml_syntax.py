@@ -12,7 +12,7 @@ from yaml.reader import ReaderError
 from schemactl.errors import Problem, Source
 from schemactl.source import place
 
-_NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
+NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")
 NO_DIRECTIVES: Final = ("directives (`%...`) are not used here", "remove the line")
 
 _MESSAGES: Final = {
@@ -41,7 +41,7 @@ _MESSAGES: Final = {
     "second occurrence": ("this anchor is defined for the second time", "give it another name"),
     "scanning an alias": ("an alias needs a name", "put text that starts with `*` in quotes"),
     "scanning an anchor": ("an anchor needs a name", "put text that starts with `&` in quotes"),
-    "tag": _NO_TAGS,
+    "tag": NO_TAGS,
     "a block scalar": ("this cannot follow `|` or `>`", "start the text on the next line"),
     "directive": NO_DIRECTIVES,
     "YAML document": NO_DIRECTIVES,

@@ -23,7 +23,7 @@ from yaml.reader import Reader
 from yaml.scanner import Scanner
 
 from schemactl.declare.files import MAX_BYTES, decode, shown
-from schemactl.declare.yaml_syntax import NO_DIRECTIVES, syntax_problem, tab_problem
+from schemactl.declare.yaml_syntax import NO_DIRECTIVES, NO_TAGS, syntax_problem, tab_problem
 from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.source import MAX_DEPTH, Tokens, node_at, node_place
 from schemactl.source import key_node as key_in
@@ -266,11 +266,7 @@ class _ValueBuilder:
 
     def _make(self, node: yaml.Node) -> Any:
         if node.tag is not None:
-            self._problem(
-                node,
-                "tags (`!...`) are not used here",
-                "write the value alone; put it in quotes if it is text",
-            )
+            self._problem(node, *NO_TAGS)
         if node.__class__ is yaml.ScalarNode:
             return node.value if node.style else self._plain(node)
         value = self.value if self.aliases else self._make

@@ -52,7 +52,7 @@ def resolve(repository: Repository, name: str) -> tuple[str, Commit] | None:
     """Return the full name of the ref or commit `name`, and the commit that it leads to; None: there is none.
 
     Other than with git, a remote's branch (or its default branch, where the remote alone is named) comes before a tag or a
-    branch of the same name: nobody's tag or branch takes the place of the record. Raise UnknownRef where several have the name.
+    branch of the same name: no tag or local branch takes the place of the record. Raise UnknownRef where several have the name.
     """
     match = _STEPS.search(name)
     ref, steps = (name[: match.start()], name[match.start() :]) if match else (name, "")

@@ -224,12 +224,7 @@ class History:
 
     def _former(self, name: NamespaceName | TopicName) -> Policies | None:
         """Return the policies that were declared last and are not any more; None: there are none."""
-        found: Namespace | Topic | None
-        found = (
-            self.catalog.topics.get(name)
-            if isinstance(name, TopicName)
-            else self.catalog.namespaces.get(name)
-        )
+        found = self.catalog.get(name)
         declared = found.policies.managed() if found else {}
         last = self._cache.last_policies(str(name)).managed()
         former = Policies.of({policy: value for policy, value in last.items() if policy not in declared})

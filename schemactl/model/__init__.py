@@ -315,6 +315,10 @@ class Catalog:
     topics: Mapping[TopicName, Topic] = field(default_factory=dict)
     former: Mapping[NamespaceName | TopicName, Policies] = field(default_factory=dict)
 
+    def get(self, name: NamespaceName | TopicName) -> Namespace | Topic | None:
+        """Return the namespace or topic of that name; None: there is none."""
+        return self.topics.get(name) if isinstance(name, TopicName) else self.namespaces.get(name)
+
     def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
         """Return the strategy in force for `topic` and the level that sets it: topic, then namespace, then default."""
         known = self.topics.get(topic)

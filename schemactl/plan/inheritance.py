@@ -102,8 +102,7 @@ def parts(step: SetPolicies) -> Iterator[SetPolicies]:
 def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
     """Return how messages can be lost by the step for a setting, as a clause; "": they cannot. What does not exist has none."""
     ((setting, after),) = step.after.settings.items()
-    name, catalog = step.name, state.catalog
-    there = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+    there = state.catalog.get(step.name)
     if there is None or there.deleted:
         return ""
     inherited = inherit(step.name, setting, spaces=spaces, state=state).value

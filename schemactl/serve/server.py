@@ -16,7 +16,7 @@ from schemactl.serve.app import build_app
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _GRACE_S = 5
-"""How long requests under way may take when the server is told to stop."""
+"""How long requests under way may take once the server is asked to stop."""
 
 
 def serve(
