@@ -27,7 +27,7 @@ _ANY_TARGET: Final = "TARGET"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RolloutStep:
     """What to do, and how to know that it is done.
 
     Attributes:
@@ -64,7 +64,7 @@ class Rollout:
     strategy: CompatibilityStrategy
     order: Order
     reasons: tuple[str, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RolloutStep, ...] = ()
     fix: str = ""
 
 
@@ -196,7 +196,7 @@ def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
 
 def _steps(
     name: TopicName, facts: _Facts, order: Order, version: int, more: int, targets: Mapping[str, int]
-) -> Iterator[Step]:
+) -> Iterator[RolloutStep]:
     """Yield the steps to what is `version` in Git, and on each of `targets` has the number that it gives.
 
     After a rebase merge all these numbers are higher by `more`.
@@ -204,7 +204,7 @@ def _steps(
     short = quote(str(name).removeprefix("persistent://"))
     pinned = [each.client for each in facts.clients if not each.is_fine and not each.client.is_latest]
     if pinned:
-        yield Step(
+        yield RolloutStep(
             "declare",
             "",
             tuple(pinned),
@@ -213,7 +213,7 @@ def _steps(
             f"schemactl check --topic {short}",
         )
     rebased = f" (after a rebase merge version {version + more}: add {more} to the number in each command)"
-    yield Step(
+    yield RolloutStep(
         "merge",
         "",
         (),
@@ -225,14 +225,16 @@ def _steps(
         yield from _on(target, facts, order, short, number, said)
 
 
-def _on(target: str, facts: _Facts, order: Order, short: str, number: int, version: str) -> Iterator[Step]:
+def _on(
+    target: str, facts: _Facts, order: Order, short: str, number: int, version: str
+) -> Iterator[RolloutStep]:
     """Yield the steps on one target, where what is called `version` has this number."""
     clients = [each for each in facts.clients if target == _ANY_TARGET or each.client.runs_on(target)]
     consumers = [each.client for each in clients if each.client.reads]
     producers = [each.client for each in clients if not each.client.reads]
     first = [each.client for each in clients if each.client.reads and not each.is_fine]
     later = [each for each in consumers if each not in first]
-    apply = Step(
+    apply = RolloutStep(
         "apply",
         target,
         (),
@@ -242,13 +244,13 @@ def _on(target: str, facts: _Facts, order: Order, short: str, number: int, versi
 
     def upgrade(
         kind: Literal["consumers", "producers"], who: Sequence[Client], *, everybody: str
-    ) -> Iterator[Step]:
+    ) -> Iterator[RolloutStep]:
         asked = (
             "".join(f" --client {quote(each.name)}" for each in who) or f" --role {kind.removesuffix('s')}"
         )
         # Where no client is declared, the step is for all of its role.
         if who or everybody:
-            yield Step(
+            yield RolloutStep(
                 kind,
                 target,
                 tuple(who),
@@ -266,7 +268,7 @@ def _on(target: str, facts: _Facts, order: Order, short: str, number: int, versi
     yield apply
     yield from upgrade("producers", producers, everybody=others)
     if order == "producers first":
-        yield Step(
+        yield RolloutStep(
             "drain",
             target,
             tuple(consumers),

@@ -338,6 +338,15 @@ def test_the_layers_have_no_cycle() -> None:
         done |= free
 
 
+def test_no_two_classes_share_a_name() -> None:
+    modules: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
+
+
 def test_no_file_is_longer_than_five_hundred_lines() -> None:
     long = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in MODULES}
     assert {name: lines for name, lines in long.items() if lines > 500} == {}

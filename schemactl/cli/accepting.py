@@ -22,7 +22,7 @@ from schemactl.model import Catalog, NamespaceName, Target, TopicName
 from schemactl.plan import applicable, select
 from schemactl.printing import on_one_line
 from schemactl.target_numbers import (
-    Decision,
+    AcceptanceReason,
     TargetNumbers,
     TopicApart,
     TopicNumbers,
@@ -44,7 +44,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
     if args.owner is not None and not args.owner.strip():
         raise UsageError("--owner is empty: it says who answers for what is accepted")
     today = datetime.now(UTC).date()
-    decision = Decision(
+    decision = AcceptanceReason(
         args.reason.strip(),
         (args.owner or "").strip(),
         today,
@@ -77,7 +77,7 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
 
 
 @dataclass(slots=True)
-class _Found:
+class _AcceptedDifferences:
     """What is to be recorded.
 
     Attributes:
@@ -119,11 +119,11 @@ def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumber
 
 
 def _acceptable(
-    git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, decision: Decision
-) -> _Found:
+    git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, decision: AcceptanceReason
+) -> _AcceptedDifferences:
     """Return what is to be recorded of version numbers."""
     topics: dict[TopicName, TopicNumbers] = dict(before.topics)
-    found = _Found(before, before)
+    found = _AcceptedDifferences(before, before)
     for name, topic in sorted(applicable(git).topics.items()):
         there = registry.topics.get(target.names.there(name))
         entries = there.versions if there else ()
@@ -146,7 +146,7 @@ def _acceptable(
 
 
 def _accept_states(
-    found: _Found, report: DriftReport, decision: Decision, git: Catalog, target: Target
+    found: _AcceptedDifferences, report: DriftReport, decision: AcceptanceReason, git: Catalog, target: Target
 ) -> None:
     """Add what is to be recorded besides numbers: of each name with something new all that is acceptable of it."""
     accepted = dict(found.numbers.accepted)
@@ -181,7 +181,9 @@ _OF_NUMBERS: Final = (
 """The kinds that a record of version numbers accepts, or that `left_out` names."""
 
 
-def _print_accepted(found: _Found, written: list[str], target: Target, *, is_approved: bool) -> None:
+def _print_accepted(
+    found: _AcceptedDifferences, written: list[str], target: Target, *, is_approved: bool
+) -> None:
     """Print what was recorded, what was not, and what comes next."""
     path = found.numbers.path
     if found.changed:
@@ -204,7 +206,7 @@ def _print_accepted(found: _Found, written: list[str], target: Target, *, is_app
     _print_left(found, target)
 
 
-def _print_left(found: _Found, target: Target) -> None:
+def _print_left(found: _AcceptedDifferences, target: Target) -> None:
     """Print what is not accepted, and what shows the way out."""
     for topic in found.left_out:
         print(
@@ -219,7 +221,7 @@ def _print_left(found: _Found, target: Target) -> None:
         )
 
 
-def _print_numbers(topic: TopicApart, found: _Found) -> None:
+def _print_numbers(topic: TopicApart, found: _AcceptedDifferences) -> None:
     """Print which numbers of a topic were recorded, and what becomes of their messages."""
     print(f"  {on_one_line(str(topic.name))}: {topic}")
     old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))

@@ -18,7 +18,7 @@ _ROLES: Final[tuple[Role, ...]] = ("producer", "consumer")
 """Brokers answer readers as they do consumers."""
 
 
-class Entry(NamedTuple):
+class ClientDecision(NamedTuple):
     """The answer to one client: a declared one, or (None) any that is built so."""
 
     client: Client | None
@@ -31,10 +31,10 @@ class Matrix(NamedTuple):
     """All answers about a topic."""
 
     topic: TopicName
-    entries: tuple[Entry, ...]
+    entries: tuple[ClientDecision, ...]
 
     @property
-    def declared(self) -> list[Entry]:
+    def declared(self) -> list[ClientDecision]:
         """The answers to declared clients."""
         return [entry for entry in self.entries if entry.client]
 
@@ -54,10 +54,10 @@ def matrix(
     from schemactl.broker import admit
     from schemactl.model import SchemaInfo, SchemaType
 
-    def decide(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> Entry:
-        return Entry(client, role, built, admit(role, info, state, policies, release))
+    def decide(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> ClientDecision:
+        return ClientDecision(client, role, built, admit(role, info, state, policies, release))
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[ClientDecision]:
         for client in git.clients:
             if client.runs_on(*(target,) if target else ()):
                 for number, info in reversed(client.builds(git.versions)):

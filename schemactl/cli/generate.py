@@ -101,7 +101,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.of:
         return _print_classes(args, context, project, generate)
     generate = replace(generate, classes=args.classes or generate.classes)
-    maker = _Maker(args, context, project, top, generate)
+    maker = _PackageMaker(args, context, project, top, generate)
     merged = merge_of(context, project, top, by_commit=args.rebase)
     package = maker.package(merged)
     context.note(package.read.approved.notes)
@@ -146,7 +146,7 @@ class _Package:
 
 
 @dataclass(frozen=True, slots=True)
-class _Maker:
+class _PackageMaker:
     """Makes the package of one state or another, with the arguments of one run."""
 
     args: argparse.Namespace
@@ -194,7 +194,7 @@ class _Maker:
         return is_brought
 
 
-def _check(package: _Package, maker: _Maker, merged: Merged | None) -> int:
+def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
     from schemactl.codegen.files import compare
 
     args, out = maker.args, maker.out
@@ -248,7 +248,7 @@ def _renumbered(package: _Package, out: Path, changed: Sequence[str]) -> Iterato
             )
 
 
-def _write(package: _Package, maker: _Maker, merged: Merged | None) -> int:
+def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
     from schemactl.codegen.files import compare, write
 
     out, below = maker.out, maker.context.top
@@ -266,7 +266,7 @@ def _write(package: _Package, maker: _Maker, merged: Merged | None) -> int:
     return 0
 
 
-def _pack(package: _Package, maker: _Maker, merged: Merged | None) -> int:
+def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
     from schemactl.codegen import files as on_disk
     from schemactl.codegen import packed
 

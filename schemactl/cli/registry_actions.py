@@ -35,7 +35,7 @@ _MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _RegistryTopic:
     """A topic of a registry, as it is now.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Place:
             self.context.report_json(target=self.target, topic=str(self.name), **facts)
 
 
-def _get(place: _Place) -> int:
+def _get(place: _RegistryTopic) -> int:
     found = _version(place, place.args.version)
     info = found.info
     if info is None:
@@ -81,7 +81,7 @@ def _get(place: _Place) -> int:
     return 0
 
 
-def _list(place: _Place) -> int:
+def _list(place: _RegistryTopic) -> int:
     current = {version.number for version in place.live}
     lines = [f"{place.name} in {place.target}"]
     for version in reversed(place.stored):
@@ -93,7 +93,7 @@ def _list(place: _Place) -> int:
     return 0
 
 
-def _put(place: _Place) -> int:
+def _put(place: _RegistryTopic) -> int:
     info = read_schema(place.args, place.context, place.declared)
     _warn(place, info)
     # Who may only produce can neither see nor repair that.
@@ -115,7 +115,7 @@ def _put(place: _Place) -> int:
     return 0
 
 
-def _test(place: _Place) -> int:
+def _test(place: _RegistryTopic) -> int:
     info = read_schema(place.args, place.context, place.declared)
     asked = place.registry.test_schema(place.name, info)
     strategy = place.registry.strategy(place.name)
@@ -140,7 +140,9 @@ def _test(place: _Place) -> int:
     return 0 if good else NEGATIVE
 
 
-def _rejection(place: _Place, strategy: CompatibilityStrategy, asked: Answer, upload: Answer) -> list[str]:
+def _rejection(
+    place: _RegistryTopic, strategy: CompatibilityStrategy, asked: Answer, upload: Answer
+) -> list[str]:
     no = upload if upload.version is None else asked
     lines = [
         f"{place.name}: {no.outcome.value} under {strategy}",
@@ -163,13 +165,13 @@ def _broken(breakage: Breakage) -> str:
     return f"{found.rule} at {found.pointer or 'the top'}: {who}"
 
 
-def _restore(place: _Place) -> None:
+def _restore(place: _RegistryTopic) -> None:
     """Restore the topic's own strategy where a killed `apply` left another."""
     for name, own in restore_left(place.registry, [place.name]):
         place.context.say(restored_line(name, own))
 
 
-def _delete(place: _Place) -> int:
+def _delete(place: _RegistryTopic) -> int:
     if place.args.allow_delete or place.args.force_delete:
         _restore(place)
     stored = place.stored
@@ -215,7 +217,7 @@ def run_action(args: argparse.Namespace, context: Context) -> int:
 
 
 @contextmanager
-def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
+def _opened(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTopic]:
     chosen = target_of(args.target, context)
     target = chosen.target
     declared = _name(args, chosen.project, context)
@@ -223,7 +225,7 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_Place]:
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
         checkers = known_to(registry.release, chosen.project.defaults.checkers)
-        yield _Place(args, context, registry, target.name, declared, name, stored, checkers)
+        yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, checkers)
 
 
 def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
@@ -237,7 +239,7 @@ def _name(args: argparse.Namespace, project: Project, context: Context) -> Topic
     return find(text, context.approved(project).catalog, globs=globs).name
 
 
-def _warn(place: _Place, info: SchemaInfo) -> None:
+def _warn(place: _RegistryTopic, info: SchemaInfo) -> None:
     """Warn on standard error where Git does not declare what is being put."""
     topic = place.context.approved().catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
@@ -256,7 +258,7 @@ def _warn(place: _Place, info: SchemaInfo) -> None:
         )
 
 
-def _version(place: _Place, number: int | None) -> SchemaVersion:
+def _version(place: _RegistryTopic, number: int | None) -> SchemaVersion:
     stored = place.stored
     if not stored:
         raise RegistryError(f"{place.name} has no schema in {place.target}")

@@ -120,7 +120,7 @@ def _load(name: str) -> Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class TopicOfMessages:
     """The topic whose messages are read.
 
     Attributes:
@@ -195,7 +195,7 @@ class Subject:
         return str(number), known.commit.short if known.commit else ""
 
 
-def subject(args: argparse.Namespace, context: Context) -> Subject:
+def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
     """Return the topic that the command line names, and the schema that its messages are read with.
 
     Raises:
@@ -229,7 +229,9 @@ def subject(args: argparse.Namespace, context: Context) -> Subject:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
     read = read.verified([topic], context)
     there = read.target.names.there(topic.name) if read.target else topic.name
-    return Subject(read.project, read.top, topic, reader, number, there, read.on_target(topic, number))
+    return TopicOfMessages(
+        read.project, read.top, topic, reader, number, there, read.on_target(topic, number)
+    )
 
 
 @contextmanager

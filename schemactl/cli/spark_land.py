@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.spark import Subject, as_usage_error, columns, located, running, subject, table
+from schemactl.cli.spark import TopicOfMessages, as_usage_error, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.output import reject_links
 
@@ -167,7 +167,7 @@ def nothing_readable(landed: Landed) -> tuple[str, str]:
     )
 
 
-def _text(read: Subject, landed: Landed, out: str, took_s: float, *, rejected: str) -> str:
+def _text(read: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rejected: str) -> str:
     total = landed.rows + landed.rejected
     if not total:
         return f"{read.topic.name}: nothing new to land"

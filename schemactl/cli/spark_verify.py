@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.spark import Subject, columns, located, running, subject, table
+from schemactl.cli.spark import TopicOfMessages, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return NEGATIVE if lost else 0
 
 
-def _candidate(read: Subject, context: Context) -> SchemaInfo:
+def _candidate(read: TopicOfMessages, context: Context) -> SchemaInfo:
     """Return the schema that the files declare for the topic.
 
     Raises:
@@ -92,7 +92,7 @@ def _candidate(read: Subject, context: Context) -> SchemaInfo:
     return topic.schema
 
 
-def _text(read: Subject, verified: Verified, args: argparse.Namespace) -> str:
+def _text(read: TopicOfMessages, verified: Verified, args: argparse.Namespace) -> str:
     candidate = args.candidate
     total = verified.total
     how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
@@ -146,7 +146,7 @@ def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
     return lines
 
 
-def _facts(read: Subject, verified: Verified, *, candidate: bool) -> dict[str, Any]:
+def _facts(read: TopicOfMessages, verified: Verified, *, candidate: bool) -> dict[str, Any]:
     def counted(count: Count) -> dict[str, Any]:
         known = {"unreadable_when_approved": count.unreadable_with_approved} if candidate else {}
         return {"messages": count.messages, "unreadable": count.unreadable, **known}

@@ -126,7 +126,7 @@ class Contract:
     release: Release
 
 
-class Answer(NamedTuple):
+class ClientVerdict(NamedTuple):
     """Whether a class reads and writes what is approved.
 
     Attributes:
@@ -175,7 +175,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if role == "producer" and same is None:
             reasons.append(_UNAPPROVED)
         reasons += _rejected(role, info, contract) if connects else ()
-    answer = Answer(args.class_, args.role, contract, against, same, reasons)
+    answer = ClientVerdict(args.class_, args.role, contract, against, same, reasons)
     if args.format == "json":
         context.report_json(**_facts(answer))
     else:
@@ -305,7 +305,7 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reas
         yield Reason(role, f"A broker does not let it connect: {decision.error}: {message}", fix)
 
 
-def _lines(answer: Answer) -> Iterator[str]:
+def _lines(answer: ClientVerdict) -> Iterator[str]:
     contract, failed = answer.contract, answer.failed_roles
     if len(failed) > 1:
         does = "cannot read or write"
@@ -334,7 +334,7 @@ def _lines(answer: Answer) -> Iterator[str]:
             yield f"  More: schemactl explain {each.rule}"
 
 
-def _facts(answer: Answer) -> dict[str, Any]:
+def _facts(answer: ClientVerdict) -> dict[str, Any]:
     return {
         "class": answer.class_,
         "topic": str(answer.contract.name),

@@ -30,14 +30,14 @@ _BESIDE: Final = frozenset(name.casefold() for name in (SCHEMA_VERSION, ERROR, P
 """As Spark compares names: without case."""
 
 
-class Layout(NamedTuple):
+class MessageColumns(NamedTuple):
     """The columns of a schema's messages; `many`: a value's parts are the columns, else it is the one called `value`."""
 
     columns: pa.Schema
     many: bool
 
 
-def layout(schema: Definition | KeyValue, options: Options) -> Layout:
+def layout(schema: Definition | KeyValue, options: Options) -> MessageColumns:
     """Return the columns, all nullable: a record's fields; `key` and `value` of a KEY_VALUE; else `value`.
 
     A record, too, is one column `value` if a field of it is called as a column that stands beside the values.
@@ -48,12 +48,12 @@ def layout(schema: Definition | KeyValue, options: Options) -> Layout:
     """
     if isinstance(schema, KeyValue):
         halves = (("key", schema.key), ("value", schema.value))
-        return Layout(
+        return MessageColumns(
             pa.schema([(name, payload.column_type(half, options)[0]) for name, half in halves]), many=True
         )
     column_type, many = payload.column_type(schema, options)
     many = many and not any(field.name.casefold() in _BESIDE for field in column_type)
-    return Layout(pa.schema(list(column_type) if many else [("value", column_type)]), many)
+    return MessageColumns(pa.schema(list(column_type) if many else [("value", column_type)]), many)
 
 
 @dataclass(frozen=True, slots=True)

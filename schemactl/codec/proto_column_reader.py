@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from .lanes import Ints, Mask
 from .proto_plan import BatchRows, ColumnField, PtarsPlan, column_name
-from .proto_schema import Moment, Part, Scalar
+from .proto_schema import Moment, MessagePart, Scalar
 
 _MICROS: Final = 1_000_000
 _MAX_SECONDS: Final = 2**63 // _MICROS - 1
@@ -108,7 +108,9 @@ class _RowReader(BatchRows):
         values = self._values(field, array, rows)
         return values if part.presence and part.default is None else _filled(part, values)
 
-    def _map(self, part: Part, key: Scalar, field: ColumnField, array: pa.ListArray, rows: Ints) -> pa.Array:
+    def _map(
+        self, part: MessagePart, key: Scalar, field: ColumnField, array: pa.ListArray, rows: Ints
+    ) -> pa.Array:
         offsets, entries = array.offsets, array.values
         counts = np.diff(np.asarray(offsets))
         whose = np.repeat(np.arange(len(counts)), counts)
@@ -172,7 +174,7 @@ def _zero(kind: str) -> Any:
     return _ZEROS.get(kind, 0)
 
 
-def _filled(part: Part, values: pa.Array) -> pa.Array:
+def _filled(part: MessagePart, values: pa.Array) -> pa.Array:
     """With the field's default, or that of its type, for what was not sent."""
     shape = part.shape
     if not values.null_count or not isinstance(shape, Scalar):

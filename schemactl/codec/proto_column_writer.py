@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from .columns import TIMESTAMP
 from .lanes import Ints, Mask
 from .proto_plan import BatchRows, ColumnField, PtarsPlan, column_name
-from .proto_schema import Moment, Part, Scalar
+from .proto_schema import Moment, MessagePart, Scalar
 
 _MICROS: Final = 1_000_000
 
@@ -125,7 +125,7 @@ class _RowWriter(BatchRows):
         return values
 
 
-def _sent(part: Part, values: pa.Array) -> pa.Array:
+def _sent(part: MessagePart, values: pa.Array) -> pa.Array:
     """Null for the default of a field without presence, which is not sent."""
     if not isinstance(part.shape, Scalar):
         return values

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from .lanes import Ints, Mask
-from .proto_schema import Message, Moment, Part, Root, Scalar, Shape, kind_of
+from .proto_schema import Message, Moment, MessagePart, Root, Scalar, Shape, kind_of
 
 _MAX_NUMBER: Final = 10_000
 _MAX_FIELDS: Final = 5_000
@@ -42,7 +42,7 @@ class ColumnField:
         one_by_one: a list whose numbers are written one by one, as ptars never does.
     """
 
-    part: Part
+    part: MessagePart
     fields: tuple[ColumnField, ...] = ()
     one_by_one: bool = False
 
@@ -125,7 +125,7 @@ class _Maker:
                 self._add(made, number, "bytes" if field.is_packed else kind, repeated=field.is_repeated)
         return made.name, tuple(fields[number] for number in parts)
 
-    def _field(self, made: Any, part: Part, field: Any, other: Any) -> ColumnField:
+    def _field(self, made: Any, part: MessagePart, field: Any, other: Any) -> ColumnField:
         if part.key is None:
             kind, inner, fields = self._value(part.shape, field, other)
             added = self._add(made, part.number, kind, repeated=part.repeated, message=inner)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from .errors import Unreadable
-from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
+from .proto_schema import Message, Moment, MessagePart, Root, Scalar, Shape
 from .proto_wire import find_fault, has_field, missing_fields
 from .values import to_python
 
@@ -79,7 +79,7 @@ class _ProtoCompiler:
 
         return read_message
 
-    def _part(self, part: Part) -> _Read:
+    def _part(self, part: MessagePart) -> _Read:
         name = part.name
         read = self._value(part.shape)
         if part.key is not None:

@@ -78,7 +78,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """A field.
 
     Attributes:
@@ -116,7 +116,7 @@ class Message:
     """A message; `parts` are its fields in the order of the `.proto`, without those that have no columns."""
 
     full_name: str
-    parts: tuple[Part, ...]
+    parts: tuple[MessagePart, ...]
 
     @cached_property
     def type(self) -> pa.DataType:
@@ -246,7 +246,7 @@ class _MessageShaper:
             self._made[state] = Message(name, parts) if parts or not depths else None
         return self._made[state]
 
-    def _part(self, field: Any, depths: dict[str, int]) -> Part | None:
+    def _part(self, field: Any, depths: dict[str, int]) -> MessagePart | None:
         value, key = field, None
         entry = field.message_type
         if entry is not None and entry.GetOptions().map_entry:
@@ -261,7 +261,7 @@ class _MessageShaper:
             if field.containing_oneof and len(field.containing_oneof.fields) > 1
             else None
         )
-        return Part(
+        return MessagePart(
             field.name,
             field.number,
             shape,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from .columns import DURATION
 from .errors import Unwritable
 from .fitting import PLAIN, items_of, pairs_of
-from .proto_schema import Message, Moment, Part, Root, Scalar, Shape
+from .proto_schema import Message, Moment, MessagePart, Root, Scalar, Shape
 from .proto_wire import missing_fields
 from .values import to_storage
 
@@ -78,7 +78,7 @@ def _message(shape: Message, descriptor: Any) -> _Fill:
     return fill
 
 
-def _part(part: Part, field: Any) -> _Fill:
+def _part(part: MessagePart, field: Any) -> _Fill:
     name = part.name
     if part.key is not None:
         return _entries(name, _scalar(part.key), part.shape, field.message_type.fields_by_name["value"])

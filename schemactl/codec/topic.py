@@ -18,7 +18,7 @@ from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion, Unreadable
 from .lanes import Ints, replaced
 from .message import (
     KeyValueReader,
-    Layout,
+    MessageColumns,
     MessageReader,
     MessageWriter,
     NoReader,
@@ -70,7 +70,7 @@ class Codec:
         self._numbers = {version.number: version for version in self.versions}
         self._readers: dict[int | None, MessageReader] = {}
         self._writers: dict[int | None, MessageWriter] = {}
-        self._layouts: dict[int | None, Layout] = {}
+        self._layouts: dict[int | None, MessageColumns] = {}
         self._validators: dict[int, Codec] = {}
         self._read_as: dict[int, Codec] = {}
         self._width_checked: set[int | None] = set()
@@ -368,7 +368,7 @@ class Codec:
             )
         return self._writers[version]
 
-    def _layout(self, version: int | None) -> Layout:
+    def _layout(self, version: int | None) -> MessageColumns:
         if version not in self._layouts:
             self._layouts[version] = layout(self._schema(version), self.options)
         return self._layouts[version]

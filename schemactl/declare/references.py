@@ -36,13 +36,13 @@ class AvroFile:
         return self.text.locate(parts)
 
     @cached_property
-    def types(self) -> tuple[NamedType, ...]:
+    def types(self) -> tuple[ReferencedType, ...]:
         """Every type that it defines, itself first, in document order; found once, however many topics are offered the file."""
         return tuple(named_types(self, self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class NamedType:
+class ReferencedType:
     """A type that a file defines: its definition, and the namespace in force around it."""
 
     full_name: str
@@ -84,7 +84,7 @@ def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequen
     namespace around them, then as they stand. A type that one of the files `offered` defines, too, which nobody listed one by
     one, is a problem where it is used.
     """
-    types: dict[str, NamedType] = {}
+    types: dict[str, ReferencedType] = {}
     problems = []
     ambiguous: dict[str, Problem] = {}
     for file in (definition, *references, *offered):
@@ -111,7 +111,9 @@ def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequen
 class _Inliner:
     """One walk through a definition and what it uses, in document order."""
 
-    def __init__(self, result: Inlined, types: dict[str, NamedType], ambiguous: dict[str, Problem]) -> None:
+    def __init__(
+        self, result: Inlined, types: dict[str, ReferencedType], ambiguous: dict[str, Problem]
+    ) -> None:
         self.result = result
         self.types = types
         self.ambiguous = ambiguous
@@ -198,7 +200,7 @@ class _Inliner:
         self.entries.pop()
         return value if named.around == namespace else qualified(value, named.around)
 
-    def _add_cycle(self, origin: Tokens, named: NamedType) -> None:
+    def _add_cycle(self, origin: Tokens, named: ReferencedType) -> None:
         """Add the problem of files that need each other: the same one, wherever the cycle was entered."""
         start = self.files.index(named.file)
         files, entries = self.files[start:], [*self.entries[start + 1 :], (origin, named.full_name)]
@@ -255,7 +257,7 @@ class DefinedTypes:
 
 def named_types(
     file: AvroFile, value: Any, namespace: str | None = None, parts: Tokens = ()
-) -> Iterator[NamedType]:
+) -> Iterator[ReferencedType]:
     """Yield every type that `value` defines, itself first, in document order.
 
     Args:
@@ -271,7 +273,7 @@ def named_types(
         return
     if value.get("type") in NAMED and isinstance(value.get("name"), str):
         full_name, within = own_names(value, namespace)
-        yield NamedType(full_name, file, parts, value, namespace)
+        yield ReferencedType(full_name, file, parts, value, namespace)
         namespace = within
     fields = value.get("fields")
     for index, each in enumerate(fields if isinstance(fields, list) else ()):

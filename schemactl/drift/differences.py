@@ -10,7 +10,7 @@ from schemactl.formats import spec
 from schemactl.messages import versions
 from schemactl.model import NamespaceName, SchemaVersion, TopicName, live
 from schemactl.plan import Commands, PlanRefusal
-from schemactl.target_numbers import Acceptance, Decision
+from schemactl.target_numbers import Acceptance, AcceptanceReason
 from schemactl.waivers import fingerprint
 
 
@@ -56,7 +56,7 @@ class DriftItem:
     version: SchemaVersion | None = None
     nearest: SchemaVersion | None = None
     state: Acceptance | None = None
-    accepted: Decision | None = None
+    accepted: AcceptanceReason | None = None
 
 
 def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:

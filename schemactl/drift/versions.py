@@ -27,7 +27,7 @@ from schemactl.model import (
 )
 from schemactl.plan import RegistryState, without_namespaces
 from schemactl.plan.refusals import lost_schemas
-from schemactl.target_numbers import Decision, NumberEntry, TargetNumbers, TopicApart
+from schemactl.target_numbers import AcceptanceReason, NumberEntry, TargetNumbers, TopicApart
 from schemactl.target_numbers.pairs import NumberPair, pair_up
 from schemactl.verdicts import Outcome
 
@@ -68,7 +68,9 @@ class VersionDrift:
             elif decided and apart.recorded and not any(each.accepted for each in found):
                 yield replace(self._apart(name, apart), accepted=decided[min(decided)])
 
-    def _topic(self, name: TopicName, topic: Topic, decided: Mapping[int, Decision]) -> Iterator[DriftItem]:
+    def _topic(
+        self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]
+    ) -> Iterator[DriftItem]:
         """Yield the differences in a topic's versions and tombstones; `decided` is what was recorded of a number."""
         there = self.topics.get(name)
         entries = there.versions if there else ()
@@ -271,7 +273,7 @@ class VersionDrift:
         )
 
 
-def _decision(number: int, recorded: Mapping[int, NumberEntry]) -> Decision:
+def _decision(number: int, recorded: Mapping[int, NumberEntry]) -> AcceptanceReason:
     """Return why a recorded number is accepted; one that is not listed is covered by the next that is, or the last of all."""
     later = (each for listed, each in sorted(recorded.items()) if listed >= number)
     return next(later, recorded[max(recorded)]).decision

@@ -49,7 +49,7 @@ class SharedTypes(NamedTuple):
     size: int
 
 
-class Parts(NamedTuple):
+class DefinitionParts(NamedTuple):
     """A definition that may take types of other files.
 
     Attributes:
@@ -79,7 +79,7 @@ class Inspected(NamedTuple):
     fingerprint: bytes | None
     type: SchemaType
     paths: frozenset[str]
-    parts: Parts | None = None
+    parts: DefinitionParts | None = None
     problems: tuple[Problem, ...] = ()
 
 
@@ -122,7 +122,7 @@ class Fingerprints:
             problem = Problem(source, error.what, error.fix)
             return Inspected(None, declaration.type, read.paths, problems=(problem,))
 
-    def refreshed(self, type_: SchemaType, parts: Parts) -> bytes | None:
+    def refreshed(self, type_: SchemaType, parts: DefinitionParts) -> bytes | None:
         """Return the fingerprint with the files it takes types of as they are now; None: it takes an inspection."""
         hashes, depth, size = parts.own, parts.depth, parts.size
         for path, (names, taken) in parts.taken.items():
@@ -134,7 +134,7 @@ class Fingerprints:
             size += found.size
         return _combined(type_, hashes) if depth <= MAX_DEPTH and size <= _MAX_TEXT else None
 
-    def _parts(self, declaration: SchemaDeclaration, written: str) -> Parts | None:
+    def _parts(self, declaration: SchemaDeclaration, written: str) -> DefinitionParts | None:
         """Return what a definition is made of; None: it is unusual, or has problems."""
         folder = posixpath.dirname(declaration.text.path)
         try:
@@ -168,7 +168,7 @@ class Fingerprints:
             # What is there for others makes no difference, as long as it is as it is.
             if path in references or not used.isdisjoint(each.reached)
         }
-        return Parts(own, depth, len(text), taken, frozenset([*paths, *folders, *taken]))
+        return DefinitionParts(own, depth, len(text), taken, frozenset([*paths, *folders, *taken]))
 
     def _shared_types(self, path: str) -> SharedTypes | None:
         """Return what the file at `path` defines for others; None: it is unusual, or has problems."""

@@ -9,7 +9,7 @@ from schemactl.changes import content_identity, stamp
 from schemactl.errors import InvalidSchema
 from schemactl.formats import spec
 from schemactl.importing.declarations import Files, Paths, misread, namespace_text, topic_files
-from schemactl.importing.shared import SharedTypes
+from schemactl.importing.shared import CommonTypes
 from schemactl.messages import versions
 from schemactl.model import (
     WITHOUT_SCHEMA,
@@ -33,7 +33,7 @@ class ImportNote:
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class VersionFiles:
     """One version of a topic as files; None removes a file that the version before it had."""
 
     topic: TopicName
@@ -55,7 +55,7 @@ class ImportResult:
     """
 
     namespace_files: Mapping[str, bytes]
-    revisions: tuple[Revision, ...]
+    revisions: tuple[VersionFiles, ...]
     notes: tuple[ImportNote, ...]
     counts: tuple[int, int]
     apart: tuple[TopicName, ...] = ()
@@ -109,9 +109,9 @@ class _Importer:
         self.root = root
         self.release = release
         self.namespace_files: dict[str, bytes] = {}
-        self.shared_types = SharedTypes((), paths.of_shared)
+        self.shared_types = CommonTypes((), paths.of_shared)
         self.shared_files: dict[str, bytes] = {}
-        self.revisions: list[tuple[Revision, ...]] = []
+        self.revisions: list[tuple[VersionFiles, ...]] = []
         self.notes: list[ImportNote] = []
         self.apart: list[TopicName] = []
         self.namespace_count = self.topic_count = 0
@@ -133,7 +133,7 @@ class _Importer:
                 self._without_schema(topic, stems[topic.name])
             else:
                 lists[topic.name] = [*reversed(live(topic.versions))][: None if every_version else 1]
-        self.shared_types = SharedTypes(
+        self.shared_types = CommonTypes(
             ((name, version.info) for name, each in lists.items() for version in each if version.info),
             self.paths.of_shared,
         )
@@ -261,15 +261,15 @@ class _Importer:
             self.notes.append(ImportNote(name, message))
 
 
-def _revisions(name: TopicName, found: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[Revision]:
+def _revisions(name: TopicName, found: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[VersionFiles]:
     before: Mapping[str, bytes] = {}
     for version, files in found:
         gone = dict.fromkeys(before.keys() - files.keys())
-        yield Revision(name, version, {**files, **gone})
+        yield VersionFiles(name, version, {**files, **gone})
         before = files
 
 
-def _in_time(topics: Sequence[Sequence[Revision]]) -> list[Revision]:
+def _in_time(topics: Sequence[Sequence[VersionFiles]]) -> list[VersionFiles]:
     """Sort all revisions by time of upload; those of one topic stay in order of number, whatever the registry's clock said."""
     timed = []
     for revisions in topics:

@@ -15,7 +15,7 @@ from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
-from schemactl.importing.shared import SharedTypes, imports
+from schemactl.importing.shared import CommonTypes, imports
 from schemactl.json_values import json_text
 from schemactl.layout.json_layout import laid_out
 from schemactl.model import (
@@ -51,7 +51,7 @@ def topic_files(
     stem: str,
     *,
     printed: bool = True,
-    shared: SharedTypes | None = None,
+    shared: CommonTypes | None = None,
 ) -> Files:
     """Return the declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
 
@@ -72,7 +72,7 @@ def topic_files(
 
 
 def _schema(
-    info: SchemaInfo, stem: str, files: dict[str, bytes], *, printed: bool, shared: SharedTypes | None
+    info: SchemaInfo, stem: str, files: dict[str, bytes], *, printed: bool, shared: CommonTypes | None
 ) -> dict[str, Value]:
     """Return the `schema` of a declaration, and add the files it names to `files`."""
     properties = dict(info.properties)
@@ -99,7 +99,7 @@ def _schema(
     return {**values, "properties": properties}
 
 
-def _laid_out(info: SchemaInfo, shared: SharedTypes | None) -> tuple[bytes, Files]:
+def _laid_out(info: SchemaInfo, shared: CommonTypes | None) -> tuple[bytes, Files]:
     """Return an Avro definition as the tool prints it, and the files of shared types that it needs.
 
     That is JSON as `fmt` lays it out, keys in their order.
@@ -113,7 +113,7 @@ def _laid_out(info: SchemaInfo, shared: SharedTypes | None) -> tuple[bytes, File
 
 
 def _protobuf(
-    info: SchemaInfo, stem: str, files: dict[str, bytes], shared: SharedTypes | None
+    info: SchemaInfo, stem: str, files: dict[str, bytes], shared: CommonTypes | None
 ) -> dict[str, Value]:
     """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
     if not load("compile").has_protoc():

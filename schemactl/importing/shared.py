@@ -21,7 +21,7 @@ from schemactl.source import JsonText
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundType:
     """What the definitions of a registry say of one type or file.
 
     Attributes:
@@ -47,7 +47,7 @@ class _Found:
         return text
 
 
-class SharedTypes:
+class CommonTypes:
     """The named Avro types and imported `.proto` files that two or more topics have, alike in all their versions.
 
     A type that needs another one is shared only together with it, and types that need each other are not: files cannot.
@@ -65,17 +65,17 @@ class SharedTypes:
             versions: topics and their definitions.
             free_path: gives the path, without suffix, for what is to be called so below the folder of shared files.
         """
-        found: dict[str, _Found] = {}
-        imported: dict[str, _Found] = {}
+        found: dict[str, _FoundType] = {}
+        imported: dict[str, _FoundType] = {}
         for topic, info in versions:
             for half in _halves(info):
                 for name, value, uses in _inner_types(half):
-                    each = found.setdefault(name, _Found())
+                    each = found.setdefault(name, _FoundType())
                     each.texts.setdefault(json.dumps(value, sort_keys=True), laid_out(json_text(value)))
                     each.topics.add(topic)
                     each.uses |= uses
                 for name, text in imports(half).items():
-                    each = imported.setdefault(name, _Found())
+                    each = imported.setdefault(name, _FoundType())
                     each.texts[text] = text
                     each.topics.add(topic)
         self._needs: dict[str, set[str]] = {}

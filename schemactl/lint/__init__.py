@@ -14,15 +14,15 @@ from schemactl.declare.references import AvroFile
 from schemactl.errors import Source
 from schemactl.extensions import of_other_packages
 from schemactl.lint import fields, keys, logical_types, names, topics
-from schemactl.lint.definition import Definition, LintRule, Part, Remark
+from schemactl.lint.definition import DefinitionPart, LintedDefinition, LintRule, Remark
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.rules import LINT_RULES, every_rule
 from schemactl.source import pointer
 from schemactl.verdicts import Finding
 
-__all__ = ["Definition", "LintRule", "Linted", "Part", "Remark", "lint"]
+__all__ = ["DefinitionPart", "LintRule", "Linted", "LintedDefinition", "Remark", "lint"]
 
-Look = Callable[[Definition], Iterator[Remark]]
+Look = Callable[[LintedDefinition], Iterator[Remark]]
 
 _LOOKS: Final[Mapping[str, Look]] = {
     "KEY_IGNORED": keys.ignored,
@@ -65,8 +65,8 @@ def lint(
 
     # A type that topics share is looked at once.
     @cache
-    def definition(file: AvroFile) -> Definition:
-        return Definition.of(file, project)
+    def definition(file: AvroFile) -> LintedDefinition:
+        return LintedDefinition.of(file, project)
 
     @cache
     def remarks(rule: str, file: AvroFile) -> list[Remark]:

@@ -27,7 +27,7 @@ _NEAR: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class DefinitionPart:
     """A type, or a field, of a definition.
 
     Attributes:
@@ -73,7 +73,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Definition:
+class LintedDefinition:
     """A definition as rules look at it.
 
     Attributes:
@@ -83,15 +83,15 @@ class Definition:
     """
 
     file: AvroFile
-    parts: tuple[Part, ...]
+    parts: tuple[DefinitionPart, ...]
     project: Project
 
     @classmethod
-    def of(cls, file: AvroFile, project: Project) -> Definition:
+    def of(cls, file: AvroFile, project: Project) -> LintedDefinition:
         """Return the definition in `file`, which Avro's parser accepts."""
         return cls(file, tuple(_parts(file.value, (), "", None, ())), project)
 
-    def of_kind(self, *kinds: Kind) -> Iterator[Part]:
+    def of_kind(self, *kinds: Kind) -> Iterator[DefinitionPart]:
         """Yield the parts of these kinds."""
         return (part for part in self.parts if part.kind in kinds)
 
@@ -101,7 +101,7 @@ class LintRule(Protocol):
 
     rule: Rule
 
-    def look(self, definition: Definition) -> Iterator[Remark]:
+    def look(self, definition: LintedDefinition) -> Iterator[Remark]:
         """Yield what the rule says of one definition."""
         ...
 
@@ -120,10 +120,10 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 def _parts(
     value: Any, parts: Tokens, field: str, namespace: str | None, inside: tuple[str, ...]
-) -> Iterator[Part]:
+) -> Iterator[DefinitionPart]:
     """Yield the type that `value` is, and what it is made of."""
     if isinstance(value, list):
-        yield Part("union", value, parts, field, "", inside)
+        yield DefinitionPart("union", value, parts, field, "", inside)
         for index, branch in enumerate(value):
             yield from _parts(branch, (*parts, str(index)), field, namespace, inside)
         return
@@ -132,19 +132,19 @@ def _parts(
     if isinstance(value, dict) and kind in _NAMED:
         name = str(value.get("name"))
         full_name, within = own_names(value, namespace)
-        yield Part(kind, value, parts, field or name, full_name, inside)
+        yield DefinitionPart(kind, value, parts, field or name, full_name, inside)
         fields = value.get("fields") if kind == "record" else None
         for index, each in enumerate(fields if isinstance(fields, list) else ()):
             # Nobody has parsed the types of a shared file that no topic uses.
             if isinstance(each, dict) and "type" in each:
                 at, path = (*parts, "fields", str(index)), f"{field or name}.{each.get('name')}"
-                yield Part("field", each, at, path, "", (*inside, full_name))
+                yield DefinitionPart("field", each, at, path, "", (*inside, full_name))
                 yield from _parts(each["type"], (*at, "type"), path, within, (*inside, full_name))
     elif isinstance(value, dict) and kind in ("array", "map"):
-        yield Part(kind, value, parts, field, "", inside)
+        yield DefinitionPart(kind, value, parts, field, "", inside)
         key, mark = ("items", "[]") if kind == "array" else ("values", "{}")
         yield from _parts(value.get(key), (*parts, key), f"{field}{mark}", namespace, inside)
     elif isinstance(kind, str) and kind in PRIMITIVE_TYPES:
-        yield Part("primitive", value, parts, field, "", inside)
+        yield DefinitionPart("primitive", value, parts, field, "", inside)
     elif isinstance(kind, str):
-        yield Part("reference", value, parts, field, qualify(kind, namespace)[0], inside)
+        yield DefinitionPart("reference", value, parts, field, qualify(kind, namespace)[0], inside)

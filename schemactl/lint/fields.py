@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemactl.lint.definition import Definition, Remark
+from schemactl.lint.definition import LintedDefinition, Remark
 from schemactl.lint.edits import AddKey
 from schemactl.lint.keys import misspelt
 
 
-def recursive(definition: Definition) -> Iterator[Remark]:
+def recursive(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the places where a record refers to one that it stands in."""
     for part in definition.of_kind("reference"):
         written = part.keys.get("type", part.value)
@@ -21,7 +21,7 @@ def recursive(definition: Definition) -> Iterator[Remark]:
             )
 
 
-def optional_without_default(definition: Definition) -> Iterator[Remark]:
+def optional_without_default(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the fields that may be null, and have no default."""
     for part in definition.of_kind("field"):
         branches = part.keys["type"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from schemactl.lint.definition import Definition, Kind, Part, Remark, meant
+from schemactl.lint.definition import DefinitionPart, Kind, LintedDefinition, Remark, meant
 from schemactl.lint.edits import RenameKey
 
 _TYPE: Final = ("type", "name", "namespace", "doc", "aliases")
@@ -27,7 +27,7 @@ _HARMLESS: Final = frozenset({"default", "aliases", "doc", "order"})
 """What may be spelt right without changing the name, the bytes or the column of anything."""
 
 
-def misspelt(part: Part) -> Iterator[tuple[str, str]]:
+def misspelt(part: DefinitionPart) -> Iterator[tuple[str, str]]:
     """Yield each key of `part` that Avro does not know, with the one that was probably meant."""
     known = KNOWN.get(part.kind, ())
     for key in part.keys:
@@ -37,7 +37,7 @@ def misspelt(part: Part) -> Iterator[tuple[str, str]]:
                 yield key, near
 
 
-def ignored(definition: Definition) -> Iterator[Remark]:
+def ignored(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the keys that are nearly one that Avro knows, and defaults that stand inside a type."""
     for part in definition.parts:
         for key, near in misspelt(part):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from schemactl.lint.definition import Definition, Part, Remark, meant
+from schemactl.lint.definition import DefinitionPart, LintedDefinition, Remark, meant
 
 _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "decimal": ("bytes", "fixed"),
@@ -29,7 +29,7 @@ _SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 """Of a fixed, in bytes."""
 
 
-def unknown(definition: Definition) -> Iterator[Remark]:
+def unknown(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the logical types that are nearly one of Avro's; others are somebody's own."""
     for part, name in _named(definition):
         near = None if name in _KNOWN else meant(name.replace("_", "-"), _KNOWN)
@@ -42,7 +42,7 @@ def unknown(definition: Definition) -> Iterator[Remark]:
             )
 
 
-def ignored(definition: Definition) -> Iterator[Remark]:
+def ignored(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the logical types that Avro knows, and ignores where or as they stand."""
     for part in definition.of_kind("field"):
         if "logicalType" in part.keys and isinstance(part.keys["type"], str):
@@ -63,7 +63,7 @@ def ignored(definition: Definition) -> Iterator[Remark]:
             )
 
 
-def nanoseconds(definition: Definition) -> Iterator[Remark]:
+def nanoseconds(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the timestamps in nanoseconds."""
     for part, name in _named(definition):
         if name in ("timestamp-nanos", "local-timestamp-nanos"):
@@ -74,7 +74,7 @@ def nanoseconds(definition: Definition) -> Iterator[Remark]:
             )
 
 
-def empty_decimals(definition: Definition) -> Iterator[Remark]:
+def empty_decimals(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the defaults that are decimals of no bytes."""
     for part in definition.of_kind("field"):
         kind = part.keys["type"]
@@ -93,18 +93,18 @@ def empty_decimals(definition: Definition) -> Iterator[Remark]:
                 )
 
 
-def _named(definition: Definition) -> Iterator[tuple[Part, str]]:
+def _named(definition: LintedDefinition) -> Iterator[tuple[DefinitionPart, str]]:
     """Yield each type with a logical type."""
     for part in definition.parts:
         if part.kind != "field" and isinstance(name := part.keys.get("logicalType"), str):
             yield part, name
 
 
-def _kind(part: Part) -> str:
+def _kind(part: DefinitionPart) -> str:
     return str(part.keys["type"])
 
 
-def _why_ignored(part: Part, name: str) -> tuple[str, str] | None:
+def _why_ignored(part: DefinitionPart, name: str) -> tuple[str, str] | None:
     """Return why a logical type has no effect, and what to write; None: it has one."""
     kind, of = _kind(part), _KNOWN[name]
     if kind not in of:

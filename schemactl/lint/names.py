@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from schemactl.lint.definition import Definition, Remark
+from schemactl.lint.definition import LintedDefinition, Remark
 from schemactl.source import Tokens
 
 _STYLES: Final = {
@@ -18,7 +18,7 @@ _STYLES: Final = {
 }
 
 
-def unlike_style(definition: Definition) -> Iterator[Remark]:
+def unlike_style(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the names of fields, types and symbols that are written otherwise than the project says."""
     names = definition.project.names
     for part in definition.of_kind("field"):
@@ -36,7 +36,7 @@ def _unlike(name: object, style: str, parts: Tokens, field: str) -> Iterator[Rem
         yield Remark(parts, f"`{name}` is not written in {style}.", field=field)
 
 
-def without_doc(definition: Definition) -> Iterator[Remark]:
+def without_doc(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the types and fields without a doc."""
     for part in definition.of_kind("record", "enum", "fixed", "field"):
         if not part.keys.get("doc"):
@@ -46,7 +46,7 @@ def without_doc(definition: Definition) -> Iterator[Remark]:
             )
 
 
-def out_of_order(definition: Definition) -> Iterator[Remark]:
+def out_of_order(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the fields without default that stand behind one with a default."""
     for record in definition.of_kind("record"):
         fields = record.keys.get("fields")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from schemactl.model import Catalog, Commit, Project, TopicName, Waiver, WaiversAt
     from schemactl.project_check.environments import Environment
     from schemactl.project_check.files import ProjectFiles
-    from schemactl.target_numbers import Judged
+    from schemactl.target_numbers import JudgedNumbers
 
 
 def check_project(
@@ -190,7 +190,7 @@ def _of_this_commit(
     return replace(found, findings=kept, notes=tuple(notes))
 
 
-def _record(repository: Repository, project: Project, declared: Declared, numbers: Judged) -> None:
+def _record(repository: Repository, project: Project, declared: Declared, numbers: JudgedNumbers) -> None:
     """Let the next check leave early where nothing of a schema is staged: see `early_exit`."""
     from schemactl import early_exit
     from schemactl.declare import PROJECT_FILE, in_roots

@@ -12,7 +12,7 @@ from schemactl.declare.files import SUFFIXES
 from schemactl.declare.reference_patterns import is_folder
 from schemactl.errors import DeclarationError, Problem, did_you_mean
 from schemactl.history import Store, attributes
-from schemactl.target_numbers import Judged, judge_files
+from schemactl.target_numbers import JudgedNumbers, judge_files
 
 if TYPE_CHECKING:
     from schemactl.declare import Declared
@@ -31,7 +31,7 @@ class ProjectFiles:
 
     declared: Declared
     overlays: Mapping[str, Catalog]
-    numbers: Judged
+    numbers: JudgedNumbers
     waivers: tuple[Waiver, ...]
 
 

@@ -32,7 +32,7 @@ from schemactl.model import (
 from schemactl.registry.base import Scope, TopicClients, asked_for
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.entries import entry, version
-from schemactl.registry.metadata import UNDEFINED, Metadata, StoredNamespace
+from schemactl.registry.metadata import UNDEFINED, RegistryMetadata, StoredNamespace
 from schemactl.registry.relaxing import Relaxing
 from schemactl.registry.storage import SchemaStorage, StoredSchema
 from schemactl.verdicts import Answer, Outcome
@@ -46,7 +46,7 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class EmbeddedRegistry(Metadata, Relaxing):
+class EmbeddedRegistry(RegistryMetadata, Relaxing):
     """Implements `Registry`, and what else a broker's admin API does to schemas.
 
     Schemas belong to `tenant/namespace/topic` only: an upload needs no topic, deleting a topic drops them, deleting a namespace

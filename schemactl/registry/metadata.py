@@ -40,7 +40,7 @@ class StoredTopic:
     properties: Mapping[str, str]
 
 
-class Metadata:
+class RegistryMetadata:
     """The part of an embedded registry that holds no schemas. A policy that is not set is UNDEFINED, or None."""
 
     def __init__(self, database: Database) -> None:

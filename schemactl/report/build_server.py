@@ -15,7 +15,7 @@ _ADDRESS: Final = re.compile(r"https?://[\w.:-]+(?:/[\w.~%+-]*)*")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-class _Server(NamedTuple):
+class _BuildServer(NamedTuple):
     """A build server.
 
     Attributes:
@@ -38,7 +38,7 @@ class _Server(NamedTuple):
 
 
 _SERVERS: Final = (
-    _Server(
+    _BuildServer(
         "github",
         "GITHUB_ACTIONS",
         "GITHUB_ACTOR",
@@ -47,7 +47,7 @@ _SERVERS: Final = (
         "GITHUB_SHA",
         "/blob/{commit}/{path}#L{line}",
     ),
-    _Server(
+    _BuildServer(
         "gitlab",
         "GITLAB_CI",
         "GITLAB_USER_LOGIN",
@@ -56,7 +56,7 @@ _SERVERS: Final = (
         "CI_COMMIT_SHA",
         "/-/blob/{commit}/{path}#L{line}",
     ),
-    _Server(
+    _BuildServer(
         "azure",
         "TF_BUILD",
         "BUILD_REQUESTEDFOR",
@@ -65,7 +65,7 @@ _SERVERS: Final = (
         "BUILD_SOURCEVERSION",
         "?path=/{path}&version=GC{commit}&line={line}&lineEnd={line}&lineStartColumn=1&lineEndColumn=1",
     ),
-    _Server("jenkins", "JENKINS_URL", "BUILD_USER_ID", ("BUILD_URL",)),
+    _BuildServer("jenkins", "JENKINS_URL", "BUILD_USER_ID", ("BUILD_URL",)),
 )
 
 

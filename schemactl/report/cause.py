@@ -41,7 +41,7 @@ WEIGHTS: Final[tuple[Weight, ...]] = ("waived", "error", "warning", "note")
 """The order of causes in a report: what was approved although it breaks, then the worst first."""
 
 
-class Part(NamedTuple):
+class CauseLine(NamedTuple):
     """A line about a cause.
 
     Attributes:
@@ -100,28 +100,28 @@ class ShownCause:
         gone = [f"Place: {self.place}"] if self.lead.before_change else []
         return "\n".join([*(part.text for part in self.parts()), *gone])
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[CauseLine]:
         """Yield what is wrong, its proof and what to do about it; then the broker's answer; then the topics, where there are several."""
         cause, report = self.cause, self.report
-        yield from (Part("waiver", text) for text in dict.fromkeys(map(approval, cause.waivers)))
+        yield from (CauseLine("waiver", text) for text in dict.fromkeys(map(approval, cause.waivers)))
         shown = [*cause.shown()]
         # The last one may say how many more there are.
         for finding in (*shown[: _MAX_EXAMPLES - 1], *shown[_MAX_EXAMPLES - 1 :][-1:]):
             yield from _finding(finding, report)
         if len(shown) > _MAX_EXAMPLES:
             more = counted(len(shown) - _MAX_EXAMPLES, "more place")
-            yield Part("reason", f"The same at {more} of the topic.")
-        yield from (Part("broker", line) for line in self._refusals())
-        yield from (Part("topics", line) for line in self._topics())
+            yield CauseLine("reason", f"The same at {more} of the topic.")
+        yield from (CauseLine("broker", line) for line in self._refusals())
+        yield from (CauseLine("topics", line) for line in self._topics())
         if owners := self.owners:
             more = f" and {len(owners) - _MAX_OWNERS} more" if len(owners) > _MAX_OWNERS else ""
-            yield Part("owner", f"{', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}", "Owner")
+            yield CauseLine("owner", f"{', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}", "Owner")
         for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
-            yield Part("contact", on_one_line(contact), "Owner of the client")
+            yield CauseLine("contact", on_one_line(contact), "Owner of the client")
         if self.weight == "error" and cause.lead.key:
             name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
             command = waive_command(name, report.target, names_owner=not self._is_owned)
-            yield Part("approve", command, "To approve it all the same")
+            yield CauseLine("approve", command, "To approve it all the same")
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -240,16 +240,16 @@ def waive_command(name: str, target: str, *, names_owner: bool) -> str:
     return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 
 
-def _finding(finding: Finding, report: CheckReport) -> Iterator[Part]:
+def _finding(finding: Finding, report: CheckReport) -> Iterator[CauseLine]:
     for line in (*finding.message.split("\n"), *holds_for(finding, report)):
-        yield Part("reason", line)
+        yield CauseLine("reason", line)
     if finding.older:
-        yield Part("older", str(finding.older), "In the older version")
+        yield CauseLine("older", str(finding.older), "In the older version")
     if finding.counterexample:
         message, size = finding.counterexample.message, len(finding.counterexample.data)
         result = on_one_line(finding.counterexample.result)
-        yield Part(
+        yield CauseLine(
             "proof", f"{cut(message, _MAX_MESSAGE)} ({counted(size, 'byte')}): {result}", "Counterexample"
         )
     if finding.fix and not finding.waiver:
-        yield Part("fix", on_one_line(finding.fix), "Fix")
+        yield CauseLine("fix", on_one_line(finding.fix), "Fix")

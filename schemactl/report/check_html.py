@@ -11,7 +11,7 @@ from schemactl.formats import resolve
 from schemactl.formats.outline import outline
 from schemactl.model import SchemaInfo, live
 from schemactl.report.build_server import line_link
-from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, Part, ShownCause, shown_causes
+from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, CauseLine, ShownCause, shown_causes
 from schemactl.report.check_rows import client_rows, policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.page import folded, page, prose, scrolling, section, side_by_side, table, text
 from schemactl.report.schema_diff import schema_diff
@@ -81,7 +81,7 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     )
 
 
-def _labelled(parts: Sequence[Part]) -> Iterator[str]:
+def _labelled(parts: Sequence[CauseLine]) -> Iterator[str]:
     for kind, label in _LABELS.items():
         if lines := [part.words for part in parts if part.kind == kind]:
             shown = (f"<code>{text(line)}</code>" if kind == "approve" else prose(line) for line in lines)

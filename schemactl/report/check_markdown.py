@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from schemactl.checking import CheckReport
 from schemactl.report.build_server import line_link
-from schemactl.report.cause import FEW, Part, ShownCause, shown_causes
+from schemactl.report.cause import FEW, CauseLine, ShownCause, shown_causes
 from schemactl.report.check_rows import Cell, client_rows, policy_rows, summary, topic_rows
 from schemactl.report.markdown import (
     COMMENT_LIMIT,
@@ -95,7 +95,7 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     return folded(title, "\n\n".join(filter(None, body)), is_open=is_open)
 
 
-def _line(part: Part) -> str:
+def _line(part: CauseLine) -> str:
     match part.kind:
         case "contact" if _MENTION.fullmatch(part.words):
             # Whoever answers for a client is told that it breaks.

@@ -12,7 +12,7 @@ from schemactl.installation import version
 from schemactl.json_values import Json, commit_value, schema_value
 from schemactl.messages import kind_of
 from schemactl.model import SchemaInfo, SchemaVersion
-from schemactl.target_numbers import Decision, apart_values
+from schemactl.target_numbers import AcceptanceReason, apart_values
 from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 
@@ -46,7 +46,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
     }
 
 
-def _decision(decision: Decision) -> Json:
+def _decision(decision: AcceptanceReason) -> Json:
     days = {"accepted": decision.accepted, "until": decision.until}
     return {
         "reason": decision.reason,

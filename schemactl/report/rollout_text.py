@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from schemactl.messages import versions
 from schemactl.printing import on_one_line
 from schemactl.report.markdown import bold, fenced, plain, prose
-from schemactl.rollout import Rollout, Step
+from schemactl.rollout import Rollout, RolloutStep
 
 _WORDS = {
     "any order": "Any order is safe.",
@@ -63,5 +63,5 @@ def _title(found: Rollout) -> str:
     return f"{found.topic}: {before}{versions([found.version])}{rebased}, {found.strategy}"
 
 
-def _where(step: Step) -> str:
+def _where(step: RolloutStep) -> str:
     return f"{on_one_line(step.target)}: " if step.target else ""

@@ -14,7 +14,7 @@ from schemactl.codec import Definition, KeyValue, Options, Unwritable
 from schemactl.codec.avro_definition import json_of, parse
 from schemactl.codec.columns import Choice, Group, Leaf, Shape, shape_of
 from schemactl.codec.payload import column_type
-from schemactl.codec.proto_schema import Message, Moment, Part, Scalar, root_of
+from schemactl.codec.proto_schema import Message, Moment, MessagePart, Scalar, root_of
 from schemactl.codec.schema import DecimalType, EnumType, FixedType, MapType, full_name
 from schemactl.samples.words import number_of, text_of
 
@@ -183,7 +183,7 @@ class _Values:
         found = {part.name: self._part(part, depth) for part in kept}
         return {name: value for name, value in found.items() if value is not None}
 
-    def _part(self, part: Part, depth: int) -> Any:
+    def _part(self, part: MessagePart, depth: int) -> Any:
         if part.key is not None:
             keys = (self._proto(part.key, "key", depth) for _ in self._places(depth))
             return {key: self._proto(part.shape, part.name, depth) for key in keys}

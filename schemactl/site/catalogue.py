@@ -39,7 +39,7 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class TopicOnTarget:
     """What a target has of a topic, as far as Git says it: the version in force at its position; None: it does not have the topic."""
 
     target: str
@@ -94,7 +94,7 @@ class TopicEntry:
     level: str
     rows: Sequence[FieldRow]
     since: Mapping[tuple[str, str], int]
-    environments: Sequence[Environment]
+    environments: Sequence[TopicOnTarget]
     latest_first: Sequence[VersionEntry]
 
     @property
@@ -218,14 +218,14 @@ class Catalogue:
             found = {key: found.get(key, version.number) for key in there}
         return found
 
-    def _environments(self, name: TopicName) -> Iterator[Environment]:
+    def _environments(self, name: TopicName) -> Iterator[TopicOnTarget]:
         for target, history in self.targets:
             topic = history.catalog.topics.get(name) if history else None
             if history is None or topic is None or topic.deleted:
-                yield Environment(target, None, "", "")
+                yield TopicOnTarget(target, None, "", "")
                 continue
             strategy, level = history.catalog.strategy(name, self.project.defaults)
-            yield Environment(target, history.current(name), strategy.value, level)
+            yield TopicOnTarget(target, history.current(name), strategy.value, level)
 
     def _versions(self, versions: Sequence[SchemaVersion]) -> Iterator[VersionEntry]:
         before = None

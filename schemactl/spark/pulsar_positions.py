@@ -13,7 +13,7 @@ _PARTITION: Final = re.compile(r"-partition-\d+$")
 _WRITTEN: Final = re.compile(r"(\d+):(-1|\d+):(-1|\d+)(?::(-1|\d+))?")
 
 
-class Position(NamedTuple):
+class MessagePlace(NamedTuple):
     """A message's place: written as Pulsar's Java client writes a message id, `ledger:entry:partition[:batch]`.
 
     Attributes:
@@ -33,7 +33,7 @@ class Position(NamedTuple):
         """Of two positions in a topic the one behind has the greater."""
         return self.ledger, self.entry, math.inf if self.batch < 0 else self.batch
 
-    def before(self) -> Position:
+    def before(self) -> MessagePlace:
         """Return the place just before this message."""
         if self.batch > 0:
             return self._replace(batch=self.batch - 1)
@@ -53,11 +53,11 @@ class End(Enum):
 
 _ENDS: Final = {end.value: end for end in End}
 
-Place = End | Position
+Place = End | MessagePlace
 Bound = Place | int | Mapping[str, Place]
 """Where to start or end: a place, a publish time in milliseconds since 1970, or a place for each topic."""
 
-Offsets = Mapping[str, Position | None]
+Offsets = Mapping[str, MessagePlace | None]
 """For each topic, a partition being one, the last message that was read; None: none yet."""
 
 
@@ -69,7 +69,7 @@ def offsets_to_json(offsets: Offsets) -> dict[str, str]:
     }
 
 
-def offsets_from_json(offsets: Mapping[str, str]) -> dict[str, Position | None]:
+def offsets_from_json(offsets: Mapping[str, str]) -> dict[str, MessagePlace | None]:
     """Read what `offsets_to_json` made. Raises ValueError: it is something else."""
     return {
         topic: None if text == End.EARLIEST.value else _position(text, topic)
@@ -133,14 +133,14 @@ def _place(value: Any, topic: str) -> Place:
             found = client_package().MessageId.deserialize(bytes(each & 255 for each in value))
         except ValueError as error:
             raise ValueError(f"the offset of {topic} is no message id: {error}") from None
-        return Position(found.ledger_id(), found.entry_id(), found.partition(), found.batch_index())
+        return MessagePlace(found.ledger_id(), found.entry_id(), found.partition(), found.batch_index())
     return _position(value, topic)
 
 
-def _position(value: Any, topic: str) -> Position:
+def _position(value: Any, topic: str) -> MessagePlace:
     found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(
             f"the offset of {topic} is {value!r}: expected earliest, latest or ledger:entry:partition[:batch]"
         )
-    return Position(*(-1 if part is None else int(part) for part in found.groups()))
+    return MessagePlace(*(-1 if part is None else int(part) for part in found.groups()))

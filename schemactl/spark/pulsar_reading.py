@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import ReadOptions
-from .pulsar_positions import End, Position
+from .pulsar_positions import End, MessagePlace
 from .pulsar_rows import Keys, batches_of
 from .pulsar_topics import (
     check_named,
@@ -39,8 +39,8 @@ class Range(InputPartition):
     """What one task reads of one partition: the messages behind `start` (None: all there are) up to `end` itself."""
 
     topic: str
-    start: Position | None
-    end: Position
+    start: MessagePlace | None
+    end: MessagePlace
 
 
 class PulsarBatch(DataSourceReader):
@@ -158,7 +158,9 @@ def missed(reading: ReadOptions, what: str) -> None:
         raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
 
 
-def start_in(reading: ReadOptions, topic: str, start: Position | None, end: Position) -> Position | None:
+def start_in(
+    reading: ReadOptions, topic: str, start: MessagePlace | None, end: MessagePlace
+) -> MessagePlace | None:
     """Where to start in a topic that ends at `end`: `start`, or at its beginning if it ends in front of that.
 
     Raises:
@@ -182,4 +184,4 @@ def _shown(last: Any) -> str:
     """Return the last message that was read, a client's id or the place where a range starts."""
     if last is None:
         return "nothing"
-    return str(last if isinstance(last, Position) else position_of(last))
+    return str(last if isinstance(last, MessagePlace) else position_of(last))

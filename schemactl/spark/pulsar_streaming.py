@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from .pulsar_connection import Cluster, Connection, client_package, close
 from .pulsar_options import ReadOptions
-from .pulsar_positions import Offsets, Position, offsets_from_json, offsets_to_json
+from .pulsar_positions import MessagePlace, Offsets, offsets_from_json, offsets_to_json
 from .pulsar_reading import Range, messages_of, missed, read_range, start_in
 from .pulsar_topics import Head, check_named, message_id_of, partitions_of, place_in, position_of
 
@@ -150,7 +150,7 @@ class _Subscription:
         """Release what was read: all in front of the last entry, which stays as the proof that nothing behind it is gone."""
         for topic, position in offsets.items():
             if topic in self._consumers and position is not None and position.entry > 0:
-                before = Position(position.ledger, position.entry - 1, position.partition)
+                before = MessagePlace(position.ledger, position.entry - 1, position.partition)
                 with self._cluster.doing(f"acknowledge what was read of {topic}"):
                     self._consumers[topic].acknowledge_cumulative(message_id_of(before))
 
@@ -166,7 +166,7 @@ class _Driver:
         self.reading = reading
         self.cluster = Cluster(connection)
         self.heads: dict[str, Head] = {}
-        self.known: dict[str, Position | None] = {}
+        self.known: dict[str, MessagePlace | None] = {}
         name = reading.subscription
         self.subscription = None if name is None else _Subscription(self.cluster, name)
 
@@ -222,9 +222,9 @@ class _Driver:
         close(self.cluster.client)
 
 
-def _later(one: Position | None, other: Position | None) -> Position | None:
+def _later(one: MessagePlace | None, other: MessagePlace | None) -> MessagePlace | None:
     return max(one, other, key=_order)
 
 
-def _order(position: Position | None) -> tuple[float, ...]:
+def _order(position: MessagePlace | None) -> tuple[float, ...]:
     return (-1.0,) if position is None else position.order

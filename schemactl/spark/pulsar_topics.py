@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from .pulsar_admin import topics_in
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Topics
-from .pulsar_positions import Bound, End, Position, namespace_of, topic_of
+from .pulsar_positions import Bound, End, MessagePlace, namespace_of, topic_of
 
 T = TypeVar("T")
 
@@ -71,12 +71,12 @@ class Head:
         close(self._reader)
 
 
-def last_position(cluster: Cluster, topic: str, *, compacted: bool = False) -> Position | None:
+def last_position(cluster: Cluster, topic: str, *, compacted: bool = False) -> MessagePlace | None:
     """Return the last message of a partition; None if it holds none. Raises PulsarProblem: the cluster does not answer."""
     lost = client_package().NotConnected
     losses = 0
 
-    def last() -> Position | None:
+    def last() -> MessagePlace | None:
         nonlocal losses
         if losses == _LOSSES:
             return _position_by_consumer(cluster, topic)
@@ -90,7 +90,7 @@ def last_position(cluster: Cluster, topic: str, *, compacted: bool = False) -> P
         return _retried(cluster, last)
 
 
-def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> Position | None:
+def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> MessagePlace | None:
     """Return the last message, which is read: so its batch is known, and nothing is left in the cluster."""
     pulsar = client_package()
     reader = open_reader(
@@ -107,7 +107,7 @@ def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> Position | N
         close(reader)
 
 
-def _position_by_consumer(cluster: Cluster, topic: str) -> Position | None:
+def _position_by_consumer(cluster: Cluster, topic: str) -> MessagePlace | None:
     """Return what the broker says is last, asked by a consumer that asks for no messages (`_LOSSES`)."""
     consumer = cluster.client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
     try:
@@ -119,7 +119,7 @@ def _position_by_consumer(cluster: Cluster, topic: str) -> Position | None:
     return None if found.entry < 0 else found
 
 
-def first_since(cluster: Cluster, topic: str, time_ms: int) -> Position | None:
+def first_since(cluster: Cluster, topic: str, time_ms: int) -> MessagePlace | None:
     """Return the first message of a partition that was published at that time or later; None if there is none."""
     pulsar = client_package()
     with cluster.doing(f"look for a time in {topic}"):
@@ -157,7 +157,7 @@ def _has_more(reader: Any, cluster: Cluster) -> bool:
     return bool(cluster.answer(reader._reader.has_message_available_async))  # noqa: SLF001  has no wrapper
 
 
-def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = False) -> Position | None:
+def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = False) -> MessagePlace | None:
     """Return the bound in one partition: the last message in front of it; None if there is none.
 
     Raises:
@@ -167,7 +167,7 @@ def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = Fa
         place = bound.get(topic, bound.get(topic_of(topic)))
         if place is None:
             raise ValueError(f"the offsets say nothing of {topic}; they name {', '.join(sorted(bound))}")
-        if isinstance(place, Position):
+        if isinstance(place, MessagePlace):
             return place
         bound = place
     if bound is End.EARLIEST:
@@ -211,14 +211,14 @@ def open_reader(
     )
 
 
-def position_of(message_id: Any) -> Position:
+def position_of(message_id: Any) -> MessagePlace:
     """Return the place of a message that was read. Of one in chunks, that of the last chunk."""
-    return Position(
+    return MessagePlace(
         message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index()
     )
 
 
-def message_id_of(position: Position) -> Any:
+def message_id_of(position: MessagePlace) -> Any:
     """Return what the client takes for that place."""
     made = client_package().MessageId(position.partition, position.ledger, position.entry, position.batch)
     return made._msg_id  # noqa: SLF001  a reader takes the native id, and the package has no other way to it

@@ -46,7 +46,7 @@ _LONGEST_PAUSE_S: Final = 1.0
 _SECRET: Final = re.compile("secret|token|credential|password|key|sas|user|auth", re.IGNORECASE)
 
 
-class _Place(NamedTuple):
+class _TableLocation(NamedTuple):
     """Where files are written: the folder, what is before their names in the table, and where a new table is to be."""
 
     folder: Folder
@@ -76,7 +76,7 @@ class IcebergTable:
     catalog: str | Mapping[str, str] = field(repr=False)
     partitions_inside: ClassVar[bool] = True
     # A catalog may propose another location each time it is asked for that of a new table.
-    _place: _Place | None = field(default=None, init=False, repr=False, compare=False)
+    _place: _TableLocation | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raise WrongArgument if no table can be called so."""
@@ -191,7 +191,7 @@ class IcebergTable:
             f"others committed to {self.name} at each of {_TRIES} attempts, and nothing was added: land again"
         )
 
-    def _placed(self) -> _Place:
+    def _placed(self) -> _TableLocation:
         with self._reached():
             # A new table's credentials are nowhere else.
             table, is_there = self._found_or_new(spark.StructType().add("x", "string"))
@@ -204,7 +204,7 @@ class IcebergTable:
             files = PyArrowFileIO(properties).fs_by_scheme(scheme, host)
         # For pyiceberg's own local one workers would need the library.
         files = fs.LocalFileSystem() if isinstance(files, fs.LocalFileSystem) else files
-        return _Place(Folder(files, path), uri, location)
+        return _TableLocation(Folder(files, path), uri, location)
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -282,7 +282,11 @@ class IcebergTable:
         return True
 
     def _transaction(
-        self, table: Table | None, place: _Place, addition: Addition, footers: Sequence[pq.FileMetaData]
+        self,
+        table: Table | None,
+        place: _TableLocation,
+        addition: Addition,
+        footers: Sequence[pq.FileMetaData],
     ) -> TableTransaction:
         """Return the addition as a transaction that can be made on the table as it is."""
         from pyiceberg.expressions import AlwaysTrue
@@ -465,7 +469,7 @@ def _attempts() -> Iterator[None]:
         time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.02 * 2**number)))  # noqa: S311  no secret
 
 
-def _found(table: Table | None, place: _Place, names: Sequence[str]) -> list[manifest.DataFile]:
+def _found(table: Table | None, place: _TableLocation, names: Sequence[str]) -> list[manifest.DataFile]:
     """Return what the table says of the files. Raises WrongArgument: it does not have one of them any more."""
     if not names:
         return []

@@ -7,7 +7,7 @@ by Git's numbers alone.
 
 from __future__ import annotations
 
-from schemactl.target_numbers.acceptance import Acceptance, Decision, joined
+from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason, joined
 from schemactl.target_numbers.apart import (
     NumberApart,
     TopicApart,
@@ -20,7 +20,7 @@ from schemactl.target_numbers.apart import (
     twin_of,
 )
 from schemactl.target_numbers.file import numbers_of, numbers_path, read_numbers, recorded_elsewhere
-from schemactl.target_numbers.judging import Judged, judge_files
+from schemactl.target_numbers.judging import JudgedNumbers, judge_files
 from schemactl.target_numbers.mapping import (
     NumberEntry,
     TargetNumbers,
@@ -35,8 +35,8 @@ from schemactl.target_numbers.writing import accept
 
 __all__ = [
     "Acceptance",
-    "Decision",
-    "Judged",
+    "AcceptanceReason",
+    "JudgedNumbers",
     "NumberApart",
     "NumberEntry",
     "TargetNumbers",

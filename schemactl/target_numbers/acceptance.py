@@ -11,7 +11,7 @@ from schemactl.model import Policies
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AcceptanceReason:
     """Why something is accepted.
 
     Attributes:
@@ -50,7 +50,7 @@ class Acceptance:
     undeclarable: str = ""
     fingerprint: str = ""
     policies: Policies = field(default_factory=Policies)
-    decision: Decision = field(default_factory=Decision)
+    decision: AcceptanceReason = field(default_factory=AcceptanceReason)
     source: Source | None = field(default=None, compare=False)
 
     @property
@@ -71,7 +71,7 @@ class Acceptance:
         return self.decision.until is None or today <= self.decision.until
 
 
-def joined(acceptances: Iterable[Acceptance], decision: Decision) -> Acceptance:
+def joined(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acceptance:
     """Return one acceptance of all of these, which are of one name, for the reason in `decision`."""
     found = Acceptance(decision=decision)
     for each in acceptances:

@@ -30,7 +30,7 @@ from schemactl.model import (
 )
 from schemactl.model.names import parse_name
 from schemactl.source import node_place
-from schemactl.target_numbers.acceptance import Acceptance, Decision
+from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, records_other_numbers
 
 MAX_NUMBER: Final = 100_000
@@ -198,7 +198,7 @@ class _NumbersReader:
                 values.get("undeclarable", ""),
                 values.get("fingerprint", ""),
                 Policies.of(values.get("policies", {})),
-                Decision(
+                AcceptanceReason(
                     values["reason"].strip(),
                     values.get("owner", "").strip(),
                     date.fromisoformat(values["accepted"]),

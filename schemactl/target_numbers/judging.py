@@ -20,7 +20,7 @@ _VERSION: Final = "write the number of a version of Git's, or `foreign` with the
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedNumbers:
     """The numbers files among the checked files.
 
     Attributes:
@@ -36,7 +36,7 @@ class Judged:
     places: frozenset[str]
 
 
-def judge_files(files: Files, project: Project) -> Judged:
+def judge_files(files: Files, project: Project) -> JudgedNumbers:
     """Read the numbers files of all targets among `files`, with the definitions that they name."""
     records: list[TargetNumbers] = []
     problems: set[Problem] = set()
@@ -60,7 +60,7 @@ def judge_files(files: Files, project: Project) -> Judged:
             records.append(numbers)
             paths |= {entry.path for entry in _entries(numbers) if entry.path}
             problems |= {*_useless(numbers)}
-    return Judged(tuple(records), tuple(sorted(problems)), frozenset(paths), frozenset(paths | places))
+    return JudgedNumbers(tuple(records), tuple(sorted(problems)), frozenset(paths), frozenset(paths | places))
 
 
 def contradictions(

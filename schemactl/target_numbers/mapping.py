@@ -10,7 +10,7 @@ from schemactl import formats
 from schemactl.changes import Contents, last_tombstone
 from schemactl.errors import InvalidSchema, Source
 from schemactl.model import Commit, NamespaceName, SchemaInfo, SchemaVersion, Topic, TopicName, live
-from schemactl.target_numbers.acceptance import Acceptance, Decision
+from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class NumberEntry:
     path: str | None = None
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> AcceptanceReason:
         """Why it is accepted. It never expires: messages that carry the number are read by it for ever."""
-        return Decision(self.reason, self.owner, self.accepted)
+        return AcceptanceReason(self.reason, self.owner, self.accepted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import spec
 from schemactl.messages import policy_words
 from schemactl.model import SchemaInfo, SchemaVersion, TopicName, live
-from schemactl.target_numbers.acceptance import Acceptance, Decision
+from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
 
 _HEAD: Final = """\
@@ -81,7 +81,7 @@ def _accepted(acceptance: Acceptance) -> Iterator[str]:
     yield from _decision(acceptance.decision)
 
 
-def _decision(decision: Decision) -> Iterator[str]:
+def _decision(decision: AcceptanceReason) -> Iterator[str]:
     if decision.reason:
         yield f"reason: {_quoted(decision.reason)}"
     if decision.owner:
@@ -169,7 +169,7 @@ def accept(
     git: Sequence[SchemaVersion],
     entries: Sequence[SchemaVersion],
     before: TopicNumbers | None,
-    decision: Decision,
+    decision: AcceptanceReason,
 ) -> TopicNumbers | None:
     """Return the record of a topic that says what its registry holds; None if its numbers are Git's.
 

@@ -18,7 +18,7 @@ from scratch import Scratch, declared, record
 from schemactl.changes import COMMIT_PROPERTY
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.importing.shared import SharedTypes
+from schemactl.importing.shared import CommonTypes
 from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -241,7 +241,7 @@ def test_types_that_topics_define_alike_become_files_that_they_refer_to(shop: Sh
 def test_a_definition_that_nests_too_deeply_shares_nothing() -> None:
     deep = b'{"type": "array", "items": ' * 300 + b'"int"' + b"}" * 300
     versions = [(sales(name), SchemaInfo(SchemaType.AVRO, deep)) for name in ("one", "other")]
-    assert SharedTypes(versions, str).files == {}
+    assert CommonTypes(versions, str).files == {}
 
 
 def test_protobuf_becomes_proto_files_that_can_be_read(shop: Shop) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
 from schemactl.spark.pulsar_positions import (
-    Position,
+    MessagePlace,
     full_topic_name,
     offsets_from_json,
     offsets_to_json,
@@ -29,7 +29,7 @@ OAUTH = "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2"
 # Small numbers meet.
 NUMBERS = st.integers(0, 3) | st.integers(0, 2**62)
 POSITIONS = st.builds(
-    Position,
+    MessagePlace,
     NUMBERS,
     NUMBERS,
     st.integers(-1, 100),
@@ -153,7 +153,7 @@ TOPIC_NAME = "persistent://t/n/orders"
 
 @given(st.dictionaries(st.text(min_size=1), st.none() | POSITIONS))
 def test_offsets_come_back_from_json_and_may_be_given_as_a_start(
-    offsets: dict[str, Position | None],
+    offsets: dict[str, MessagePlace | None],
 ) -> None:
     text = json.dumps(offsets_to_json(offsets))
     assert offsets_from_json(json.loads(text)) == offsets
@@ -161,13 +161,15 @@ def test_offsets_come_back_from_json_and_may_be_given_as_a_start(
 
 
 @given(POSITIONS)
-def test_a_place_may_be_given_as_it_stands_in_a_checkpoint(position: Position) -> None:
+def test_a_place_may_be_given_as_it_stands_in_a_checkpoint(position: MessagePlace) -> None:
     told = json.dumps(offsets_to_json({TOPIC_NAME: position}))
     assert parse_bound(told, name="startingOffsets") == {TOPIC_NAME: position}
 
 
 @given(POSITIONS, POSITIONS)
-def test_between_a_message_and_the_place_before_it_is_no_other(one: Position, other: Position) -> None:
+def test_between_a_message_and_the_place_before_it_is_no_other(
+    one: MessagePlace, other: MessagePlace
+) -> None:
     before = one.before()
     assert before.order < one.order
     # A whole entry is one message, or it is the messages in it.
@@ -178,6 +180,6 @@ def test_between_a_message_and_the_place_before_it_is_no_other(one: Position, ot
 def test_offsets_of_the_connector_for_the_jvm_are_understood() -> None:
     told = {"t/n/orders": [8, 3, 16, 0, 32, 4, 48, 5], "t/n/other": [8, -128, 1, 16, 1]}
     assert parse_bound(json.dumps(told), name="startingOffsets") == {
-        "persistent://t/n/orders": Position(3, 0, -1, 4),
-        "persistent://t/n/other": Position(128, 1),
+        "persistent://t/n/orders": MessagePlace(3, 0, -1, 4),
+        "persistent://t/n/other": MessagePlace(128, 1),
     }

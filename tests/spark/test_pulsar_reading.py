@@ -21,7 +21,7 @@ from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.spark import decode, land
 from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
-from schemactl.spark.pulsar_positions import Position
+from schemactl.spark.pulsar_positions import MessagePlace
 from schemactl.spark.pulsar_reading import DataLoss, PulsarBatch, Range
 from schemactl.spark.pulsar_rows import MAX_BATCH_ROWS
 from schemactl.spark.pulsar_sending import java_hash
@@ -109,7 +109,7 @@ def test_what_java_sends_is_read_as_it_was_meant(
         heads = dict(stream._driver.heads)
         assert stream.latestOffset() == at
         assert stream._driver.heads == heads
-    tail = Position(*last_chunk(again[3]))
+    tail = MessagePlace(*last_chunk(again[3]))
     reader = batch(space, topic=space.topic("chunked"), pollTimeoutMs="1000")
     with pytest.raises(PulsarProblem, match=r"the next one did not come within 1 s \(pollTimeoutMs\)"):
         read(reader, [Range(space.topic("chunked"), tail, tail._replace(entry=tail.entry + 1))])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from schemactl.changes import Contents, content_identity
 from schemactl.model import SchemaInfo, SchemaVersion, Topic, live
 from schemactl.target_numbers import (
-    Decision,
+    AcceptanceReason,
     NumberEntry,
     TargetNumbers,
     TopicNumbers,
@@ -39,7 +39,7 @@ def topic(*contents: int) -> Topic:
 
 
 def accepted(git: Topic, held: Registry, before: TopicNumbers | None = None) -> TopicNumbers | None:
-    return accept(git.versions, held, before, Decision("a test", accepted=DAY))
+    return accept(git.versions, held, before, AcceptanceReason("a test", accepted=DAY))
 
 
 def read_with(git: Topic, recorded: TopicNumbers | None) -> Truth:
@@ -119,7 +119,7 @@ def test_what_somebody_recorded_of_a_deleted_number_stays() -> None:
 
 def test_an_entry_that_still_holds_stays_as_it_is() -> None:
     git = topic(0, 1, 5)
-    first = accept((topic(0, 1).versions), entries(0, 5, 1), None, Decision("before", accepted=DAY))
+    first = accept((topic(0, 1).versions), entries(0, 5, 1), None, AcceptanceReason("before", accepted=DAY))
     found = accepted(git, entries(0, 5, 1, 6), first)
     assert found
     assert [each.reason for each in found.entries.values()] == ["before", "before", "a test"]

@@ -27,7 +27,7 @@ from schemactl.model import (
 )
 from schemactl.target_numbers import (
     Acceptance,
-    Decision,
+    AcceptanceReason,
     NumberEntry,
     TargetNumbers,
     numbers_of,
@@ -100,10 +100,10 @@ a/b/d: {{undeclarable: NONE, {PRINT}, {REASON}}}
     assert found
     c, d = TopicName("a", "b", "c"), TopicName("a", "b", "d")
     assert {*found.topics} == {c}
-    why = Decision("x", "", date(2026, 11, 22))
+    why = AcceptanceReason("x", "", date(2026, 11, 22))
     assert found.accepted == {
         NamespaceName("a", "b"): Acceptance(
-            unmanaged=True, decision=Decision("of team B", "", date(2026, 11, 22), date(2027, 1, 31))
+            unmanaged=True, decision=AcceptanceReason("of team B", "", date(2026, 11, 22), date(2027, 1, 31))
         ),
         c: Acceptance(
             policies=Policies(CompatibilityStrategy.FULL, schema_validation_enforced=True),

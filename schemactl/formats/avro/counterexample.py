@@ -11,16 +11,16 @@ from itertools import chain, islice
 from schemactl.formats.avro.datum import (
     Datum,
     DatumReader,
-    Failure,
     In,
     MessageReading,
+    ReadFailure,
     Unclear,
     encode,
     to_json,
 )
 from schemactl.formats.avro.defaults import read_default
 from schemactl.formats.avro.equality import parts
-from schemactl.formats.avro.sample import ONES, Sample, candidates
+from schemactl.formats.avro.sample import ONES, SampleMessages, candidates
 from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
 from schemactl.formats.avro.trace import Token, message_trace, trace_of
 from schemactl.model import Release
@@ -39,7 +39,7 @@ class UnreadableMessage:
 
     datum: Datum
     data: bytes
-    failure: Failure
+    failure: ReadFailure
 
 
 @lru_cache(maxsize=4)
@@ -55,7 +55,7 @@ def unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> 
 def _tried(
     messages: Iterable[Datum], writer: Schema, reader: Schema, release: Release
 ) -> tuple[UnreadableMessage, ...]:
-    found: dict[Failure, UnreadableMessage] = {}
+    found: dict[ReadFailure, UnreadableMessage] = {}
     for datum, data, reading in _readings(messages, writer, reader, release):
         for failure in reading.failures:
             if failure not in found or len(data) < len(found[failure].data):
@@ -104,7 +104,7 @@ def counterexample(
     found = breakage.incompatibility
     reader, writer = breakage.sides(new=new, old=old)
     wanted = message_trace(reader, trace_of(found))
-    sample = Sample(writer, _unknown_symbols(writer, reader))
+    sample = SampleMessages(writer, _unknown_symbols(writer, reader))
     messages = _tried(sample.along(writer, wanted), writer, reader, release)
     if not any(_is_at(message, found, wanted) for message in messages):
         messages += unreadable_messages(writer=writer, reader=reader, release=release)

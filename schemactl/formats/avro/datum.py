@@ -47,7 +47,7 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ReadFailure:
     """A place in a message where its reader throws `exception` (Java's simple class name) with `message`.
 
     `tokens` lead through the writer's message to the place: field names, branch indices, `items`, `values`.
@@ -63,7 +63,7 @@ class Loss:
     """A record in a message, where the reader takes its `field` from its default though `source` was written for it.
 
     An alias of `field` names `source`, but Java looks for the aliases of fields under their record's name only.
-    `tokens` lead to the record, as in Failure.
+    `tokens` lead to the record, as in ReadFailure.
     """
 
     field: Field
@@ -81,12 +81,12 @@ class MessageReading:
         losses: every value that the reader passes over, where it can read the message.
     """
 
-    failures: list[Failure]
+    failures: list[ReadFailure]
     losses: list[Loss]
 
     def fail(self, message: str, tokens: Tokens) -> None:
         """Note a place that Avro's own rules do not let the reader pass."""
-        self.failures.append(Failure("AvroTypeException", message, tokens))
+        self.failures.append(ReadFailure("AvroTypeException", message, tokens))
 
 
 class Unclear(Exception):
@@ -131,7 +131,7 @@ class DatumReader:
         except JavaException as thrown:
             if self._branches.is_exhausted:
                 raise Unclear from None
-            return MessageReading([Failure(thrown.exception, thrown.message, ())], [])
+            return MessageReading([ReadFailure(thrown.exception, thrown.message, ())], [])
         return MessageReading(reading.failures, []) if reading.failures else reading
 
     def _read(
@@ -174,7 +174,7 @@ class DatumReader:
                 continue
             thrown = self._thrown_by_default(field)
             if thrown:
-                reading.failures.append(Failure(thrown.exception, thrown.message, tokens))
+                reading.failures.append(ReadFailure(thrown.exception, thrown.message, tokens))
             unused = (alias for alias in field.aliases if alias not in reader.fields_by_name)
             source = next(filter(None, map(writer.fields_by_name.get, unused)), None)
             if source:

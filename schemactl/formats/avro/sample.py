@@ -26,7 +26,7 @@ def candidates(
     None at all where nothing can be written: with a record that must contain itself, or an enum without symbols; and where
     every message is large. Of enum symbols the `uncommon` ones come first. `primitives` are used in place of ZEROS.
     """
-    sample = Sample(schema, uncommon, primitives)
+    sample = SampleMessages(schema, uncommon, primitives)
     if sample.is_small(schema):
         yield sample.smallest(schema)
     yield from sample.variants(schema)
@@ -37,7 +37,7 @@ def messages(schema: Schema) -> Iterator[Datum]:
     return iter([_TELLING[schema.type]]) if schema.type in _TELLING else candidates(schema)
 
 
-class Sample:
+class SampleMessages:
     """Messages of one writer's schema."""
 
     def __init__(

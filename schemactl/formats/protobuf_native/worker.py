@@ -13,7 +13,7 @@ from typing import Final
 _CHUNK_BYTES: Final = 4096
 
 
-class Worker:
+class LineProcess:
     """A process that answers each line of its standard input with one line.
 
     Attributes:
@@ -67,7 +67,7 @@ class Worker:
         return answer.decode().strip()
 
 
-_kept: list[dict[tuple[str, ...], Worker]] = []
+_kept: list[dict[tuple[str, ...], LineProcess]] = []
 """Inside of `kept` one dictionary: the processes that wait, by their commands."""
 
 
@@ -86,10 +86,10 @@ def kept() -> Iterator[None]:
 
 
 @contextmanager
-def worker(command: Sequence[str]) -> Iterator[Worker]:
+def worker(command: Sequence[str]) -> Iterator[LineProcess]:
     """Run `command` in a process, or in the one that is kept."""
     waiting = _kept[0] if _kept else {}
-    running = waiting.pop(tuple(command), None) or Worker(command)
+    running = waiting.pop(tuple(command), None) or LineProcess(command)
     try:
         yield running
     finally:
