@@ -125,26 +125,40 @@ def _in_git(
 
 
 class _Facts:
-    """Whether the new version and what runs today read each other."""
+    """Whether the new version and what runs today read each other.
+
+    Attributes:
+        row: what the check says of the topic.
+        clients: what the change means to each declared client.
+        unread: why the new version does not read what is written today, by who writes it.
+        blocked: why those who read today do not read the new version, by who they are.
+    """
 
     def __init__(self, row: TopicCheck, clients: Sequence[ClientImpact]) -> None:
         self.row = row
         self.clients = clients
-        self.new = f"version {row.version}"
-        self.consumers = [each for each in clients if each.client.reads]
-        self.producers = [each for each in clients if not each.client.reads]
-        #: Why the new version does not read what is written today; "": it does.
-        self.unreadable = self._unreadable()
-        #: Why those who read today do not read the new version, by who they are.
-        self.blocked = {each.client.who: each.breaks for each in self.consumers if not each.is_fine}
-        if not self.consumers and (found := self._break(CompatibilityStrategy.FORWARD)):
-            self.blocked["consumers of the latest version"] = found
+        broken = [each for each in clients if not each.is_fine]
+        self.unread = {each.client.who: each.breaks for each in broken if not each.client.reads}
+        is_transitive = row.strategy in TRANSITIVE
+        strategy = (
+            CompatibilityStrategy.BACKWARD_TRANSITIVE if is_transitive else CompatibilityStrategy.BACKWARD
+        )
+        if not self.unread and (why := self._break(strategy)):
+            self.unread["producers"] = why
+        self.blocked = {each.client.who: each.breaks for each in broken if each.client.reads}
+        if not self.has_consumers and (why := self._break(CompatibilityStrategy.FORWARD)):
+            self.blocked["consumers of the latest version"] = why
+
+    @property
+    def has_consumers(self) -> bool:
+        """Whether a consumer is declared; if not, there may be any."""
+        return any(each.client.reads for each in self.clients)
 
     @property
     def order(self) -> Order:
         if self.blocked:
-            return "no safe order" if self.unreadable else "consumers first"
-        return "producers first" if self.unreadable else "any order"
+            return "no safe order" if self.unread else "consumers first"
+        return "producers first" if self.unread else "any order"
 
     @property
     def reasons(self) -> Iterator[str]:
@@ -152,24 +166,16 @@ class _Facts:
         if self.row.latest is None:
             yield "There are no messages yet; a broker judges clients by the schema that is registered."
             return
-        if self.unreadable:
-            yield f"{self.new.capitalize()} cannot read all that is written today: {self.unreadable}"
-        else:
-            yield f"{self.new.capitalize()} reads what is written today."
+        number = self.row.version
+        for who, why in self.unread.items():
+            yield f"Version {number} cannot read what {who} wrote: {why}"
+        if not self.unread:
+            yield f"Version {number} reads what is written today."
         for who, why in self.blocked.items():
-            yield f"{who} cannot read {self.new}: {why}"
+            yield f"{who} cannot read version {number}: {why}"
         if not self.blocked:
-            who = "Every declared consumer" if self.consumers else "The latest version"
-            yield f"{who} reads {self.new}."
-
-    def _unreadable(self) -> str:
-        for each in self.producers:
-            if not each.is_fine:
-                return each.breaks
-        is_transitive = self.row.strategy in TRANSITIVE
-        return self._break(
-            CompatibilityStrategy.BACKWARD_TRANSITIVE if is_transitive else CompatibilityStrategy.BACKWARD
-        )
+            who = "Every declared consumer" if self.has_consumers else "The latest version"
+            yield f"{who} reads version {number}."
 
     def _break(self, direction: CompatibilityStrategy) -> str:
         """Return the first reason why real readers and writers fail under that strategy; "": none."""
@@ -208,8 +214,8 @@ def _steps(
             "declare",
             "",
             tuple(pinned),
-            f"in a change of its own, declare that {_names(pinned)} goes along with the latest version (no `schema`), or is built with a "
-            "definition that understands both (`schema: FILE`)",
+            f"in a change of its own, declare {_names(pinned)} without `schema`, to go along with every version, or with a definition "
+            "that understands both (`schema: FILE`)",
             f"schemactl check --topic {short}",
         )
     rebased = f" (after a rebase merge version {version + more}: add {more} to the number in each command)"
@@ -229,11 +235,12 @@ def _on(
     target: str, facts: _Facts, order: Order, short: str, number: int, version: str
 ) -> Iterator[RolloutStep]:
     """Yield the steps on one target, where what is called `version` has this number."""
-    clients = [each for each in facts.clients if target == _ANY_TARGET or each.client.runs_on(target)]
-    consumers = [each.client for each in clients if each.client.reads]
-    producers = [each.client for each in clients if not each.client.reads]
-    first = [each.client for each in clients if each.client.reads and not each.is_fine]
-    later = [each for each in consumers if each not in first]
+    there = [each for each in facts.clients if target == _ANY_TARGET or each.client.runs_on(target)]
+    # What has a definition of its own that understands the new version stays as it is.
+    moving = [each for each in there if not (each.client.file and each.is_fine)]
+    producers = [each.client for each in moving if not each.client.reads]
+    blocked = [each.client for each in moving if each.client.reads and not each.is_fine]
+    others = [each.client for each in moving if each.client.reads and each.is_fine]
     apply = RolloutStep(
         "apply",
         target,
@@ -242,40 +249,38 @@ def _on(
         f"schemactl plan --target {target} --topic {short} --detailed-exitcode",
     )
 
-    def upgrade(
-        kind: Literal["consumers", "producers"], who: Sequence[Client], *, everybody: str
-    ) -> Iterator[RolloutStep]:
-        asked = (
-            "".join(f" --client {quote(each.name)}" for each in who) or f" --role {kind.removesuffix('s')}"
-        )
-        # Where no client is declared, the step is for all of its role.
-        if who or everybody:
+    def upgrade(kind: Literal["consumers", "producers"], who: Sequence[Client]) -> Iterator[RolloutStep]:
+        # Where the topic declares none, the step is for all that are connected.
+        is_declared = any(each.client.reads == (kind == "consumers") for each in facts.clients)
+        if who or not is_declared:
+            asked = "".join(f" --client {quote(each.name)}" for each in who)
+            asked = asked or f" --role {kind.removesuffix('s')}"
             yield RolloutStep(
                 kind,
                 target,
                 tuple(who),
-                f"upgrade {_names(who) or everybody} to {version}",
+                f"upgrade {_names(who) or kind} to {version}",
                 f"schemactl clients {short} --target {target} --expect {number}{asked}",
             )
 
-    others = "" if facts.producers else "producers"
     if order == "consumers first":
-        yield from upgrade("consumers", first, everybody="" if facts.consumers else "consumers")
+        yield from upgrade("consumers", blocked)
         yield apply
-        yield from upgrade("producers", producers, everybody=others)
-        yield from upgrade("consumers", later, everybody="")
+        yield from upgrade("producers", producers)
+        if others:
+            yield from upgrade("consumers", others)
         return
     yield apply
-    yield from upgrade("producers", producers, everybody=others)
+    yield from upgrade("producers", producers)
     if order == "producers first":
         yield RolloutStep(
             "drain",
             target,
-            tuple(consumers),
+            tuple(each.client for each in there if each.client.reads),
             f"wait until all messages from before {version} are consumed, or have expired: a backlog of 0",
             f"schemactl clients {short} --target {target} --drained",
         )
-    yield from upgrade("consumers", consumers, everybody="" if facts.consumers else "consumers")
+    yield from upgrade("consumers", [*blocked, *others])
 
 
 def _names(clients: Iterable[Client]) -> str:

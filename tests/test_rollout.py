@@ -37,7 +37,12 @@ def made(
     declared = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
     declared += f"clients: [{clients}]\n" if clients else ""
     repository.commit(
-        {"schemactl.yaml": project, "topics/orders.yaml": declared, "topics/orders.avsc": record(versions[0])}
+        {
+            "schemactl.yaml": project,
+            "topics/orders.yaml": declared,
+            "topics/orders.avsc": record(versions[0]),
+            "topics/own.avsc": record(A),
+        }
     )
     for each in versions[1:-1]:
         repository.commit({"topics/orders.avsc": record(each)})
@@ -73,6 +78,14 @@ def kinds(found: dict[str, object]) -> list[tuple[object, object, list[str]]]:
             "",
             "consumers first",
             [("consumers", []), ("apply", []), ("producers", [])],
+        ),
+        # What has a definition of its own that understands both stays as it is.
+        (
+            "BACKWARD",
+            [f"{A}, {B}", A],
+            f"{SHOP}, {BILLING}, {{name: audit, role: reader, schema: own.avsc}}",
+            "consumers first",
+            [("consumers", ["billing"]), ("apply", []), ("producers", ["shop"])],
         ),
         # A required field comes: the new schema cannot read what was written without it.
         (
@@ -142,6 +155,19 @@ def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: 
         ("declare", None, ["billing"]),
         ("merge", None, []),
         ("consumers", "dev", ["billing"]),
+    ]
+
+
+def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:
+    legacy = "{name: legacy, role: producer, schema: 0}"
+    repository = made(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {legacy}, {BILLING}")
+    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
+    assert [
+        each.partition(":")[0] for each in found["reasons"] if each.startswith(("Version", "billing"))
+    ] == [
+        "Version 1 cannot read what legacy wrote",
+        "Version 1 cannot read what shop (team web) wrote",
+        "billing (team payments) cannot read version 1",
     ]
 
 
