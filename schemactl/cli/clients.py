@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import TOPIC_HELP, add_selection, find, target_of
-from schemactl.errors import UsageError
+from schemactl.errors import UsageError, did_you_mean
 from schemactl.printing import on_one_line
 
 if TYPE_CHECKING:
@@ -87,25 +87,26 @@ def run(args: argparse.Namespace, context: Context) -> int:
         names = chosen_topics(names, target.target) if target else names
         topics = [topic for name in sorted(names) if not (topic := catalog.topics[name]).deleted]
     if target is None:
-        return _print(context, args.format, None, [(each, _declared(each)) for each in topics])
+        _print(context, args.format, None, [(each, _declared(each)) for each in topics])
+        return 0
     there = {each.name: target.target.names.there(each.name) for each in topics}
     with closing(target.open(context)) as registry:
         found = registry.clients(there.values())
     seen = [(each, _beside(each, target.target, found[there[each.name]])) for each in topics]
-    code = _print(context, args.format, target.target, seen, there)
-    if args.expect is None and not args.drained:
-        return code
-    [(topic, clients)] = seen
-    if args.role:
-        clients = [each for each in clients if each.produces == (args.role == "producer")]
-    behind = list(_behind(topic, clients, args.expect, args.client)) if args.expect is not None else []
-    if args.drained:
-        backlogs = found[there[topic.name]].backlogs
-        behind += [
-            f"{on_one_line(name)} has {left} messages left to read" for name, left in backlogs.items() if left
-        ]
-    for line in behind:
-        context.say(line)
+    behind: list[str] = []
+    if args.expect is not None or args.drained:
+        [(topic, clients)] = seen
+        if args.expect is not None:
+            asked = [each for each in clients if not args.role or each.produces == (args.role == "producer")]
+            behind += _behind(topic, asked, args.expect, args.client)
+        if args.drained:
+            backlogs = found[there[topic.name]].backlogs
+            behind += [
+                f"{on_one_line(name)} has {left} messages left to read"
+                for name, left in backlogs.items()
+                if left
+            ]
+    _print(context, args.format, target.target, seen, there, behind)
     return NEGATIVE if behind else 0
 
 
@@ -162,9 +163,8 @@ def _behind(topic: Topic, clients: Sequence[_Seen], expected: int, names: Sequen
     declared = {seen.client.name: seen for seen in clients if seen.client}
     for name in names:
         if name not in declared:
-            raise UsageError(
-                f"{topic.name} declares no client {name} there: it has {', '.join(declared) or 'none'}"
-            )
+            near = did_you_mean(name, declared) or f": it has {', '.join(declared) or 'none'}"
+            raise UsageError(f"{topic.name} declares no client {name} there{near}")
     asked = [(name, declared[name].connections) for name in names or declared]
     if not asked:
         # Where no client is declared, all that are connected.
@@ -186,7 +186,9 @@ def _print(
     target: Target | None,
     topics: Sequence[tuple[Topic, Sequence[_Seen]]],
     there: Mapping[TopicName, TopicName] | None = None,
-) -> int:
+    behind: Sequence[str] = (),
+) -> None:
+    """Print the clients of each topic; `behind` says why the answer to --expect or --drained is no."""
     if form == "json":
         context.report_json(
             target=target.name if target else None,
@@ -198,16 +200,12 @@ def _print(
                 }
                 for topic, clients in topics
             ],
+            behind=list(behind),
         )
-        return 0
-    shown = [(topic, clients) for topic, clients in topics if clients]
-    if not shown:
-        context.report(
-            "No client is declared." if target is None else "No client is declared, and none is connected."
-        )
-        return 0
-    context.report("\n\n".join(_text(topic, clients, target) for topic, clients in shown))
-    return 0
+        return
+    none = "No client is declared." if target is None else "No client is declared, and none is connected."
+    shown = [_text(topic, clients, target) for topic, clients in topics if clients] or [none]
+    context.report("\n\n".join([*shown, "\n".join(behind)] if behind else shown))
 
 
 def _state(seen: _Seen) -> str:

@@ -140,25 +140,33 @@ def test_connected_clients_stand_beside_the_declared_ones(
     assert "connected and not declared: 1" in printed
     [line] = [line.split() for line in printed.splitlines() if "billing" in line]
     assert line[-5:] == ["1", "and", "unknown", "2", "3"]
-    left = schemactl(folder, "clients", "orders", "--target", "prod", "--drained", code=100).err
-    assert {"billing has 3 messages left to read", "nobody has 3 messages left to read"} <= {
-        *left.splitlines()
-    }
-    expect = ("clients", "orders", "--target", "prod", "--expect")
-    assert schemactl(folder, *expect, "0", "--client", "shop").err == ""
-    behind = schemactl(folder, *expect, "1", code=100).err
-    assert behind.splitlines() == [
+
+    def behind(*arguments: str, code: int = 100) -> list[str]:
+        asked = ("clients", *arguments, "--target", "prod")
+        found: list[str] = json.loads(schemactl(folder, *asked, "--format", "json", code=code).out)["behind"]
+        printed = schemactl(folder, "--quiet", *asked, code=code)
+        assert printed.err == ""
+        assert printed.out.splitlines()[-len(found) or None :] == found or not found
+        return found
+
+    left = ["billing has 3 messages left to read", "nobody has 3 messages left to read"]
+    assert {*left} <= {*behind("orders", "--drained")}
+    assert behind("orders", "--expect", "0", "--client", "shop", code=0) == []
+    late = [
         "shop is at 0, not yet at 1",
         "billing does not tell its version: give it the property schemactl.version",
         "audit does not tell its version: give it the property schemactl.version",
     ]
-    assert (
-        schemactl(folder, *expect, "1", "--role", "producer", code=100).err == f"{behind.splitlines()[0]}\n"
-    )
-    notes = ("clients", "notes", "--target", "prod", "--role", "consumer", "--expect")
-    nobody = "nobody is declared, and nobody is connected\n"
-    assert schemactl(folder, *notes, "0", code=100).err == nobody
+    assert behind("orders", "--expect", "1") == late
+    assert behind("orders", "--expect", "1", "--role", "producer") == late[:1]
+    notes = ("notes", "--role", "consumer", "--expect")
+    assert behind(*notes, "0") == ["nobody is declared, and nobody is connected"]
     client.subscribe(f"persistent://{tenant}/sales/notes", "reports", consumer_name="r", **told(0))
-    assert schemactl(folder, *notes, "0").err == ""
-    assert schemactl(folder, *notes, "1", code=100).err == "r is at 0, not yet at 1\n"
-    assert "declares no client mail" in schemactl(folder, *expect, "1", "--client", "mail", code=64).err
+    assert behind(*notes, "0", code=0) == []
+    assert behind(*notes, "1") == ["r is at 0, not yet at 1"]
+    unknown = ("clients", "orders", "--target", "prod", "--expect", "1", "--client")
+    assert (
+        "declares no client bill there; did you mean billing?"
+        in schemactl(folder, *unknown, "bill", code=64).err
+    )
+    assert "declares no client zzz there: it has shop, " in schemactl(folder, *unknown, "zzz", code=64).err
