@@ -1,6 +1,6 @@
 """A topic's approved schema as the official Python client takes it: `pulsar.schema.Schema`. Importing this imports pulsar-client.
 
-Follows Pulsar's Java client, which has the modes: AutoProduceBytesSchema, AutoConsumeSchema, NativeAvroBytesSchema.
+Follows Pulsar's Java client: AutoProduceBytesSchema, AutoConsumeSchema, NativeAvroBytesSchema.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ try:
 except ImportError:
     raise CodecUnavailable("this needs the package pulsar-client: pip install pulsar-client") from None
 
-Mode = Literal["AUTO_PRODUCE_BYTES", "AUTO_CONSUME", "NATIVE_AVRO"]
+Mode = Literal["RECEIVE_ONLY", "AUTO_CONSUME", "AUTO_PRODUCE_BYTES", "NATIVE_AVRO"]
 
 VERSION_PROPERTY = "schemactl.version"
 """The property in which a producer or consumer reports its version to the broker."""
@@ -125,6 +125,13 @@ class _Payloads(_UncheckedPayloads):
 
 
 class _ReceiveOnly(TopicSchema):
+    """RECEIVE_ONLY: values of every version, read into one that may not be registered yet."""
+
+    def encode(self, obj: Any) -> bytes:
+        raise TypeError(f"RECEIVE_ONLY only receives: send a {type(obj).__name__} with a schema without mode")
+
+
+class _Unsendable(TopicSchema):
     """Of a type that the client cannot send."""
 
     def encode(self, obj: Any) -> bytes:
@@ -135,6 +142,7 @@ class _ReceiveOnly(TopicSchema):
 
 _MODES = {
     None: TopicSchema,
+    "RECEIVE_ONLY": _ReceiveOnly,
     "AUTO_CONSUME": _AsWritten,
     "AUTO_PRODUCE_BYTES": _Payloads,
     "NATIVE_AVRO": _UncheckedPayloads,
@@ -157,11 +165,12 @@ def topic_schema(
         client: `pulsar.Client`, or `pulsar.asyncio.Client`, which waits for the broker's answer here.
         topic: its full name there.
         version: the number of the version; None: the one that messages are read into.
-        mode: as Pulsar's Java client names it; None: values.
+        mode: what is sent and received; None: values, both ways.
         to_value: makes a value of the codec of what is sent, such as an instance of a class.
 
     Raises:
-        UnknownVersion: the codec or the broker has no such version, or the broker has another schema of that number.
+        UnknownVersion: the codec has no such version, the broker has none and would be sent messages of it, or it has another schema
+            of that number.
         CodecUnavailable: there is no codec for the schema's type.
         ValueError: there is no such mode, or it is for schemas of another type.
     """
@@ -174,20 +183,25 @@ def topic_schema(
     kind = definition.type if isinstance(definition, Definition) else "KEY_VALUE"
     if mode == "NATIVE_AVRO" and kind != "AVRO":
         raise ValueError(f"NATIVE_AVRO is for AVRO, and version {number} of {topic} is {kind}")
-    if mode == "AUTO_CONSUME" or not isinstance(definition, Definition) or kind not in SENDABLE:
-        # A consumer may connect without a schema; the client knows no other types.
-        receives = _AsWritten if mode == "AUTO_CONSUME" else _ReceiveOnly
-        return receives(codec, number, pulsar.schema.BytesSchema().schema_info(), to_value)
+    # What a consumer connects with that brings no schema: the broker compares nothing.
+    info = pulsar.schema.BytesSchema().schema_info()
+    if mode == "AUTO_CONSUME":
+        return _AsWritten(codec, number, info, to_value)
+    if not isinstance(definition, Definition) or kind not in SENDABLE:
+        return _Unsendable(codec, number, info, to_value)
     try:
         info = client._client.get_schema_info(topic, number)  # noqa: SLF001  nothing else asks
     except pulsar.TopicNotFound:
-        raise UnknownVersion(
-            f"{topic} has no version {number} there: `schemactl apply` registers it, and nothing else should"
-        ) from None
-    if not _is_same(definition, Definition(info.schema_type().name, info.schema())):
-        raise UnknownVersion(
-            f"version {number} of {topic} there is not the approved one: `schemactl drift` shows what it is"
-        )
+        if mode != "RECEIVE_ONLY":
+            raise UnknownVersion(
+                f"{topic} has no version {number} there: `schemactl apply` registers it, and nothing else should; "
+                'consumers that are upgraded before that use mode="RECEIVE_ONLY"'
+            ) from None
+    else:
+        if not _is_same(definition, Definition(info.schema_type().name, info.schema())):
+            raise UnknownVersion(
+                f"version {number} of {topic} there is not the approved one: `schemactl drift` shows what it is"
+            )
     return _MODES[mode](codec if version is None else codec.read_as(version), number, info, to_value)
 
 

@@ -159,6 +159,23 @@ def test_what_was_not_approved_is_refused(package: Any, space: Namespace) -> Non
         received(client, topic, anything, 1)
 
 
+def test_a_consumer_is_upgraded_before_its_version_is_registered(package: Any, space: Namespace) -> None:
+    orders, client = orders_of(package), space.client
+    topic = space.create("ahead", FIRST, SECOND)
+    ahead = orders.pulsar_schema(client, topic=topic, mode="RECEIVE_ONLY")
+    assert ahead.version == 2
+    with pytest.raises(TypeError, match="RECEIVE_ONLY only receives: send a dict"):
+        ahead.encode({"id": 1, "remark": "x"})
+    with closing(client.create_producer(topic, schema=orders.pulsar_schema(client, 1, topic=topic))) as producer:  # fmt: skip
+        producer.send({"id": 1, "note": "x"})
+    assert received(client, topic, ahead, 1) == [{"id": 1, "remark": "x"}]
+    assert len(space.schemas("ahead")) == 2
+    space.register("ahead", THIRD)
+    registered = orders.pulsar_schema(client, topic=topic, mode="RECEIVE_ONLY")
+    assert json.loads(registered.schema_info().schema()) == json.loads(THIRD)
+    assert received(client, topic, registered, 1) == [{"id": 1, "remark": "x"}]
+
+
 def test_instances_of_the_packages_classes_are_sent(package: Any, space: Namespace) -> None:
     topic = space.create("instances", FIRST, SECOND, THIRD)
     schema = orders_of(package).pulsar_schema(space.client, topic=topic)
