@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.5 4.2.1 4.3.0
 
-.PHONY: dist docs-site picture demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser spark-releases format docs constraints clean
+.PHONY: dist docs-site picture demo test test-fast live soak install lint broker spark-jars graph-parsers asyncapi-parser spark-releases format constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -78,10 +78,6 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-# The pages of docs/rules, from the catalogue.
-docs: $(STAMP)
-	$(BIN)/python -m schemactl.rules.pages docs/rules
 
 # Needs uv; hashes for every platform and Python from 3.11 on, and no download host.
 constraints:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-GENERATED = ROOT / "docs" / "rules"
+RULES = ROOT / "docs" / "rules"
 WORDS = 1500
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -37,13 +37,13 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
 def test_the_index_lists_every_page() -> None:
     index = ROOT / "docs" / "README.md"
     listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}
-    pages = {page for page in (ROOT / "docs").rglob("*.md") if GENERATED not in page.parents} - {index}
+    pages = {page for page in (ROOT / "docs").rglob("*.md") if RULES not in page.parents} - {index}
     assert pages <= listed
 
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if GENERATED not in page.parents and page.name != "CHANGELOG.md"],
+    [page for page in PAGES if RULES not in page.parents and page.name != "CHANGELOG.md"],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_a_page_has_at_most_1500_words(page: Path) -> None:

@@ -1,10 +1,14 @@
-"""The catalogue of rules: summary, reason, example and fix of each. `explain` and docs/rules are made from it."""
+"""The catalogue of rules: each has a page in docs/rules, with its summary, reason, example and fix, which this module reads."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Final, Literal
+from functools import cache
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, Final, Literal
 
 from schemactl.errors import SchemactlError
 from schemactl.extensions import of_other_packages
@@ -57,23 +61,31 @@ class Rule:
         )
 
 
-BROKER_SOURCE: Final = "https://github.com/apache/pulsar/blob/master/pulsar-broker/src/main/java/org/apache/pulsar/broker/service/schema"
-"""The folder of the classes that answer for a broker's schema registry."""
-
 LINT_RULES: Final = "schemactl.lint_rules"
 """The entry point group for lint rules of other packages: the rule's id, and a `LintRule` class."""
 
-_CHAPTERS = ("data", "protobuf", "broker", "declaration", "tables", "lint", "buf", "advanced")
-"""The modules of this package, in the order of the catalogue."""
+_ROW: Final = re.compile(r"^\| \[(\w+)\]\(\1\.md\)", re.MULTILINE)
+"""A rule in the index of the pages."""
+
+_PAGE: Final = re.compile(
+    r"# (?P<id>\w+)\n\n(?P<summary>.+)\n\n"
+    r"Verdict: (?P<verdict>\w+)\. "
+    r"Severity(?: unless the project says otherwise|(?P<is_fixed>, whatever the project says)): (?P<severity>\w+)\."
+    r"(?: Checked only with `(?P<asked_with>[^`]+)` in `schemactl\.yaml`\.)?\n\n"
+    r"## Why it matters\n\n(?P<why>.+)\n\n"
+    r"## Example\n\n(?P<example>(?:    .+\n|\n)+)\n"
+    r"## Fix\n\n(?P<fix>.+)\n\n"
+    r"See <(?P<link>\S+)>\. \[All rules\]\(README\.md\)\n"
+)
 
 
 def every_rule() -> dict[str, Rule]:
-    """Every rule by id: those of the catalogue, then those that other packages bring.
+    """Return every rule by id: those of the catalogue, then those that other packages bring.
 
     Raises:
         SchemactlError: another package brings what is no lint rule, or one that has a name of the catalogue.
     """
-    known = rules()
+    known = dict(rules())
     for entry in of_other_packages(LINT_RULES):
         rule = getattr(entry.load(), "rule", None)
         if not isinstance(rule, Rule) or rule.id != entry.name or rule.verdict != "lint" or rule.id in known:
@@ -85,12 +97,24 @@ def every_rule() -> dict[str, Rule]:
     return known
 
 
-def rules() -> dict[str, Rule]:
-    """Every rule of the catalogue by id, in its order."""
-    found: dict[str, Rule] = {}
-    for chapter in _CHAPTERS:
-        for rule in import_module(f"schemactl.rules.{chapter}").RULES:
-            if rule.id in found:
-                raise AssertionError(f"two rules are called {rule.id}")
-            found[rule.id] = rule
-    return found
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Return every rule of the catalogue by id, in the order of the index of its pages."""
+    # In a wheel the pages lie beside this module.
+    folder = Path(__file__).with_name("_rules")
+    if not folder.is_dir():
+        folder = Path(__file__).parent.parent / "docs" / "rules"
+    names = _ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
+    return {name: _rule((folder / f"{name}.md").read_text(encoding="utf-8")) for name in names}
+
+
+def _rule(page: str) -> Rule:
+    """Return the rule that a page describes."""
+    found = _PAGE.fullmatch(page)
+    if found is None:
+        raise AssertionError(f"a page does not have the form of a rule's: {page.splitlines()[0]}")
+    parts: dict[str, Any] = found.groupdict()
+    parts["example"] = dedent(parts["example"]).strip("\n")
+    parts["asked_with"] = parts["asked_with"] or ""
+    parts["is_fixed"] = parts["is_fixed"] is not None
+    return Rule(**parts)
