@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +16,6 @@ import brokers
 import java_avro
 import pytest
 import scratch
-from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -70,18 +72,18 @@ NEEDED_BY_FIXTURE = {
 }
 """The marker of every test that uses the fixture, directly or through another one."""
 
-# The same examples in every run, so that a change is never held up by luck; `make soak` looks for new ones.
-settings.register_profile(
-    "same", derandomize="SCHEMACTL_EXAMPLES" not in os.environ, database=None, deadline=None
-)
-settings.load_profile("same")
-
 REQUIRED = "SCHEMACTL_REQUIRE"
 """The environment variable that names markers, separated by commas, of which no test may be skipped: CI sets it."""
 
 # Hundreds of processes start here, whose Python would compile the package and the tests anew where bytecode is not kept.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What modules and the collection of tests make lives as long as the process: no garbage collector goes through it.
+gc.disable()
+
+# jsonschema compiles forty grammars for formats of addresses that no test checks, if it finds this package.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # Most of Spark's code runs a few times here: compiling it well, and verifying it, takes longer than it saves.
 os.environ.setdefault(
@@ -102,9 +104,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("timed"):
             item.add_marker("live")
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(
-        key=lambda item: min(places.get(part, len(places)) for part in item.path.relative_to(folder).parts)
-    )
+
+    @cache
+    def place(path: Path) -> int:
+        return min(places.get(part, len(places)) for part in path.relative_to(folder).parts)
+
+    items.sort(key=lambda item: place(item.path))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+    # A package of C++ that is left over at the end complains.
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -144,6 +156,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Only now, when pytest keeps what it makes of Hypothesis's hundred modules.
+    from hypothesis import settings
+
+    # The same examples in every run, so that a change is never held up by luck; `make soak` looks for new ones.
+    settings.register_profile(
+        "same", derandomize="SCHEMACTL_EXAMPLES" not in os.environ, database=None, deadline=None
+    )
+    settings.load_profile("same")
     if not hasattr(config, "workerinput"):
         brokers.begin()
 
