@@ -6,13 +6,15 @@ import gzip
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import hostile
@@ -22,8 +24,9 @@ from hostile import answer, good, spoilt
 from scratch import Scratch, declared, record
 
 from schemactl.registry.pulsar import connection as connections
-from schemactl.registry.pulsar import http_limits, replies
+from schemactl.registry.pulsar import http_limits, replies, request_watch
 from schemactl.registry.pulsar.replies import Reply
+from schemactl.registry.pulsar.request_watch import RequestWatch
 
 pytestmark = pytest.mark.slow
 
@@ -286,19 +289,35 @@ def test_the_largest_number_is_listed(place: Place) -> None:
     assert place.run("plan").code in (0, 100)
 
 
-def test_who_waits_is_told_for_what_and_how_long(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 1.0)
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 1.0)
-    monkeypatch.setattr("schemactl.registry.pulsar.request_watch._WARN_AFTER_S", 0.2)
-    place.server.answering = lambda _method, _path: answer(b"", "503 x")
-    _, err, code = place.run("registry", "list", ORDERS)
-    first = err.splitlines()[0]
-    assert code == 1
-    assert first.startswith(
-        f"waiting: {place.server.url}: GET schemas/{ORDERS}/schemas: answers 503; trying again"
-    )
-    assert first.endswith(" s")
-    assert not place.run("--quiet", "registry", "list", ORDERS).err.startswith("waiting")
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["", "quiet"])
+def test_who_waits_is_told_for_what_and_how_long(
+    place: Place, monkeypatch: pytest.MonkeyPatch, quiet: Sequence[str]
+) -> None:
+    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 60.0)
+    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 60.0)
+    told = Event()
+
+    def watch(warn: Callable[[str], None]) -> RequestWatch:
+        def tell(text: str) -> None:
+            warn(text)
+            told.set()
+
+        return RequestWatch(tell)
+
+    def answering(_method: str, _path: str) -> bytes:
+        if len(place.server.asked) == 2:
+            # Now it is known what the first one was answered.
+            monkeypatch.setattr(request_watch, "_WARN_AFTER_S", 0.0)
+        return answer(b"", "404 x" if told.is_set() else "503 x")
+
+    monkeypatch.setattr(connections, "RequestWatch", watch)
+    monkeypatch.setattr(request_watch, "_WARN_AFTER_S", 1000.0)
+    place.server.asked.clear()
+    place.server.answering = answering
+    err = place.run(*quiet, "registry", "list", ORDERS).err
+    trying = "answers 503; trying again for up to"
+    waiting = f"waiting: {re.escape(place.server.url)}: GET schemas/{ORDERS}/schemas: {trying} \\d+ s"
+    assert bool(re.match(waiting, err)) == (not quiet), err
 
 
 def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

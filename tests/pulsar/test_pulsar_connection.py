@@ -48,6 +48,13 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is answered in the end waits as long as that takes."""
+    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 60.0)
+    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 60.0)
+
+
+@pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Credentials:
     monkeypatch.setenv("SHOP_TOKEN", TOKEN)
     return Credentials.of({"token_env": "SHOP_TOKEN"}, tmp_path)
@@ -73,6 +80,7 @@ def unexpected(exception: str, message: str = "no") -> Said:
     return said({"reason": UNEXPECTED.format(exception=exception, message=message)}, 500)
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -115,6 +123,7 @@ def test_a_refusal_is_not_tried_again(refusal: Said) -> None:
         assert len(server.asked) == 1
 
 
+@pytest.mark.usefixtures("patient")
 def test_retry_after_is_heeded() -> None:
     answers = iter([Said(429, headers={"Retry-After": "0"}), said([])])
     with serving(lambda _: next(answers)) as server:
@@ -332,12 +341,10 @@ def test_a_server_that_hangs_up_in_the_handshake_may_want_a_certificate() -> Non
     assert "`cert_file`" in raised.value.fix
 
 
+# An alert can be lost when the server hangs up; then it is asked again.
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_shows_its_certificate(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, newest: ssl.TLSVersion
-) -> None:
-    # An alert can be lost when the server hangs up; then it is asked again.
-    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 30.0)
+def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) -> None:
     authority, context = authority_and_tls(tmp_path)
     context.verify_mode = ssl.CERT_REQUIRED
     context.maximum_version = newest
@@ -529,6 +536,7 @@ def test_words_of_megabytes_are_cut() -> None:
     assert len(str(refused.value)) < 1_000
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "words",
     [
