@@ -40,6 +40,7 @@ soak: $(STAMP)
 	SCHEMACTL_FAULT_SEEDS=100 $(BIN)/python -m pytest -q tests/spark/test_landing_commits.py
 	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/target_numbers/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
 	SCHEMACTL_SITE_TOPICS=5000 $(BIN)/python -m pytest -q tests/site/test_site_in_a_browser.py
+	SCHEMACTL_WORDS_SEEDS=60 $(BIN)/python -m pytest -q tests/report/test_hostile_words.py
 	SCHEMACTL_AVRO_SEEDS=1000 $(BIN)/python -m pytest -q tests/spark/test_against_java.py
 	SCHEMACTL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/codec tests/codegen tests/columns tests/extracting tests/spark/test_landing_parquet.py tests/spark/test_landing_sink.py \
 	  tests/plan tests/importing tests/checking/test_merge_laws.py tests/checking/test_gate.py tests/history/test_branch.py tests/history/test_random_histories.py tests/registry/test_registry_model.py tests/formats/test_avro_hostile.py tests/formats/test_avro_fastavro.py

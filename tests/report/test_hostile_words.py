@@ -26,7 +26,7 @@ from schemactl.printing import CleanStream, clean, on_one_line
 
 pytestmark = pytest.mark.slow
 
-SEEDS = int(os.environ.get("SCHEMACTL_WORDS_SEEDS", "6"))
+SEEDS = int(os.environ.get("SCHEMACTL_WORDS_SEEDS", "2"))
 
 OBEYED = [
     *("\x1b[2J", "\x1b]0;title\x07", "\x1b[31m", "\x9b2J", "\x9d0;title\x9c", "\r", "\x08\x08\x08", "\x0b"),
