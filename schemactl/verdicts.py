@@ -40,11 +40,22 @@ class Incompatibility:
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """An incompatibility of a proposed schema with one earlier version."""
+    """An incompatibility of a proposed schema with an earlier one.
+
+    Attributes:
+        against: the number of the earlier version.
+        older: what the earlier one is called for people; "": it is the version of that number.
+    """
 
     incompatibility: Incompatibility
     direction: Direction
     against: int
+    older: str = ""
+
+    @property
+    def older_name(self) -> str:
+        """What the earlier schema is called for people."""
+        return self.older or f"version {self.against}"
 
     def sides(self, *, new: T, old: T) -> tuple[T, T]:
         """Return reader and writer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -121,7 +121,7 @@ def _broken(
     # A consumer has to read what is written from now on; what a producer writes, everybody has to read.
     meets = CompatibilityStrategy.FORWARD if client.reads else CompatibilityStrategy.BACKWARD
     return [
-        (build, found)
+        (build, found if build.number is not None else replace(found, older=on_one_line(client.file)))
         for build in builds
         for found in breakages(
             [SchemaVersion(build.number or 0, build.info)], schema, meets, by_any_release=True

@@ -21,7 +21,7 @@ from schemactl.topic_match import matching
 if TYPE_CHECKING:
     from schemactl.formats.outline import PartChange
     from schemactl.model import SchemaInfo, Topic
-    from schemactl.verdicts import Incompatibility
+    from schemactl.verdicts import Direction, Incompatibility
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -205,7 +205,8 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     strict = all(each.strict_only for each in found)
     yield f"{sentence}: {'Java yes, strict readers no' if strict else 'no'}."
     for each in found:
-        breakage = Breakage(each, "new_reads_old" if newer_reads else "old_reads_new", old.number or 0)
+        direction: Direction = "new_reads_old" if newer_reads else "old_reads_new"
+        breakage = Breakage(each, direction, old.number or 0, "" if old.number is not None else old.name)
         explained = explain(breakage, new=new.info, old=old.info)
         yield f"  {each.rule}: {explained.reason}"
 

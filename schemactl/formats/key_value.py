@@ -174,7 +174,7 @@ class PairSpec(TypeSpec):
         if found.rule == "KEY_VALUE_ENCODING_CHANGED":
             return Explanation(
                 "",
-                f"Version {breakage.against} is {before.encoding}, the new schema {after.encoding}: the key has moved between "
+                f"The encoding was {before.encoding} in {breakage.older_name} and is {after.encoding}: the key has moved between "
                 "the payload and the message's own key, and a reader looks for it in one place only. The registry does "
                 "not see this change and stores nothing.",
                 f"Keep `encoding: {before.encoding}`, or give the new messages a topic of their own.",
@@ -186,7 +186,7 @@ class PairSpec(TypeSpec):
         if found.rule == "KEY_VALUE_TYPE_CHANGED":
             return Explanation(
                 half,
-                f"The {half} was {old_half.type.name} in version {breakage.against} and is {new_half.type.name}: the bytes on "
+                f"The {half} was {old_half.type.name} in {breakage.older_name} and is {new_half.type.name}: the bytes on "
                 "the topic mean something else from one message to the next. The registry does not see it where the "
                 "definitions stay the same.",
                 f"Keep {old_half.type.name}, or give the new messages a topic of their own.",

@@ -142,7 +142,7 @@ class StringSpec(PrimitiveSpec):
         place = f"/properties/{CHARSET}"
         return Explanation(
             "",
-            f"Version {breakage.against} says {before}, the new schema {after}. Pulsar compares no properties, so the registry "
+            f"The charset was {before} in {breakage.older_name} and is {after}. Pulsar compares no properties, so the registry "
             f"accepts this and stores nothing; a reader decodes with its own charset, {reader}, what was written in {writer}.",
             f"Keep {before}, or give the new messages a topic of their own.",
             place,

@@ -69,7 +69,8 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     where = f" <code>{text(cause.place)}</code>" if cause.lead.source else ""
     head = f'<span class="tag">{cause.weight}</span> <h3>{text(rule.id)}</h3>{where}'
     diff = cause.diff()
-    parts = [*cause.parts()]
+    # Findings of one cause often have one fix.
+    parts = [*dict.fromkeys(cause.parts())]
     return folded(
         head + (f" {count} topics" if count > 1 else ""),
         *(f"<p>{prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),

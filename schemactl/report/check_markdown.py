@@ -85,7 +85,8 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     where = f" at {code(cause.place)}" if lead.source else ""
     several = f", {topics} topics" if topics > 1 else ""
     title = f"{_MARKS[cause.weight]} <b>{lead.rule}</b> ({cause.weight}{several}){where}"
-    parts = [*cause.parts()]
+    # Findings of one cause often have one fix.
+    parts = [*dict.fromkeys(cause.parts())]
     body = ["  \n".join(_line(part) for part in parts if part.kind in ("waiver", "reason", "older"))]
     if diff := cause.diff():
         body.append(fenced(diff.lines(_MAX_DIFF_LINES), "diff"))

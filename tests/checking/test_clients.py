@@ -82,6 +82,22 @@ def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_clients_that_break_alike_have_one_fix_in_a_comment(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", CLIENTS + "  - {name: ledger, role: consumer, schema: 0}\n")
+    repository.write({"topics/orders.avsc": record(ID)})
+    comment = schemactl(repository.path, "check", "--format", "markdown", code=100).out
+    assert "The consumer ledger is built with version 0" in comment
+    assert "The consumer billing (team payments) is built with version 0" in comment
+    assert comment.count("**Fix:** keep the field") == 1
+
+
+def test_a_definition_of_its_own_is_called_by_its_file(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r")
+    repository.write({"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')})
+    printed = schemactl(repository.path, "check").out
+    assert "Order.more is gone, but readers of audit.avsc need it and have no default for it" in printed
+
+
 def test_the_table_has_what_the_change_means_on_the_worst_of_all_targets() -> None:
     orders, billing = (
         TopicName.parse("shop/sales/orders"),

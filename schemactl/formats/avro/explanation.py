@@ -35,7 +35,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     found = breakage.incompatibility
     upgraded = breakage.direction != "old_reads_new"
     reader, writer = breakage.sides(new=new, old=old)
-    case = _Case(found, reader, writer, upgraded=upgraded, version=breakage.against)
+    case = _Case(found, reader, writer, upgraded=upgraded, older=breakage.older_name)
     reason, fix = _SENTENCES[found.rule](case)
     if found.strict_only:
         reason += " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
@@ -54,7 +54,7 @@ class _Case:
 
     Attributes:
         upgraded: the reader is the new schema; else it is the old one, whose consumers cannot be changed here.
-        version: the number of the old schema.
+        older: what the old schema is called.
         trace: what leads to it in the reader's schema.
         place: the path of the field, or the schema's name, or what kind of schema it is.
         written: the pointer to what the writer's schema has there, and that schema.
@@ -64,7 +64,7 @@ class _Case:
     reader: Schema
     writer: Schema
     upgraded: bool
-    version: int
+    older: str
 
     @cached_property
     def trace(self) -> Walk:
@@ -86,11 +86,11 @@ def _missing_default(case: _Case) -> tuple[str, str]:
     if case.upgraded:
         fix = f"give it one, for example {suggestion}."
         return (
-            f"{case.place} is new and has no default; messages of version {case.version} do not carry it, and reading one throws.",
+            f"{case.place} is new and has no default; messages of {case.older} do not carry it, and reading one throws.",
             fix if suggestion else 'make it a union with null first, and "default": null.',
         )
     first = f" (publish {suggestion} first)" if suggestion else ""
-    lost = f"{case.place} is gone, but readers of version {case.version} need it and have no default for it"
+    lost = f"{case.place} is gone, but readers of {case.older} need it and have no default for it"
     return (
         f"{lost}: they throw on every new message.",
         f"keep the field; it can go once every reader's schema has a default for it{first}.",
@@ -104,13 +104,13 @@ def _type_mismatch(case: _Case) -> tuple[str, str]:
         # Java's check takes the enum's default for the field's, and compares the enum with the whole record.
         return _missing_default(case)
     read, written = map(_with_article, (read, written))
-    who = "the new schema expects" if case.upgraded else f"readers of version {case.version} expect"
+    who = "the new schema expects" if case.upgraded else f"readers of {case.older} expect"
     reason = f"{case.place}: {written} is written, {who} {read}, and Avro promotes neither to the other."
     if case.upgraded:
         wider = {"int": "long", "float": "double"}.get(written)
         hint = f" ({written} may become {wider})" if wider else ""
         return reason, f"keep {written}{hint}, or add a field of the new type with a default next to it."
-    fix = f"keep {read} for as long as version {case.version} is read, or add a field of the new type next to it."
+    fix = f"keep {read} for as long as {case.older} is read, or add a field of the new type next to it."
     return reason, fix
 
 
@@ -125,7 +125,7 @@ def _missing_symbols(case: _Case) -> tuple[str, str]:
             f'list {symbols} again, or give {name} a default, for example "default": "{suggestion}".',
         )
     are, them = ("are", "them") if len(every) > 1 else ("is", "it")
-    unknown = f"Readers of version {case.version} do not know {them} and have no enum default"
+    unknown = f"Readers of {case.older} do not know {them} and have no enum default"
     fix = (
         f"in two changes. First give {name} a default, beside an edit that Pulsar stores (it takes a default alone for no new "
         f"version), such as a new field with a default; once every reader has that version, list {symbols}."
@@ -159,7 +159,7 @@ def _no_branch(case: _Case) -> tuple[str, str]:
     place, trace = case.place, case.trace
     kind, written = case.found.message.rpartition(" ")[2].lower(), case.written[1]
     name = f"{kind} {written.name}" if isinstance(written, Named) else kind
-    whose = "the new schema" if case.upgraded else f"version {case.version}"
+    whose = "the new schema" if case.upgraded else f"{case.older}"
     union = next(part for part in reversed(trace.parts) if isinstance(part, Union))
     branches = _listed([_short(branch) for branch in union.branches])
     reason = f"{place}: {_article(name)} {name} may be written, and "
@@ -192,11 +192,11 @@ def _name_mismatch(case: _Case) -> tuple[str, str]:
     lost = f" {_UNNAMED}" if isinstance(named, Record) and not case.found.strict_only else ""
     if case.upgraded:
         return (
-            f"{case.place}: the {kind} was called {written} in version {case.version} and is called {name} now.{lost}",
+            f"{case.place}: the {kind} was called {written} in {case.older} and is called {name} now.{lost}",
             f'add "aliases": ["{written}"] to {name}, or keep the name.',
         )
     return (
-        f"{case.place}: the {kind} is called {written} now; readers of version {case.version} know it as {name} only.{lost}",
+        f"{case.place}: the {kind} is called {written} now; readers of {case.older} know it as {name} only.{lost}",
         "keep the name: an alias helps new readers only.",
     )
 
