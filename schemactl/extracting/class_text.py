@@ -129,11 +129,11 @@ def class_module(schemas: Iterable[Schema], kind: ClassKind, options: StructOpti
     if not classes.texts:
         return ""
     body = "\n\n".join(classes.texts)
-    imports = "import datetime as dt\n" if _used("dt.", body) else ""
-    imports += "".join(_import(module, names, body) for module, names in _IMPORTS.items())
-    if kind == "pydantic":
-        imports += f"\n{_import('pydantic', _PYDANTIC_IMPORTS, body)}"
-    return f'"""{doc}"""\n\nfrom __future__ import annotations\n\n{imports}\n\n{body}'
+    standard = "import datetime as dt\n" if _used("dt.", body) else ""
+    standard += "".join(_import(module, names, body) for module, names in _IMPORTS.items())
+    blocks = [f'"""{doc}"""\n', "from __future__ import annotations\n", standard]
+    blocks += [_import("pydantic", _PYDANTIC_IMPORTS, body)] if kind == "pydantic" else []
+    return "\n".join([*filter(None, blocks), f"\n{body}"])
 
 
 def _import(module: str, names: Iterable[str], body: str) -> str:

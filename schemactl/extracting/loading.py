@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 from schemactl.errors import SchemactlError, UsageError, did_you_mean
@@ -64,7 +65,7 @@ def load_module(name: str, folder: str) -> Any:
                     f"there is no module {missing}, neither in {folder} nor installed beside schemactl",
                     fix="start in the folder that the module's name begins in, or install its package here",
                 ) from None
-            place = _place(error)
+            place = _place(error, folder)
             at = f"{place}: " if place else ""
             last = traceback.format_exception_only(error)[-1].strip()
             raise SchemactlError(
@@ -83,9 +84,11 @@ def _looking_in(folder: str) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _place(error: BaseException) -> str:
-    """Return the file and line that failed; "": unknown."""
+def _place(error: BaseException, folder: str) -> str:
+    """Return the file and line that failed, of the user's own files if there is one; "": unknown."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno or 1}"
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if len(frames) > 1 else ""
+    own = [each for each in frames if Path(folder) in Path(each.filename).parents]
+    own = [each for each in own if "site-packages" not in each.filename] or frames[1:]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""

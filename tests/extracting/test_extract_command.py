@@ -96,6 +96,9 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
         found = schemactl(repository.path, "extract", f"{module}:Other", "--check", *against, code=100).out
         assert '-      "name": "total",\n' in found
         assert f"{module}:Other reads" in found
+        # Neither of them is a version.
+        other = "topics/orders.avsc" if "--out" in against else "orders@work"
+        assert f"the record was called Order in {other} and is called Other now" in found
     assert (
         "there is no file none.avsc"
         in schemactl(tmp_path, "extract", order, "--out", "none.avsc", "--check", code=1).err
@@ -117,6 +120,11 @@ def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, module: 
     ):  # fmt: skip
         (tmp_path / f"{module}_{name}.py").write_text(text)
         assert f"{module}_{name}.py:{last.format(f'{module}_{name}')}" in error(f"{module}_{name}:Order")
+    # What fails inside of what is installed is named by the line that calls it.
+    (tmp_path / f"{module}_calls.py").write_text("import json\n\njson.loads('{')\n")
+    assert f"{module}_calls.py:3: {module}_calls cannot be imported: json.decoder.JSONDecodeError" in error(
+        f"{module}_calls:Order"
+    )
     assert "there is no module no_such_shop, neither in " in error("no_such_shop.models:Order")
     assert f"{module} has no class Ordr; did you mean Order?" in error(f"{module}:Ordr")
     assert "Fix: name one of Order, Other\n" in error(f"{module}:Ordr")
