@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--against VERSIONS: latest, all, or numbers such as 3,5 (default: as the topic's strategy says; with --package all)",
+        "--against VERSIONS: latest, all, or numbers such as 3,5 (default: as the topic's strategy says; with --package all, or latest for a class that is the latest version)",
         "--package NAME: take what is approved from this generated package, not from Git",
     )
     parser.add_argument(
@@ -165,8 +165,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.type is None and newest and newest.type is SchemaType.JSON:
         args.type = newest.type.name
     info = class_schema(args, str(Path.cwd()), contract.release)
-    against = _against(args.against, contract)
     same = Contents(contract.versions).find(info)
+    against = _against(args.against or _default_against(contract, same), contract)
     # A package knows no strategy, and a half is no schema that a client connects with.
     connects = contract.policies is not None and whole.versions == contract.versions
     reasons: list[Reason] = []
@@ -247,14 +247,20 @@ def _half(version: SchemaVersion, half: Literal["key", "value"]) -> SchemaVersio
     return replace(version, info=both.halves[half]) if both else version
 
 
-def _against(text: str | None, contract: Contract) -> tuple[SchemaVersion, ...]:
-    """Return the versions that count, oldest first."""
+def _default_against(contract: Contract, same: SchemaVersion | None) -> Literal["all", "latest"]:
+    """Return what counts without --against for a class that is the version `same`: what the strategy protects, as far as it is known."""
     from schemactl.broker.checkers import TRANSITIVE
 
+    if contract.strategy is None:
+        # The latest version was approved with all that breaks by it.
+        return "latest" if same == contract.versions[-1] else "all"
+    return "all" if contract.strategy in TRANSITIVE else "latest"
+
+
+def _against(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
+    """Return the versions that count, oldest first."""
     versions = contract.versions
     known = {each.number: each for each in versions}
-    if text is None:
-        text = "all" if contract.strategy is None or contract.strategy in TRANSITIVE else "latest"
     if text == "all":
         return versions
     if text == "latest":

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from command import Printed, schemactl
 from scratch import Scratch
-from topics_to_generate import ALL, GENERATE
+from topics_to_generate import ALL, GENERATE, ID, ORDERS, approved, avro
 
 from schemactl.codegen.files import compare, write
 from schemactl.codegen.package import package_files
@@ -191,20 +191,22 @@ def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
 def test_a_package_stands_for_the_repository(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path.cwd()
     package = f"package_of_{service}"
-    files = package_files(ALL, replace(GENERATE, package=package), release=Release.R4_0)
+    topics = [*ALL, approved("parcels", (ORDERS[0], avro(ID)))]
+    files = package_files(topics, replace(GENERATE, package=package), release=Release.R4_0)
     write(files, folder, compare(files, folder))
     monkeypatch.syspath_prepend(str(folder))
     (folder / "service.py").write_text(
         "from dataclasses import dataclass\nfrom typing import Annotated\n\n@dataclass\nclass Order:\n"
-        '    id: Annotated[int, "int"]\n    customer_id: Annotated[int, "int"]\n'
+        '    id: Annotated[int, "int"]\n    customer_id: Annotated[int, "int"]\n\n@dataclass\nclass Parcel:\n'
+        '    __avro__ = {"name": "Order"}\n    id: Annotated[int, "int"]\n'
     )
     sys.modules.pop("service", None)
 
-    def of(topic: str, *arguments: str, code: int = 0) -> str:
+    def of(topic: str, *arguments: str, kind: str = "Order", code: int = 0) -> str:
         return schemactl(
             folder,
             "verify-client",
-            "service:Order",
+            f"service:{kind}",
             "--topic",
             topic,
             "--package",
@@ -216,6 +218,10 @@ def test_a_package_stands_for_the_repository(service: str, monkeypatch: pytest.M
     found = of("sales/orders", "--role", "consumer", "--against", "all", code=100)
     assert "cannot read version 2: READER_FIELD_MISSING_DEFAULT_VALUE" in found
     assert "It is version 0." in of("sales/orders", "--against", "0")
+    # Nothing says what is protected; what is approved is approved.
+    assert "(versions 0-2)" in of("sales/orders", code=100)
+    assert "(version 1)" in of("parcels", kind="Parcel")
+    assert "is not read by version 0" in of("parcels", "--against", "all", kind="Parcel", code=100)
     assert "It is version 0." in of("stock", "--half", "value")
     assert "It is version 0." in of("stock-levels", "--half", "key")
     assert "SCHEMA_TYPE_CHANGED" in of("stock-levels", "--half", "value", code=100)
