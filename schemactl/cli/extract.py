@@ -14,7 +14,6 @@ from schemactl.cli.selection import TOPIC_HELP, output_file
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.extracting import JavaOptions
     from schemactl.model import Release, SchemaInfo
 
 CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"
@@ -67,18 +66,12 @@ def add_class_options(parser: argparse.ArgumentParser) -> None:
 
 def class_schema(args: argparse.Namespace, folder: str, release: Release) -> SchemaInfo:
     """Return the schema of the class that the command line names, whose module is looked for in `folder` first."""
-    from schemactl.extracting import extract, load_class
+    from schemactl.extracting import JavaOptions, extract, load_class
     from schemactl.model import SchemaType
 
     found = load_class(args.class_, folder)
-    return extract(found, SchemaType[args.type] if args.type else None, _java(args), release=release)
-
-
-def _java(args: argparse.Namespace) -> JavaOptions | None:
-    from schemactl.extracting import JavaOptions
-
-    options = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
-    return options if options != JavaOptions() else None
+    java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
+    return extract(found, SchemaType[args.type] if args.type else None, java, release=release)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

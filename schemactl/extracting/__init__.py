@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from schemactl import formats
 from schemactl.errors import SchemactlError
@@ -29,43 +29,47 @@ class JavaOptions:
     jsr310: bool = False
 
 
+_NO_OPTIONS: Final = JavaOptions()
+
+
 def extract(
-    kind: type, type_: SchemaType | None = None, java: JavaOptions | None = None, *, release: Release
+    kind: type, type_: SchemaType | None = None, java: JavaOptions = _NO_OPTIONS, *, release: Release
 ) -> SchemaInfo:
     """Return the schema that a class stands for: what Pulsar's Python client registers for it, where that client takes it.
 
     Args:
         kind: a dataclass, a pydantic model, an attrs class, a `pulsar.schema.Record`, or the class of a protobuf message.
         type_: AVRO, JSON or PROTOBUF_NATIVE; None: the first that the class can be.
-        java: its options; only for classes with annotations.
+        java: the options of Java's `SchemaDefinition`; only for classes with annotations.
         release: which definitions a broker of that release takes.
 
     Raises:
         SchemactlError: the class is none of these, or has something that Avro cannot express.
     """
-    what = _what(kind)
-    ways = "PROTOBUF_NATIVE" if _is_message(kind) else "AVRO or JSON"
-    if type_ and type_.name not in ways:
-        raise SchemactlError(
-            f"{name_of(kind)} is {what}, of which no schema of type {type_.name} is made",
-            fix=f"--type {ways}",
-        )
     if _is_message(kind):
+        _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
         wrapper: Any = formats.protobuf_native.load("wrapper")
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
     if _is_pulsar_record(kind):
-        if java:
+        _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
+        if java != _NO_OPTIONS:
             raise SchemactlError(
-                f"{name_of(kind)} is {what}, whose `required` says what may be null",
+                f"{name_of(kind)} is a pulsar.schema.Record, whose `required` says what may be null",
                 fix="leave out the options of Java's SchemaDefinition",
             )
         # To the byte what AvroSchema and JsonSchema of the client make of it.
         text = json.dumps(_definition_of_record(kind), indent=True)
-    else:
+    elif is_record(kind):
+        _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
         from schemactl.extracting.avro import definition
         from schemactl.layout.json_layout import laid_out
 
-        text = laid_out(_json(definition(kind, java or JavaOptions())))
+        text = laid_out(_json(definition(kind, java)))
+    else:
+        raise SchemactlError(
+            f"no definition can be taken from {name_of(kind)}",
+            fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
+        )
     info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
     for problem in formats.problems(info, release):
         where = f" at {problem.pointer}" if problem.pointer else ""
@@ -90,18 +94,13 @@ def _definition_of_record(kind: Any) -> Any:
         raise SchemactlError(f"{name_of(kind)}: Pulsar's client rejects the class: {error}") from None
 
 
-def _what(kind: type) -> str:
-    """Return what sort of class it is, for messages. Raise SchemactlError if no definition can be taken from it."""
-    if _is_message(kind):
-        return "a protobuf message"
-    if _is_pulsar_record(kind):
-        return "a pulsar.schema.Record"
-    if is_record(kind):
-        return "a class with annotations"
-    raise SchemactlError(
-        f"no definition can be taken from {name_of(kind)}",
-        fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
-    )
+def _require_type(kind: type, what: str, asked: SchemaType | None, *possible: SchemaType) -> None:
+    """Raise SchemactlError if a schema type is asked for that a class, which is `what`, cannot have."""
+    if asked and asked not in possible:
+        raise SchemactlError(
+            f"{name_of(kind)} is {what}, of which no schema of type {asked.name} is made",
+            fix=f"--type {' or '.join(each.name for each in possible)}",
+        )
 
 
 def _is_pulsar_record(kind: type) -> bool:

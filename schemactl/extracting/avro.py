@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -34,7 +34,7 @@ _PRIMITIVES: Final[Mapping[Any, str]] = {
 _JAVA_PRIMITIVES: Final = (bool, int, float)
 """What is no object in Java, and so never null."""
 
-_OF_PYDANTIC: Final = {"NaiveDatetime": "local-timestamp", "AwareDatetime": "timestamp"}
+_PYDANTIC_MOMENTS: Final = {"NaiveDatetime": "local-timestamp", "AwareDatetime": "timestamp"}
 """Classes of pydantic's that say whether a moment has a zone."""
 
 _FIXES: Final[Mapping[Any, str]] = {
@@ -42,6 +42,8 @@ _FIXES: Final[Mapping[Any, str]] = {
     object: "name the type",
     set: "write list[...]: Avro has no sets",
     frozenset: "write list[...]: Avro has no sets",
+    Sequence: "write list[...]",
+    Mapping: "write dict[str, ...]",
     list: "say of what: list[str]",
     tuple: "write list[...], or tuple[X, ...] of one type",
     dict: "say of what: dict[str, int]",
@@ -60,7 +62,7 @@ def definition(kind: type, java: JavaOptions) -> Json:
 
 
 class _Definer:
-    """One definition in the making: a type that was defined is named where it comes again."""
+    """Makes one definition: a type that was defined is named where it comes again."""
 
     def __init__(self, java: JavaOptions) -> None:
         self._java = java
@@ -160,7 +162,7 @@ class _Definer:
                     "items": self._type(self._read(arguments[0], place), namespace, place),
                     **attributes,
                 }
-            raise self._refusal(kind, place)
+            raise self._unsupported(kind, place)
         if kind is dict and arguments:
             if arguments[0] is not str:
                 raise SchemactlError(
@@ -172,14 +174,15 @@ class _Definer:
                 "values": self._type(self._read(arguments[1], place), namespace, place),
                 **attributes,
             }
-        natural = self._natural(kind, attributes, place)
-        if natural.get("type") == "fixed" or "name" in natural:
-            return self._named(str(sorted(natural.items(), key=str)), natural, namespace)[0]
-        return natural["type"] if natural.keys() == {"type"} else natural
+        found = self._primitive(kind, attributes, place)
+        if found.get("type") == "fixed" or "name" in found:
+            return self._named(str(sorted(found.items(), key=str)), found, namespace)[0]
+        return found["type"] if found.keys() == {"type"} else found
 
-    def _natural(self, kind: Any, attributes: dict[str, Json], place: str) -> dict[str, Json]:
+    def _primitive(self, kind: Any, attributes: dict[str, Json], place: str) -> dict[str, Json]:
+        """Return the primitive or logical type of a Python type without parts, or what `attributes` say."""
         if not isinstance(kind, type):
-            raise self._refusal(kind, place)
+            raise self._unsupported(kind, place)
         if kind in _PRIMITIVES:
             return {"type": _PRIMITIVES[kind], **attributes}
         if kind is Decimal:
@@ -198,15 +201,15 @@ class _Definer:
             UUID: ("string", "uuid"),
         }
         logical = logical_types.get(kind)
-        if kind.__module__ == "pydantic.types" and kind.__name__ in _OF_PYDANTIC:
-            logical = ("long", f"{_OF_PYDANTIC[kind.__name__]}-{unit}")
+        if kind.__module__ == "pydantic.types" and kind.__name__ in _PYDANTIC_MOMENTS:
+            logical = ("long", f"{_PYDANTIC_MOMENTS[kind.__name__]}-{unit}")
         if logical:
             return {"type": logical[0], "logicalType": logical[1], **attributes}
         if "type" in attributes:
             return attributes
-        raise self._refusal(kind, place)
+        raise self._unsupported(kind, place)
 
-    def _refusal(self, kind: Any, place: str) -> SchemactlError:
+    def _unsupported(self, kind: Any, place: str) -> SchemactlError:
         fix = _FIXES.get(kind, "write a dataclass, or the type that travels, such as str")
         return SchemactlError(f"{place}: Avro has no type for {_shown(kind)}", fix=fix)
 

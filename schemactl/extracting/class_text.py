@@ -13,7 +13,7 @@ from typing import Any, Final
 from schemactl.columns.python_text import PYTHON_TYPES, literal
 from schemactl.columns.spark_type import Decimal
 from schemactl.columns.struct import StructOptions, convert
-from schemactl.extracting.default_text import PythonNames, default_text, is_made, is_plain
+from schemactl.extracting.default_text import PythonNames, default_text, is_factory, is_plain
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.parse import parse
@@ -78,7 +78,7 @@ _TAKEN: Final = frozenset(
     | {"dataclass", "field", "BaseModel", "ConfigDict", "Field", "True", "False", "None"}
 )
 
-_OF_PYDANTIC: Final = frozenset(
+_PYDANTIC_METHODS: Final = frozenset(
     {
         "copy",
         "construct",
@@ -166,7 +166,7 @@ class _Classes:
             self._names[id(each)] = self._free(each.name, self._taken)
         for each in named:
             if isinstance(each, Record):
-                taken = {*self._taken, *(_OF_PYDANTIC if self._kind == "pydantic" else ())}
+                taken = {*self._taken, *(_PYDANTIC_METHODS if self._kind == "pydantic" else ())}
                 self._attributes[id(each)] = {
                     field.name: self._attribute(field.name, taken) for field in each.fields
                 }
@@ -245,48 +245,41 @@ class _Classes:
         return _annotated(" | ".join(types), f"ordered: {names}" if ordered else "")
 
     def _definition(self, schema: Record | Enum | Fixed, namespace: str | None) -> str:
+        """Return the class of a named type; a fixed that Python has another type for is a name for that."""
         name = self._names[id(schema)]
         avro = self._avro(schema, name, namespace)
-        if isinstance(schema, Fixed) and self._base(schema) != "bytes":
-            said = {"type": "fixed", "name": schema.name, "size": schema.size, **avro, **_doc(schema.doc)}
-            return f"{name} = {_annotated(self._base(schema), _json(said))}\n"
-        if isinstance(schema, Fixed):
-            avro = {"type": "fixed", "size": schema.size, **avro}
-        head, lines = self._head(schema, name, avro)
-        if isinstance(schema, Fixed):
-            body = []
-        elif isinstance(schema, Enum):
-            taken = {*dir(str), "name", "value", "mro"}
-            body = [
-                f"    {self._free(each.lstrip('_') or '_x', taken)} = {literal(each)}"
-                for each in schema.symbols
-            ]
-        else:
-            body = [f"    {self._field(each, schema)}" for each in schema.fields]
-        return "\n".join([*head, *lines, *(body or ([] if lines else ["    pass"]))]) + "\n"
-
-    def _head(
-        self, schema: Record | Enum | Fixed, name: str, avro: dict[str, Any]
-    ) -> tuple[list[str], list[str]]:
-        """Return the lines that a class begins with, and those before its fields."""
-        head = {
-            "fixed": [f"class {name}(bytes):"],
-            "enum": [f"class {name}(StrEnum):"],
-            "dataclass": ["@dataclass(kw_only=True)", f"class {name}:"],
-            "pydantic": [f"class {name}(BaseModel):"],
-        }[self._kind if isinstance(schema, Record) else schema.type]
-        lines = []
-        doc = schema.doc
-        if doc and _is_docstring(doc, name):
-            lines.append(f'    """{doc}"""')
-        elif doc is not None:
-            avro["doc"] = doc
+        match schema:
+            case Fixed() if (base := self._base(schema)) != "bytes":
+                said = {"type": "fixed", "name": schema.name, "size": schema.size, **avro, **_doc(schema.doc)}
+                return f"{name} = {_annotated(base, _json(said))}\n"
+            case Fixed():
+                head, members = f"class {name}(bytes):", []
+                avro = {"type": "fixed", "size": schema.size, **avro}
+            case Enum():
+                taken = {*dir(str), "name", "value", "mro"}
+                names = [self._free(each.lstrip("_") or "_x", taken) for each in schema.symbols]
+                head = f"class {name}(StrEnum):"
+                members = [
+                    f"{each} = {literal(text)}" for each, text in zip(names, schema.symbols, strict=True)
+                ]
+            case _ if self._kind == "pydantic":
+                head = f"class {name}(BaseModel):"
+                members = [self._field(each, schema) for each in schema.fields]
+            case _:
+                head = f"@dataclass(kw_only=True)\nclass {name}:"
+                members = [self._field(each, schema) for each in schema.fields]
+        blocks = []
+        if schema.doc and _is_docstring(schema.doc, name):
+            blocks.append(f'"""{schema.doc}"""')
+        elif schema.doc is not None:
+            avro["doc"] = schema.doc
         if self._kind == "pydantic" and isinstance(schema, Record):
-            lines.append("    model_config = ConfigDict(populate_by_name=True, arbitrary_types_allowed=True)")
+            blocks.append("model_config = ConfigDict(populate_by_name=True, arbitrary_types_allowed=True)")
         if avro:
-            lines.append(f"    __avro__ = {_python(avro)}")
-        separated = [line for each in lines for line in (each, "")]
-        return head, separated[:-1] if isinstance(schema, Fixed) else separated
+            blocks.append(f"__avro__ = {_python(avro)}")
+        if members:
+            blocks.append("\n    ".join(members))
+        return f"{head}\n    " + "\n\n    ".join(blocks or ["pass"]) + "\n"
 
     def _avro(self, schema: Record | Enum | Fixed, name: str, namespace: str | None) -> dict[str, Any]:
         """Return what Avro has of a named type that the class does not say."""
@@ -333,7 +326,7 @@ class _Classes:
 
 def _dataclass_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
     told = {**({"name": field.name} if attribute != field.name else {}), **_doc(field.doc), **avro}
-    made = is_made(default)
+    made = is_factory(default)
     if not told and not made:
         return f" = {default}" if default else ""
     arguments = [f"default{'_factory' if made else ''}={default}"] if default else []
@@ -343,7 +336,7 @@ def _dataclass_field(field: Field, attribute: str, default: str, avro: dict[str,
 
 
 def _pydantic_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
-    made = is_made(default)
+    made = is_factory(default)
     arguments = [f"default_factory={default}" if made else default] if default else []
     if attribute != field.name:
         arguments.append(f"alias={literal(field.name)}")

@@ -43,13 +43,13 @@ class PythonNames:
     base: Callable[[Schema], str]
 
 
-def is_made(text: str) -> bool:
+def is_factory(text: str) -> bool:
     """Whether what `default_text` gives is a function that makes the default."""
     return text in _EMPTY.values() or text.startswith("lambda:")
 
 
 def default_text(schema: Schema, default: Any, names: PythonNames) -> str | None:
-    """Return a default, given as JSON, as Python writes it: as a function where each instance has its own (`is_made`); None: Python has no such value."""
+    """Return a default, given as JSON, as Python writes it: as a function where each instance has its own (`is_factory`); None: Python has no such value."""
     try:
         found = _text(schema, default, names)
     except (OverflowError, ValueError, TypeError, KeyError):

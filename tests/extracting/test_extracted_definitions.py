@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -65,7 +66,7 @@ class Node:
 
 
 def definition(kind: type, **java: bool) -> Json:
-    return json.loads(extract(kind, java=JavaOptions(**java) if java else None, release=Release.R4_0).schema)
+    return json.loads(extract(kind, java=JavaOptions(**java), release=Release.R4_0).schema)
 
 
 def field_of(annotation: Any, default: Any = ..., **java: bool) -> Json:
@@ -278,6 +279,11 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
     [
         (Decimal, ..., "test_extracted_definitions.Holder.x: Avro's decimals have a fixed number of digits"),
         (set[str], ..., "Holder.x: Avro has no type for set\n  Fix: write list[...]: Avro has no sets"),
+        (
+            Sequence[str],
+            ...,
+            "Holder.x: Avro has no type for collections.abc.Sequence\n  Fix: write list[...]",
+        ),
         (list, ..., "Holder.x: Avro has no type for list\n  Fix: say of what: list[str]"),
         (Any, ..., "Holder.x: Avro has no type for typing.Any\n  Fix: name the type"),
         (ModuleType, ..., "Holder.x: Avro has no type for module"),
