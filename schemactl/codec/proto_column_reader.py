@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from .lanes import Ints, Mask
 from .proto_plan import BatchRows, ColumnField, PtarsPlan, column_name
-from .proto_schema import Moment, MessagePart, Scalar
+from .proto_schema import MessagePart, Moment, Scalar
 
 _MICROS: Final = 1_000_000
 _MAX_SECONDS: Final = 2**63 // _MICROS - 1

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from .columns import TIMESTAMP
 from .lanes import Ints, Mask
 from .proto_plan import BatchRows, ColumnField, PtarsPlan, column_name
-from .proto_schema import Moment, MessagePart, Scalar
+from .proto_schema import MessagePart, Moment, Scalar
 
 _MICROS: Final = 1_000_000
 

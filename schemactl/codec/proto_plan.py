@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from .lanes import Ints, Mask
-from .proto_schema import Message, Moment, MessagePart, Root, Scalar, Shape, kind_of
+from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, kind_of
 
 _MAX_NUMBER: Final = 10_000
 _MAX_FIELDS: Final = 5_000

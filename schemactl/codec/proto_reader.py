@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from .errors import Unreadable
-from .proto_schema import Message, Moment, MessagePart, Root, Scalar, Shape
+from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape
 from .proto_wire import find_fault, has_field, missing_fields
 from .values import to_python
 

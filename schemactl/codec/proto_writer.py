@@ -12,7 +12,7 @@ import pyarrow as pa
 from .columns import DURATION
 from .errors import Unwritable
 from .fitting import PLAIN, items_of, pairs_of
-from .proto_schema import Message, Moment, MessagePart, Root, Scalar, Shape
+from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape
 from .proto_wire import missing_fields
 from .values import to_storage
 

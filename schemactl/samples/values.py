@@ -14,7 +14,7 @@ from schemactl.codec import Definition, KeyValue, Options, Unwritable
 from schemactl.codec.avro_definition import json_of, parse
 from schemactl.codec.columns import Choice, Group, Leaf, Shape, shape_of
 from schemactl.codec.payload import column_type
-from schemactl.codec.proto_schema import Message, Moment, MessagePart, Scalar, root_of
+from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, root_of
 from schemactl.codec.schema import DecimalType, EnumType, FixedType, MapType, full_name
 from schemactl.samples.words import number_of, text_of
 
