@@ -64,7 +64,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "export": CommandEntry("use", "export", "print the schemas for other tools: AsyncAPI, JSON Schema, SQL, Avro"),
     "decode": CommandEntry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
     "sample": CommandEntry("use", "sample", "make plausible messages of a version, or read some of a real topic"),
-    "spark": CommandEntry("use", "spark", "verify that stored messages of every version are readable, or land them as Parquet"),
+    "spark": CommandEntry("use", "spark", "verify that stored messages of every version are readable, or land them in tables"),
     "registry": CommandEntry("tools", "registry", "manage one topic of a registry by hand: get, list, put, delete, test"),
     "serve": CommandEntry("tools", "serve", "serve the embedded registry behind Pulsar's admin REST paths"),
     "compare": CommandEntry("tools", "compare", "judge definitions on JSON lines"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+import pyarrow as pa
 from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql import types
 
@@ -16,8 +18,9 @@ from ..codec import Codec, message
 from ..table_formats.errors import WrongArgument
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
     from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
 
 KEY: Final = "__key"
 TOPIC: Final = "__topic"
@@ -47,6 +50,9 @@ _TYPES: Final = {
     "version": (types.IntegralType, types.BinaryType, types.NullType),
     "key": _BYTES,
 }
+
+
+_ANSWER: Final = types.StructType().add("answer", types.BinaryType())
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,7 @@ def _check_distinct(session: SparkSession, codec: Codec, *others: Sequence[str])
 
 def map_in_arrow(
     frame: DataFrame,
-    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
+    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: types.StructType,
 ) -> DataFrame:
     """As the frame's own `mapInArrow`, which takes a dot in a column's name for a field's, and no backtick at all.
@@ -147,12 +153,27 @@ def map_in_arrow(
 
 
 def _with_names(
-    batches: Iterable[RecordBatch],
+    batches: Iterable[pa.RecordBatch],
     *,
-    function: Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]],
+    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     names: Sequence[str],
-) -> Iterator[RecordBatch]:
+) -> Iterator[pa.RecordBatch]:
     return function(batch.rename_columns(names) for batch in batches)
+
+
+def answers(messages: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], T]) -> list[T]:
+    """Return what the function makes of the rows of each of Spark's tasks, in the order of the rows."""
+    # Of each partition, Spark takes what one attempt of its task returned. `collect` would take it for all if Java ends
+    # while it hands over the results; of Arrow's batches the number comes last.
+    found = map_in_arrow(messages, partial(_answer, work=work), _ANSWER).toArrow()
+    return [pickle.loads(each) for each in found.column(0).to_pylist()]  # noqa: S301  from tasks of our own
+
+
+def _answer(
+    batches: Iterable[pa.RecordBatch], *, work: Callable[[Iterable[pa.RecordBatch]], T]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the answer of a task as its only row."""
+    yield pa.record_batch({_ANSWER.names[0]: pa.array([pickle.dumps(work(batches))], pa.binary())})
 
 
 def folded(session: SparkSession) -> Callable[[str], str]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
-from pyspark.sql.types import BinaryType, StructType
+from pyspark.sql.types import StructType
 
 from ..codec import Codec
 from ..table_formats.errors import Conflict
@@ -22,7 +20,7 @@ from ..table_formats.evolution import changes, require_allowed
 from ..table_formats.folder import Folder
 from ..table_formats.parquet_files import ParquetFiles, Shape
 from ..table_formats.table import Addition, Change, DataFile, Evolution, LandingTable, Transaction
-from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, map_in_arrow
+from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, answers
 from .decoding import decode_batch
 from .worker import reduce_worker_overhead
 
@@ -35,8 +33,6 @@ _BYTES: Final = 16 * 2**20
 
 QUERY: Final = "sql.streaming.queryId"
 """StreamExecution.QUERY_ID_KEY: the local property with the id of the streaming query that a job or a task is part of."""
-
-_WRITTEN: Final = StructType().add("written", BinaryType())
 
 # As many of the commonest reasons are counted.
 _REASONS: Final = 20
@@ -199,10 +195,7 @@ class Landing:
 
     def written(self, messages: DataFrame) -> list[Written]:
         """Return what tasks of Spark wrote of the messages."""
-        # Of each partition, Spark takes what one attempt of its task returned. `collect` would take it for all if Java ends
-        # while it hands over the results; of Arrow's batches the number comes last.
-        found = map_in_arrow(messages, partial(_write, writing=self.writing), _WRITTEN).toArrow()
-        return [pickle.loads(each) for each in found.column(0).to_pylist()]  # noqa: S301  from tasks of our own
+        return answers(messages, self.writing.write)
 
     def commit(self, written: Sequence[Written], transaction: Transaction | None) -> Landed:
         """Commit what the tasks wrote: rejected messages first, beside them which rows belong to them, and then the rows.
@@ -306,11 +299,6 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _write(batches: Iterable[pa.RecordBatch], *, writing: Writing) -> Iterator[pa.RecordBatch]:
-    """Write the messages of a task, and return what was written as its only row."""
-    yield pa.record_batch({_WRITTEN.names[0]: pa.array([pickle.dumps(writing.write(batches))], pa.binary())})
 
 
 def _made(table: LandingTable, transaction: Transaction | None) -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..codec import Codec
 from ..codec.verifying import Count, judge, summed
-from .arrow_types import struct_of
-from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, map_in_arrow, message_columns
+from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, answers, message_columns
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ class Unread(NamedTuple):
     """A message that cannot be read.
 
     Attributes:
-        part, row: where it is: the task that met it, and the row's number there, from 0.
         version: the number of its schema.
         reason: why not.
         unreadable_with_approved: why the codec that is compared with cannot read it; None: it can.
@@ -32,28 +30,11 @@ class Unread(NamedTuple):
         message_id: as the column `__messageId` has it (bytes in hex), if there is one.
     """
 
-    part: int
-    row: int
     version: int | None
     reason: str
     unreadable_with_approved: str | None
     payload: bytes | None
     message_id: str | None
-
-
-_FIRST: Final = {
-    "part": pa.int32(),
-    "row": pa.int64(),
-    "version": pa.int64(),
-    "reason": pa.string(),
-    "unreadable_with_approved": pa.string(),
-    "payload": pa.binary(),
-    "message_id": pa.string(),
-}
-_ANSWER: Final = pa.schema(
-    {"count": pa.struct(dict.fromkeys(Count._fields, pa.int64())), "first": pa.struct(_FIRST)}
-)
-"""What a task gives back: a row for each version with its counts, and a row for each of the first unreadable messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +75,7 @@ def verify(
     needed = [name for name in (columns.payload, columns.version, columns.key) if name is not None]
     if MESSAGE_ID in columns.others:
         needed.append(MESSAGE_ID)
-    found = map_in_arrow(
+    parts = answers(
         messages.drop(*(name for name in messages.columns if name not in needed)),
         partial(
             _verify_part,
@@ -104,12 +85,10 @@ def verify(
             only_new_loss=only_new_loss,
             shown=shown,
         ),
-        struct_of(_ANSWER),
-    ).collect()
-    counts = summed(Count(*row["count"]) for row in found if row["count"] is not None)
-    first = [Unread(*row["first"]) for row in found if row["first"] is not None]
+    )
+    counts = summed(count for part in parts for count in part.counts)
     order = sorted(counts, key=lambda count: (count.version is None, count.version or 0))
-    return Verified(tuple(order), tuple(sorted(first, key=lambda unread: unread[:2])[:shown]))
+    return Verified(tuple(order), tuple(unread for part in parts for unread in part.first)[:shown])
 
 
 def _message_id(batch: pa.RecordBatch, row: int) -> str | None:
@@ -127,15 +106,11 @@ def _verify_part(
     columns: Columns,
     only_new_loss: bool,
     shown: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Verified:
+    """Return what the messages of a task came to, its versions in any order."""
     reduce_worker_overhead()
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    part = context.partitionId() if context is not None else 0
     counts: list[Count] = []
     first: list[Unread] = []
-    rows = 0
     for batch in batches:
         payloads, versions, keys = (
             None if name is None else batch.column(name)
@@ -148,8 +123,6 @@ def _verify_part(
             wanted = pc.and_(wanted, judged.with_approved.is_null())
         first += [
             Unread(
-                part,
-                rows + row,
                 judged.versions[row].as_py(),
                 judged.reasons[row].as_py(),
                 judged.with_approved[row].as_py(),
@@ -158,9 +131,4 @@ def _verify_part(
             )
             for row in pc.indices_nonzero(wanted).to_pylist()[: shown - len(first)]
         ]
-        rows += batch.num_rows
-    answer = [
-        *({"count": count._asdict()} for count in counts),
-        *({"first": unread._asdict()} for unread in first),
-    ]
-    yield pa.RecordBatch.from_pylist(answer, schema=_ANSWER)
+    return Verified(tuple(counts), tuple(first))
