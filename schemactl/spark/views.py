@@ -52,8 +52,8 @@ def view(
     Args:
         session: which reads it, of Delta and Iceberg with their jars.
         codec: of the topic.
-        path: a folder of Parquet, anything that `spark.read.parquet` takes; the path of a Delta table; or the name of a table in a
-            catalog, as SQL has it.
+        path: a folder of Parquet, anything that `spark.read.parquet` takes; the path of a Delta table, with a `/` in it; or the
+            name of a table in a catalog, as SQL has it.
         format: of what is there.
         former_names: of the codec's columns; a generated topic has them as `former_names`.
         former: give renamed columns under their former names, too, so that SQL of that time goes on working.
