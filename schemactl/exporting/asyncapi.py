@@ -130,7 +130,7 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
     if kind.payload == "avro":
         return {
             "schemaFormat": "application/vnd.apache.avro;version=1.9.0",
-            "schema": json.loads(info.schema),
+            "schema": _short_names(json.loads(info.schema)),
         }
     native = info if kind.language == "protobuf" else info.proto
     if native is not None:
@@ -142,6 +142,20 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
         return writer.message(info)
     except SchemactlError:
         return None
+
+
+def _short_names(schema: Any) -> Any:
+    """Return an Avro definition with the namespaces of full names apart: AsyncAPI's schema of Avro allows no dots in `name`."""
+    if isinstance(schema, list):
+        return [_short_names(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {
+        key: _short_names(value) if key in ("type", "items", "values", "fields") else value
+        for key, value in schema.items()
+    }
+    namespace, has_dot, name = str(found.get("name", "")).rpartition(".")
+    return {**found, "name": name, "namespace": namespace} if has_dot else found
 
 
 def _binding(topic: Topic, catalog: Catalog) -> Json:
