@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 AXE = Path(
-    os.environ.get("SCHEMACTL_AXE") or Path(__file__).parents[2] / ".axe/node_modules/axe-core/axe.min.js"
+    os.environ.get("SCHEMACTL_AXE") or Path(__file__).parents[1] / ".axe/node_modules/axe-core/axe.min.js"
 )
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SERIOUS = ("serious", "critical")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -88,6 +88,19 @@ def message_doc(info: SchemaInfo, release: Release) -> str:
         return ""
     root = parse(info.schema, release)
     return (root.doc or "") if isinstance(root, avro.Record) else ""
+
+
+def message_types(rows: Sequence[FieldRow]) -> set[str]:
+    """Return the full names of the types that a topic's messages are of: one, or of a KEY_VALUE those of its halves."""
+    found: set[str] = set()
+    is_within = False
+    for row in rows:
+        if row.depth == 0:
+            is_within = not row.holder
+            found.update([row.holder] if row.holder else row.types)
+        elif row.depth == 1 and is_within:
+            found.add(row.holder)
+    return found
 
 
 def _rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> Iterator[FieldRow]:

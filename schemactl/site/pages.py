@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import accumulate, takewhile
-from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,14 +20,15 @@ from schemactl.codegen.names import module_paths
 from schemactl.formats import spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.installation import version
-from schemactl.messages import counted, day
+from schemactl.messages import counted, day, versions
 from schemactl.model import NamespaceName, SchemaInfo, TopicName
 from schemactl.printing import on_one_line
 from schemactl.report.page import side_by_side
 from schemactl.report.schema_diff import schema_diff
 from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
 from schemactl.site.example import example_of
-from schemactl.site.field_rows import MAX_ROWS, FieldRow
+from schemactl.site.field_rows import MAX_ROWS, FieldRow, message_types
+from schemactl.site.type_graph import Edges, Node, graph
 
 _FEED_ENTRIES: Final = 100
 _RECENT: Final = 10
@@ -37,15 +37,12 @@ _MAX_DEFINITION: Final = 12_000
 """Characters of a definition that a page shows, in whole lines."""
 
 _SHOWN_TOPICS: Final = 200
-"""So many topics stand on one page of a namespace, and so many users, or types around it, on that of a type."""
+"""So many topics stand on one page of a namespace or an owner, and so many users on that of a type."""
 
 _SHOWN_VERSIONS: Final = 50
 """So many versions stand on the page of a topic; older ones have further pages."""
 
 _Row = TypeVar("_Row")
-
-_Branch = tuple[str, list["_Branch"]]
-"""A type, and the types beyond it."""
 
 Write = Callable[[str, str], None]
 """Writes the file of that path below the site."""
@@ -76,7 +73,7 @@ class TypeUse:
 
 
 class ListedTopic(NamedTuple):
-    """A topic in the list of its namespace.
+    """A topic in the lists of its namespace and its owner.
 
     Attributes:
         number: of the version in force, "gone", or "" without a schema.
@@ -101,9 +98,12 @@ class Site:
         self._catalogue = catalogue
         self._write = write
         self._paths = module_paths(catalogue.catalog.topics)
+        self._names: set[TopicName] = set()
         self._types: dict[str, TypeUse] = {}
+        self._message_types: dict[TopicName, set[str]] = {}
         self._search: list[list[Any]] = []
         self._listed: dict[NamespaceName, list[ListedTopic]] = defaultdict(list)
+        self._owned: dict[str, list[ListedTopic]] = defaultdict(list)
         self._changes: list[tuple[int, TopicName, VersionEntry]] = []
         self._jinja = Environment(
             loader=PackageLoader("schemactl.site"),
@@ -116,11 +116,13 @@ class Site:
         )
         self._jinja.globals |= {"site": title, "made_by": f"schemactl {version()}"}
         self._jinja.globals |= {"link": self._link, "space_link": space_link, "type_link": type_link}
+        self._jinja.globals |= {"owner_link": owner_link, "page_of": self._page_of}
         self._jinja.globals |= {"max_rows": MAX_ROWS, "known": self._types}
-        self._jinja.filters |= {"day": day, "counted": counted}
+        self._jinja.filters |= {"day": day, "counted": counted, "versions": versions}
 
     def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
         """Write all pages, those of the topics `names` first; return how many topics are listed."""
+        self._names.update(names)
         for number, entry in enumerate(self._catalogue.topics(names), 1):
             self._topic(entry)
             progress(number, len(names))
@@ -129,12 +131,15 @@ class Site:
         for use in self._types.values():
             for other in use.uses & self._types.keys():
                 self._types[other].used_by.add(use.name)
+        users, parts = self._uses()
         for use in self._types.values():
-            self._type(use)
+            self._type(use, graph(_type_node(use.name), users, parts))
         by_users = sorted(self._types.values(), key=lambda use: (-len(use.topics), use.name))
         self._render("types.html", "types.html", types=by_users)
         for space in self._catalogue.namespaces():
             self._namespace(space)
+        for owner, listed in self._owned.items():
+            self._list_of_topics("owner.html", owner_link(owner), listed, owner=owner)
         self._changes.sort(key=lambda each: (-each[0], str(each[1])))
         self._index()
         self._feed()
@@ -157,6 +162,12 @@ class Site:
         path = "/".join(self._paths[name])
         return f"topics/{path}.html" if number is None else f"topics/{path}.v{number}.html"
 
+    def _page_of(self, name: TopicName) -> str:
+        """Return the path of a topic's page; "": it has none here."""
+        return (
+            self._link(name) if name in self._names and self._catalogue.catalog.topics[name].versions else ""
+        )
+
     def _topic(self, entry: TopicEntry) -> None:
         name = entry.name
         catalogue = self._catalogue
@@ -164,6 +175,11 @@ class Site:
             (reader, [(writer, entry.reading(reader=reader, writer=writer)) for writer in entry.compared])
             for reader in entry.compared
         ]
+        today: dict[str, list[tuple[int, str]]] = {"yes": [], "strict": [], "no": []}
+        for reader, cells in matrix:
+            for writer, read in cells:
+                if writer.number == entry.number:
+                    today[read.answer].append((reader.number, read.reason))
         latest = next((each for each in entry.latest_first if each.version.number == entry.number), None)
         pages = _pages(self._link(name), entry.latest_first, _SHOWN_VERSIONS)
         generate = catalogue.project.generate
@@ -175,6 +191,7 @@ class Site:
             pages=pages,
             latest=latest,
             matrix=matrix,
+            today=today,
             known=entry.uses.keys() - {""} if entry.number is not None else (),
             package=generate.package if generate else "",
             module=module,
@@ -233,6 +250,8 @@ class Site:
             self._link(name) if entry else "",
         )
         self._listed[name.namespace_name].append(listed)
+        if said.owner:
+            self._owned[said.owner].append(listed)
         fields = [
             [row.name, " ".join(filter(None, (row.type_text, row.logical))), row.doc]
             for row in (entry.rows if entry else ())
@@ -248,6 +267,7 @@ class Site:
         symbols = {
             name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows
         }
+        self._message_types[entry.name] = message_types(entry.rows)
         for name, used in entry.uses.items():
             if not name:
                 continue
@@ -258,7 +278,7 @@ class Site:
             if len(entry.rows) < MAX_ROWS and not use.is_like(found):
                 use.otherwise.append(entry.name)
 
-    def _type(self, use: TypeUse) -> None:
+    def _type(self, use: TypeUse, graph: str) -> None:
         users = sorted(use.topics, key=str)
         self._render(
             "type.html",
@@ -266,46 +286,50 @@ class Site:
             use=use,
             users=users[:_SHOWN_TOPICS],
             more=len(users[_SHOWN_TOPICS:]),
-            holders=self._around(use, attrgetter("used_by"), {use.name}),
-            parts=self._around(use, attrgetter("uses"), {use.name}),
+            graph=Markup(graph),  # noqa: S704  it escapes what it shows
         )
 
-    def _around(self, use: TypeUse, step: Callable[[TypeUse], set[str]], seen: set[str]) -> list[_Branch]:
-        """Return the types that a step leads to, each with those beyond it where it comes first: types may hold each other."""
-        found: list[_Branch] = []
-        for name in sorted(step(use) & self._types.keys())[:_SHOWN_TOPICS]:
-            is_new = name not in seen and len(seen) < _SHOWN_TOPICS
-            seen.add(name)
-            found.append((name, self._around(self._types[name], step, seen) if is_new else []))
-        return found
+    def _uses(self) -> tuple[Edges, Edges]:
+        """Return the users of each type, topics and types, and the parts of each of them."""
+        parts = {
+            _type_node(use.name): [*map(_type_node, use.uses & self._types.keys())]
+            for use in self._types.values()
+        }
+        for name, types in self._message_types.items():
+            topic = Node(name.schema_id, f"../{self._link(name)}", "topic")
+            parts[topic] = [*map(_type_node, types & self._types.keys())]
+        users: dict[Node, list[Node]] = defaultdict(list)
+        for user, nodes in parts.items():
+            for node in nodes:
+                users[node].append(user)
+        return users, parts
 
     def _namespace(self, name: NamespaceName) -> None:
-        space = self._catalogue.catalog.namespaces.get(name)
-        topics = sorted(self._listed[name], key=lambda each: str(each.name))
-        pages = _pages(space_link(name), topics, _SHOWN_TOPICS)
-        for path in pages:
-            self._render(
-                "namespace.html",
-                path,
-                name=name,
-                space=space,
-                said=self._catalogue.catalog.metadata(name),
-                count=len(topics),
-                pages=pages,
-                here=path,
-            )
+        self._list_of_topics(
+            "namespace.html",
+            space_link(name),
+            self._listed[name],
+            name=name,
+            space=self._catalogue.catalog.namespaces.get(name),
+            said=self._catalogue.catalog.metadata(name),
+        )
+
+    def _list_of_topics(self, template: str, path: str, topics: Sequence[ListedTopic], **values: Any) -> None:
+        """Write a page that lists topics, and further ones where they are many."""
+        pages = _pages(path, sorted(topics, key=lambda each: str(each.name)), _SHOWN_TOPICS)
+        for here in pages:
+            self._render(template, here, count=len(topics), pages=pages, here=here, **values)
 
     def _index(self) -> None:
         spaces = [
             (name, self._catalogue.catalog.metadata(name), len(self._listed[name]))
             for name in self._catalogue.namespaces()
         ]
-        owners = Counter(each.owner for listed in self._listed.values() for each in listed if each.owner)
         self._render(
             "index.html",
             "index.html",
             spaces=spaces,
-            owners=sorted(owners.items()),
+            owners=sorted((owner, len(listed)) for owner, listed in self._owned.items()),
             recent=self._changes[:_RECENT],
             topics=sum(map(len, self._listed.values())),
             types=len(self._types),
@@ -321,8 +345,12 @@ class Site:
 
     def _search_index(self) -> None:
         """Write the index as a script: what is opened as a file cannot ask for another one."""
-        named = [[type_link(name), name] for name in sorted(self._types)]
-        text = json.dumps({"topics": self._search, "types": named}, ensure_ascii=True, separators=(",", ":"))
+        index = {
+            "topics": self._search,
+            "types": [[type_link(name), name, len(use.topics)] for name, use in sorted(self._types.items())],
+            "owners": [[owner_link(name), name, len(owned)] for name, owned in sorted(self._owned.items())],
+        }
+        text = json.dumps(index, ensure_ascii=True, separators=(",", ":"))
         self._write("search.js", f"window.schemactlIndex={text};\n")
 
 
@@ -342,9 +370,18 @@ def space_link(name: NamespaceName) -> str:
     return f"namespaces/{slug(name.tenant)}/{slug(name.name)}.html"
 
 
+def owner_link(name: str) -> str:
+    """Return the path of the page of an owner's topics."""
+    return f"owners/{slug(name)}.html"
+
+
 def type_link(name: str) -> str:
     """Return the path of a named type's page."""
     return f"types/{slug(name)}.html"
+
+
+def _type_node(name: str) -> Node:
+    return Node(name, f"../{type_link(name)}")
 
 
 def _moment(time_s: int) -> str:

@@ -17,13 +17,15 @@
   });
 
   // One line for each thing that can be found: its page, its name, what else is known of it, and its rank among equal matches.
-  const prepared = ({ topics, types }) => {
+  const prepared = ({ topics, types, owners }) => {
     const lines = [];
+    const counted = (count) => `${count} topic${count === 1 ? "" : "s"}`;
     for (const [url, name, owner, description, type, fields] of topics) {
-      lines.push({ url, name, more: [type, owner && `owner ${owner}`, description].filter(Boolean).join(", "), rank: 0 });
-      for (const [field, kind, doc] of fields) lines.push({ url, name: field, more: [kind, doc].filter(Boolean).join(", ") + ` in ${name}`, rank: 2 });
+      lines.push({ kind: "topic", url, name, more: [type, owner && `owner ${owner}`, description].filter(Boolean).join(", "), rank: 1 });
+      fields.forEach(([field, type, doc], at) => lines.push({ kind: "field", url: `${url}#f${at}`, name: field, more: [`${type} in ${name}`, doc].filter(Boolean).join(", "), rank: 3 }));
     }
-    for (const [url, name] of types) lines.push({ url, name, more: "type", rank: 1 });
+    for (const [url, name, count] of types) lines.push({ kind: "type", url, name, more: `used by ${counted(count)}`, rank: 2 });
+    for (const [url, name, count] of owners) lines.push({ kind: "owner", url, name, more: `owns ${counted(count)}`, rank: 0 });
     for (const line of lines) { line.low = line.name.toLowerCase(); line.text = `${line.low} ${line.more.toLowerCase()}`; }
     return lines;
   };
@@ -43,12 +45,10 @@
     found.replaceChildren(...hits.slice(0, MOST).map((line) => {
       const item = document.createElement("li");
       const link = document.createElement("a");
-      const more = document.createElement("span");
       link.href = root + line.url;
-      link.textContent = `${line.name} `;
-      more.className = "soft";
-      more.textContent = line.more;
-      link.append(more);
+      for (const [name, text] of [["kind", line.kind], ["", line.name], ["soft", line.more]]) {
+        link.append(Object.assign(document.createElement("span"), { className: name, textContent: text }), " ");
+      }
       item.append(link);
       return item;
     }));
@@ -88,6 +88,15 @@
   document.addEventListener("click", (event) => {
     if (!found.contains(event.target) && event.target !== search) found.hidden = true;
   });
+  for (const block of document.querySelectorAll(".copied")) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(block.querySelector("code").textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    block.append(button);
+  }
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
   tools.hidden = false;
 })();

@@ -36,6 +36,7 @@ CHANNEL = {
     "type": {"type": "enum", "name": "acme.Channel", "symbols": ["WEB", "SHOP"]},
     "default": "WEB",
 }
+SVG = "{http://www.w3.org/2000/svg}"
 MONEY_TOPIC = "schema: {type: JSON, definition: money.avsc}\n"
 
 
@@ -56,7 +57,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
             ),
             "topics/orders.avsc": order(),
             "topics/money.yaml": f"topic: shop/sales/money\n{MONEY_TOPIC}",
-            "topics/coins.yaml": f"topic: shop/sales/Money\ndescription: '{EVIL.replace(chr(0x202E), '')}'\n{MONEY_TOPIC}",
+            "topics/coins.yaml": f"topic: shop/sales/Money\ndescription: '{EVIL.replace(chr(0x202E), '')}'\n"
+            f"deprecated: {{since: 2026-01-01, use: shop/sales/money}}\n{MONEY_TOPIC}",
             "topics/money.avsc": json.dumps(MONEY),
             "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
             "topics/refunds.avsc": record("id", name="Refund"),
@@ -186,7 +188,9 @@ def test_hostile_words_stay_words(site: Path) -> None:
         assert "<script>" not in content
         assert "\u202e" not in content
     index = (site / "search.js").read_text("utf-8")
-    assert json.loads(index.removeprefix("window.schemactlIndex=").removesuffix(";\n"))["types"]
+    found = json.loads(index.removeprefix("window.schemactlIndex=").removesuffix(";\n"))
+    assert ["types/acme.order-", "acme.Order", 1] in [[path[:17], *more] for path, *more in found["types"]]
+    assert found["owners"] == [["owners/team-sales.html", "team-sales", 4]]
     assert index.isascii()
 
 
@@ -207,7 +211,7 @@ def test_the_page_of_a_topic_answers_what_newcomers_ask(site: Path) -> None:
     versions = table(root, "Versions")
     assert [row[0] for row in versions] == ["version 2", "version 1", "version 0"]
     assert "Orders say whence they came" in versions[0][3]
-    assert "+ Order.channel" in versions[0][4]
+    assert versions[0][4].startswith('+ added: Order.channel: Channel = "WEB"')
 
 
 def test_the_page_says_who_can_read_whom(site: Path) -> None:
@@ -219,6 +223,32 @@ def test_the_page_says_who_can_read_whom(site: Path) -> None:
         "v2 on messages of v0: Order.total is new and has no default; messages of version 0 do not carry it"
         in said
     )
+
+
+def test_the_page_says_who_can_read_today_s_messages(site: Path) -> None:
+    said = text(orders(site))
+    assert "Today's messages are of version 2. Readers built with any version read them." in said
+    assert "v0 cannot" not in said
+
+
+def test_a_deprecated_topic_leads_to_the_one_to_use(site: Path) -> None:
+    (path,) = (each for each in (site / "topics/shop/sales").glob("money_*.html") if ".v" not in each.name)
+    root = page(path)
+    assert "Deprecated since 2026-01-01. Use shop/sales/money instead." in text(root)
+    (link,) = (each.get("href", "") for each in root.iter("a") if text(each) == "shop/sales/money")
+    assert "Deprecated" not in text(page(path.parent / link))
+
+
+def test_an_owner_has_a_page_of_topics(site: Path) -> None:
+    rows = table(page(site / "owners/team-sales.html"), "Topics")
+    assert [row[0] for row in rows] == [
+        "shop/sales/Money",
+        "shop/sales/money",
+        "shop/sales/orders",
+        "shop/sales/refunds",
+    ]
+    (link,) = (each.get("href", "") for each in orders(site).iter("a") if text(each) == "team-sales")
+    assert (site / "topics/shop/sales" / link).resolve() == site / "owners/team-sales.html"
 
 
 def test_the_page_says_what_each_target_has(site: Path) -> None:
@@ -263,19 +293,72 @@ def test_types_know_their_users(site: Path) -> None:
     said = text(money)
     assert "Used by 4 topics" in said
     assert "shop/sales/orders" in said
-    assert "Part of the types acme.Order" in said
+    assert "Part of Order " in said
     assert table(money, "Fields") == [["amount", "long", "BIGINT", "", ""]]
     first = table(page(site / "types.html"), "Types")[0]
     assert first[:2] == ["acme.Money", "4"]
 
 
-def test_a_type_stands_among_those_that_hold_it_and_those_it_is_made_of(odd: Path) -> None:
+def drawn(site: Path, name: str) -> list[tuple[int, str]]:
+    """The nodes of a type's graph, each with its column."""
+    (graph,) = page(site / f"types/{slug(name)}.html").iter(f"{SVG}svg")
+    found = []
+    for node in graph:
+        title, box = (next(node.iter(f"{SVG}{tag}"), None) for tag in ("title", "rect"))
+        if title is not None and box is not None:
+            found.append((int(box.get("x", "")), text(title)))
+    places = sorted({x for x, _ in found})
+    return sorted((places.index(x), name) for x, name in found)
+
+
+def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path, odd: Path) -> None:
+    # The messages of three topics are of it, one of them as the value of a pair.
+    assert drawn(site, "acme.Money") == [
+        (0, "topic shop/sales/Money"),
+        (0, "topic shop/sales/money"),
+        (0, "topic shop/sales/orders"),
+        (0, "topic shop/web/pairs"),
+        (1, "type acme.Order"),
+        (2, "type acme.Money"),
+    ]
     # Bills hold it themselves, and by their lines.
-    assert "Part of the types acme.Bill acme.Fee acme.Line acme.Bill" in text(
-        page(odd / f"types/{slug('acme.Money')}.html")
-    )
-    bill = text(page(odd / f"types/{slug('acme.Bill')}.html"))
-    assert "Made of the types acme.Line acme.Money acme.Money" in bill
+    assert drawn(odd, "acme.Money") == [
+        (0, "topic shop/web/bills"),
+        (0, "topic shop/web/fees"),
+        (1, "type acme.Bill"),
+        (2, "type acme.Fee"),
+        (2, "type acme.Line"),
+        (3, "type acme.Money"),
+    ]
+    assert drawn(odd, "acme.Bill")[1:] == [
+        (1, "type acme.Bill"),
+        (2, "type acme.Line"),
+        (3, "type acme.Money"),
+    ]
+
+
+def test_the_graph_of_messages_that_hold_each_other_ends(odd: Path) -> None:
+    assert drawn(odd, "web.Click") == [
+        (0, "topic shop/web/clicks"),
+        (0, "type web.Inner"),
+        (1, "type web.Click"),
+    ]
+    assert [name for _, name in drawn(odd, "web.Inner")] == [
+        "topic shop/web/clicks",
+        "type web.Click",
+        "type web.Inner",
+    ]
+
+
+def test_many_users_of_a_type_are_counted(tmp_path: Path) -> None:
+    many = Scratch(tmp_path / "many")
+    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/money.avsc": json.dumps(MONEY)}
+    files |= {f"topics/{number}.yaml": f"topic: shop/web/t{number}\n{MONEY_TOPIC}" for number in range(15)}
+    many.commit(files)
+    many.flush()
+    schemactl(many.path, "site", "--out", str(tmp_path / "site"))
+    assert len(drawn(tmp_path / "site", "acme.Money")) == 11
+    assert "and 5 more" in text(page(tmp_path / f"site/types/{slug('acme.Money')}.html"))
 
 
 def test_a_type_that_topics_define_differently_says_so(odd: Path) -> None:

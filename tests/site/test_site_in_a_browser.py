@@ -15,6 +15,8 @@ from browser import SERIOUS, chromium, judged, require_browser
 from command import schemactl
 from scratch import Scratch, declared
 
+from schemactl.site.pages import slug
+
 pytestmark = pytest.mark.live
 
 WIDTHS = (400, 800, 1400)
@@ -25,6 +27,8 @@ PAGES = {
     "topic": "topics/shop/sales/orders.html",
     "version": "topics/shop/sales/orders.v5.html",
     "types": "types.html",
+    "type": f"types/{slug('com.example.shop.Money')}.html",
+    "owner": "owners/team-orders.html",
     "changes": "changes.html",
 }
 
@@ -117,14 +121,20 @@ def searched(site: Path, *words: str, at: str = "topics/shop/sales/orders.html")
 
 
 def test_the_search_finds_topics_fields_types_and_words_of_the_documentation(site: Path) -> None:
-    seen = searched(site, "orders", "channel", "money", "written each time", "zzz")
+    seen = searched(site, "orders", "channel", "money", "written each time", "team-orders", "zzz")
     assert seen["orders"][0][1] == "../../../topics/shop/sales/orders.html"
-    assert any(text.startswith("channel") and "shop/sales/orders" in text for text, _ in seen["channel"])
+    (field,) = (address for text, address in seen["channel"] if text.startswith("field channel"))
+    path, _, row = field.partition("#")
+    assert path == "../../../topics/shop/sales/orders.html"
+    assert f'<tr id="{row}"><th scope="row"><code>channel</code>' in (
+        site / "topics/shop/sales" / path
+    ).read_text("utf-8")
+    assert seen["team-orders"][0] == ["owner team-orders owns 5 topics ", "../../../owners/team-orders.html"]
     assert any(address.startswith("../../../types/com.example.shop.money") for _, address in seen["money"])
     assert seen["written each time"][0][1] == "../../../topics/shop/sales/orders.html"
     assert seen["zzz"] == []
     for text, address in (each for words in ("orders", "channel", "money") for each in seen[words]):
-        assert (site / "topics/shop/sales" / address).resolve().is_file(), text
+        assert (site / "topics/shop/sales" / address.partition("#")[0]).resolve().is_file(), text
 
 
 def test_the_keyboard_is_enough(site: Path) -> None:
@@ -171,7 +181,7 @@ def test_a_large_catalogue_is_searched_and_its_pages_stay_small(large: Path, tmp
     place = f"topics/acme/ns{(LARGE - 1) % 20}/event_{LARGE - 1}.html"
     seen = searched(large, topic, f"what 7 is of {LARGE - 1}", "team-7", at=place)
     assert seen[topic][0][1].endswith(place)
-    assert [address.endswith(place) for _, address in seen[f"what 7 is of {LARGE - 1}"]] == [True]
+    assert [address.endswith(f"{place}#f7") for _, address in seen[f"what 7 is of {LARGE - 1}"]] == [True]
     assert len(seen["team-7"]) > 0
     for page in large.rglob("*.html"):
         assert page.stat().st_size < 100_000
