@@ -7,19 +7,23 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = "repository"
 """The folder of the site that has copies of files outside of docs/."""
 
+RULES = "rules/README.md"
+MADE = ("reference/commands.md", "reference/files.md", "reference/json.md", "reference/api.md")
+"""Pages that are made of the code."""
+
+_PAGE = re.compile(r"\]\(((?!\.\.)[^)#]+\.md)\)")
 _LINK = re.compile(r"(\]\()((?:\.\./)+[^)\s#]+)([)#])")
 _TOP = {
     "CHANGELOG.md": "changelog.md",
@@ -31,8 +35,7 @@ _TOP = {
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made of the code, those at the top of the repository, and what pages lead to."""
-    made = {"reference/commands.md": commands(), "reference/files.md": keys(), "reference/api.md": api()}
-    for path, text in made.items():
+    for path, text in zip(MADE, (commands(), yaml_keys(), json_keys(), api()), strict=True):
         files.append(File.generated(config, path, content=text))
     for name, path in _TOP.items():
         files.append(File.generated(config, path, content=_moved((ROOT / name).read_text("utf-8"))))
@@ -44,31 +47,26 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG001  MkDocs' signature
-    """Return the pages in the order of the first one, then those at the repository's top; copies have no place."""
-    order = [
-        "Documentation",
-        "Tutorial",
-        "How to",
-        "Reference",
-        "Explanation",
-        "Rules",
-        "Glossary",
-        "Measurements",
-    ]
-    named = [(item, str(item.title or "Documentation")) for item in nav.items]
-    kept = [(item, name) for item, name in named if name != OUTSIDE.capitalize()]
-    nav.items = [
-        item
-        for item, name in sorted(
-            kept, key=lambda each: (order.index(each[1]) if each[1] in order else len(order), each[1])
-        )
-    ]
-    return nav
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Lay out the navigation as docs/README.md lists the pages, with those that are made of the code, and those at the top."""
+    index = (ROOT / "docs/README.md").read_text("utf-8")
+    nav: list[Any] = [{"Start": "README.md"}]
+    for part in re.split(r"^\*\*", index, flags=re.MULTILINE)[1:]:
+        listed = [path for path in _PAGE.findall(part) if path != RULES]
+        nav.append({part.partition("**")[0]: [*dict.fromkeys(listed)]})
+    rules = sorted(f"rules/{path.name}" for path in (ROOT / "docs/rules").glob("[A-Z]*_*.md"))
+    reference = next(each["Reference"] for each in nav if "Reference" in each)
+    reference[:0] = [*MADE, {"Rules": [RULES, *rules]}]
+    nav.append({"Project": [*_TOP.values()]})
+    config.nav = nav
+    return config
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  MkDocs' signature
     """Return the page, whose links to files outside of docs/ lead to the site's copies."""
+    if page.file.src_uri == "README.md":
+        introduction = (ROOT / "README.md").read_text("utf-8").partition("\n## ")[0]
+        markdown = _moved(introduction) + markdown.partition("\n")[2]
     folder = posixpath.dirname(page.file.src_uri)
     # Where the file is in the repository.
     here = (
@@ -105,7 +103,6 @@ def _moved(text: str) -> str:
     text = re.sub(r"\]\(docs/", "](", text)
     for name, path in _TOP.items():
         text = text.replace(f"]({name}", f"]({path}")
-    text = text.replace("](README.md#use-it)", "](README.md)")
     return re.sub(r"\[([^\]]+)\]\((?:examples|benchmarks|tests|schemactl|schemas)/[^)]*\)", r"\1", text)
 
 
@@ -129,10 +126,21 @@ def commands() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def keys() -> str:
-    """Return a page with every key of the files, as their JSON Schemas describe them."""
-    parts = ["# Files, key by key", "Made of the [JSON Schemas](declarations.md) that editors use."]
-    for path in sorted((ROOT / "schemas").glob("*.schema.json")):
+def yaml_keys() -> str:
+    """Return a page with every key of the YAML files, as their JSON Schemas describe them."""
+    about = "Made of the [JSON Schemas](declarations.md) that editors use."
+    return _described("YAML files, key by key", about, ("project", "declarations", "overlays", "waivers"))
+
+
+def json_keys() -> str:
+    """Return a page with every key of the JSON that commands write, as its JSON Schemas describe it."""
+    about = "Made of the JSON Schemas of what `--format json` prints."
+    return _described("JSON formats, key by key", about, ("check", "list", "revision"))
+
+
+def _described(title: str, about: str, names: Iterable[str]) -> str:
+    parts = [f"# {title}", about]
+    for path in (ROOT / f"schemas/{name}.schema.json" for name in names):
         schema = json.loads(path.read_text("utf-8"))
         parts.append(f"## {schema.get('title', path.stem)}")
         for name, shape in ({"": schema} | schema.get("$defs", {})).items():
@@ -141,17 +149,32 @@ def keys() -> str:
                 heading = re.sub(r"Shape$", "", name) or "The document"
                 about = f"{shape['description']}\n\n" if shape.get("description") else ""
                 parts.append(
-                    f"### {heading}\n\n{about}| key | what it says | |\n|---|---|---|\n" + "\n".join(rows)
+                    f"### {heading}\n\n{about}| key | what it says | value |\n|---|---|---|\n"
+                    + "\n".join(rows)
                 )
     return "\n\n".join(parts) + "\n"
 
 
 def _row(key: str, shape: Mapping[str, Any]) -> str:
     about = " ".join(str(shape.get("description", "")).split())
-    values = ", ".join(f"`{each}`" for each in shape.get("enum", ()))
-    example = next(iter(shape.get("examples", ())), None)
-    said = f"such as `{json.dumps(example)}`" if example is not None else values
-    return f"| `{key}` | {about} | {said} |".replace("\n", " ")
+    return f"| `{key}` | {about} | {_values(shape)} |"
+
+
+def _values(shape: Mapping[str, Any]) -> str:
+    """Return what a value may be: an example, those that are listed, or its kind."""
+    if examples := shape.get("examples"):
+        return f"such as `{json.dumps(examples[0])}`"
+    if listed := [*shape.get("enum", ()), *([shape["const"]] if "const" in shape else [])]:
+        return ", ".join(f"`{each}`" for each in listed)
+    if "$ref" in shape:
+        return re.sub(r"^.*/|Shape$", "", shape["$ref"])
+    branches = shape.get("anyOf", shape.get("oneOf"))
+    if branches:
+        return ", ".join(dict.fromkeys(filter(None, map(_values, branches))))
+    kind = shape.get("type", "")
+    kinds = ", ".join(kind) if isinstance(kind, list) else kind
+    inner = _values(shape["items"]) if "items" in shape else ""
+    return f"{kinds} of {inner}" if inner else kinds
 
 
 def api() -> str:

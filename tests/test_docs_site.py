@@ -12,7 +12,9 @@ from urllib.parse import unquote, urlsplit
 import html5lib
 import pytest
 
+import schemactl
 from schemactl.cli.parser import COMMANDS
+from schemactl.rules import rules
 
 pytestmark = pytest.mark.live
 
@@ -57,6 +59,25 @@ def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
 def test_the_reference_has_every_command(site: Path) -> None:
     text = (site / "reference/commands.html").read_text("utf-8")
     assert [name for name in COMMANDS if f">{name}<" not in text] == []
+
+
+def test_the_reference_has_every_rule_key_and_name(site: Path) -> None:
+    expected = {
+        "reference/files.html": ["schema_compatibility_strategy", "renamed_from", "token_env", "fingerprint"],
+        "reference/json.html": ["format_version", "merge_base", "witness"],
+        "reference/api.html": [*schemactl.__all__],
+        "rules/index.html": [*rules()],
+    }
+    for path, names in expected.items():
+        text = (site / path).read_text("utf-8")
+        assert [name for name in names if name not in text] == []
+
+
+def test_the_navigation_has_the_pages_in_the_order_of_the_first_one(site: Path) -> None:
+    root = html5lib.parse((site / "index.html").read_text("utf-8"), namespaceHTMLElements=False)
+    (tabs,) = (each for each in root.iter("nav") if "md-tabs" in each.get("class", "").split())
+    found = [" ".join("".join(each.itertext()).split()) for each in tabs.iter("a")]
+    assert found == ["Start", "Tutorial", "How to", "Reference", "Explanation", "Project"]
 
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
