@@ -19,7 +19,7 @@ CPU_S = 300
 """A safety net, far above what any takes on a slow machine: without bounds they would take hours, or for ever."""
 
 
-LARGER = 10 if "SCHEMACTL_EXAMPLES" in os.environ else 1
+LARGER = 20 if "SCHEMACTL_EXAMPLES" in os.environ else 1
 """How many times as large the largest definitions are in a long run."""
 
 
@@ -107,19 +107,19 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
     "100,000 brackets": lambda: ("[" * 100_000 + "]" * 100_000, '"int"'),
     "100,000 braces": lambda: ('{"a":' * 100_000 + "1" + "}" * 100_000, '"int"'),
     # More than Python's limit on recursion.
-    "a long chain": lambda: (chain(2_000 * LARGER, "int"), chain(2_000 * LARGER, "string")),
+    "a long chain": lambda: (chain(1_000 * LARGER, "int"), chain(1_000 * LARGER, "string")),
     "a long chain of unions": lambda: (
-        chain(1_500 * LARGER, "int", optional),
-        chain(1_500 * LARGER, "string", optional),
+        chain(750 * LARGER, "int", optional),
+        chain(750 * LARGER, "string", optional),
     ),
     "2^60 values": lambda: (bomb(60, 2, "int"), bomb(60, 2, "string")),
     "10^60 values": lambda: (bomb(60, 10, "int"), bomb(60, 10, "null")),
     "10^60 optional values": lambda: (bomb(60, 10, "int", optional), bomb(60, 10, "string", optional)),
     "10^60 listed values": lambda: (bomb(60, 10, "int", listed), bomb(60, 10, "string", listed)),
     "recursive unions": lambda: (tangle(40, "int"), tangle(40, "string")),
-    "many symbols": lambda: (symbols(5_000 * LARGER, 10_000 * LARGER), symbols(0, 10_000 * LARGER)),
-    "many fields": lambda: (fields(10_000 * LARGER, "int"), fields(10_000 * LARGER, "string")),
-    "many branches": lambda: (branches(1_000 * LARGER, 2_000 * LARGER), branches(0, 2_000 * LARGER)),
+    "many symbols": lambda: (symbols(2_500 * LARGER, 5_000 * LARGER), symbols(0, 5_000 * LARGER)),
+    "many fields": lambda: (fields(5_000 * LARGER, "int"), fields(5_000 * LARGER, "string")),
+    "many branches": lambda: (branches(500 * LARGER, 1_000 * LARGER), branches(0, 1_000 * LARGER)),
     "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), fields(1, "int")),
     "a default of 240 arrays": lambda: (deep_default(240), EMPTY),
     "a default of 10,000 arrays": lambda: (deep_default(10_000), EMPTY),
