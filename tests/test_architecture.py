@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from schemactl.cli.parser import COMMANDS
 
@@ -293,6 +293,11 @@ IMPORTERS: dict[str, set[str]] = {
 }
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def layer_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else path.stem
@@ -301,7 +306,7 @@ def layer_of(path: Path) -> str:
 def imports_of(path: Path) -> Iterator[str]:
     """Every absolute module name that `path` imports, also inside functions and for type checking only."""
     package = ("schemactl", *path.relative_to(PACKAGE).parts[:-1])
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -341,7 +346,7 @@ def test_the_layers_have_no_cycle() -> None:
 def test_no_two_classes_share_a_name() -> None:
     modules: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 modules.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
@@ -352,32 +357,49 @@ def test_no_file_is_longer_than_five_hundred_lines() -> None:
     assert {name: lines for name, lines in long.items() if lines > 500} == {}
 
 
-def modules_after(arguments: list[str], stdin: str = "") -> set[str]:
-    """The modules that are loaded when the command line has run in a process of its own."""
-    script = (
-        "import sys\n"
-        "from schemactl.cli import main\n"
-        "try:\n"
-        f"    main({arguments!r})\n"
-        "except SystemExit:\n"
-        "    pass\n"
-        "print(*sys.modules, file=sys.stderr)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], input=stdin, capture_output=True, text=True, check=True
-    )
-    return set(done.stderr.split())
+LOADED = """
+import json, os, sys
+from schemactl.cli import main
+
+for arguments in json.load(sys.stdin):
+    reader, writer = os.pipe()
+    if not os.fork():
+        os.dup2(reader, 0)
+        os.write(writer, b'{"type": "AVRO", "schema": "int"}')
+        os.close(writer)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        try:
+            main(arguments)
+        except SystemExit:
+            pass
+        print(json.dumps([*sys.modules]), file=sys.stderr, flush=True)
+        os._exit(0)
+    os.close(reader)
+    os.close(writer)
+    os.wait()
+"""
+"""A program that prints, for each command of its input, the modules that are loaded when it has run in a process of its own."""
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["explain", "--all"], ["spark", "land", "--help"], ["struct"]]
-)
-def test_the_command_line_starts_without_heavy_packages(arguments: list[str]) -> None:
+def modules_after(*commands: Sequence[str]) -> list[set[str]]:
+    """The modules that are loaded when the command line has run with these arguments, each in a process of its own."""
+    program = [sys.executable, "-c", LOADED]
+    done = subprocess.run(program, input=json.dumps(commands), capture_output=True, text=True, check=True)
+    found = [set(json.loads(line)) for line in done.stderr.splitlines()]
+    assert len(found) == len(commands)
+    return found
+
+
+def test_the_command_line_starts_without_heavy_packages() -> None:
     heavy = {"pyspark", "pyarrow", "numpy", "pandas", "fastavro", "pydantic", "git", "google.protobuf"}
-    assert not heavy & modules_after(arguments, '{"type": "AVRO", "schema": "int"}')
+    commands = [["--help"], ["explain", "--all"], ["spark", "land", "--help"], ["struct"]]
+    assert [heavy & modules for modules in modules_after(*commands)] == [set()] * len(commands)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_arguments_of_a_command_need_none_of_the_layers_that_do_its_work(command: str) -> None:
+def test_the_arguments_of_a_command_need_none_of_the_layers_that_do_its_work() -> None:
     layers = {"formats", "declare", "plan", "registry", "target_numbers", "compat", "checking", "codegen"}
-    assert not {f"schemactl.{layer}" for layer in layers} & modules_after([command, "--help"])
+    working = {f"schemactl.{layer}" for layer in layers}
+    loaded = zip(COMMANDS, modules_after(*([command, "--help"] for command in COMMANDS)), strict=True)
+    assert {command: working & modules for command, modules in loaded} == {
+        command: set() for command in COMMANDS
+    }

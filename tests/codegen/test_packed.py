@@ -31,9 +31,9 @@ TIP = Commit("c0ffee" + "0" * 34, 1_772_323_509)
 PLAIN = [approved("orders", ORDERS)]
 
 
-def wheel_of(topics: list[Approved] = PLAIN, *, version: str = "") -> Wheel:
+def wheel_of(topics: list[Approved] = PLAIN) -> Wheel:
     files = complete(package_files(topics, GENERATE, release=Release.R4_0), GENERATE.package, topics)
-    return wheel(files, GENERATE.package, topics, tip=TIP, version=version)
+    return wheel(files, GENERATE.package, topics, tip=TIP)
 
 
 def needed(made: Wheel) -> list[str]:
@@ -52,10 +52,11 @@ def test_its_version_is_the_time_of_the_approved_tip_and_later_is_newer() -> Non
 
 def test_its_version_can_be_said_in_its_normal_form() -> None:
     for version in ("1.0", "2026.3.1", "1!2.0rc1.post2.dev3+abc.7"):
-        assert wheel_of(version=version).name == f"shop_schemas-{version}-py3-none-any.whl"
+        made = wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
+        assert made.name == f"shop_schemas-{version}-py3-none-any.whl"
     for version in ("one", "v1.0", "1.0-1", "1.0/..", "1.0+Ä", "1.0 "):
         with pytest.raises(UsageError, match="not a version of a Python package"):
-            wheel_of(version=version)
+            wheel({}, GENERATE.package, PLAIN, tip=TIP, version=version)
 
 
 def test_its_name_is_one_that_installers_take() -> None:
