@@ -132,6 +132,7 @@ def expect_one_package_for_all(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
                 }
 
 
+@pytest.mark.slow
 def test_the_tutorial_leads_to_the_same_numbers_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,28 +143,19 @@ def test_pre_commit_run_looks_although_no_file_is_staged(team: Team) -> None:
     assert "topics/refunds.avsc:1:" in printed
 
 
-def test_a_breaking_change_is_refused_and_its_repair_passes(team: Team) -> None:
+def test_what_is_staged_counts_and_not_the_working_tree(team: Team) -> None:
     before = team.git("rev-parse", "HEAD")
-    team.write({"topics/refunds.avsc": record("id", "reason", name="Refund")})
+    broken, fine = record("id", "reason", name="Refund"), record("id", name="Refund", reason=0)
+    team.write({"topics/refunds.avsc": broken})
     team.git("add", ".")
+    team.write({"topics/refunds.avsc": fine})
     printed = team.fails("commit", "-m", "break")
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in printed
     assert "topics/refunds.avsc:1:" in printed
     assert team.git("rev-parse", "HEAD") == before
-    team.write({"topics/refunds.avsc": record("id", name="Refund", reason=0)})
     team.git("add", ".")
+    team.write({"topics/refunds.avsc": broken})
     team.passes("commit", "-m", "repair")
-
-
-def test_what_is_staged_counts_and_not_the_working_tree(team: Team) -> None:
-    team.write({"topics/refunds.avsc": record("id", "reason", name="Refund")})
-    team.git("add", ".")
-    team.write({"topics/refunds.avsc": record("id", name="Refund")})
-    team.fails("commit", "-m", "break")
-    team.git("add", ".")
-    team.write({"topics/refunds.avsc": record("id", "reason", name="Refund"), "README.md": "x"})
-    team.git("add", "README.md")
-    team.passes("commit", "-m", "readme")
 
 
 def test_commit_all_and_commit_of_a_path_are_seen_as_they_will_be(team: Team) -> None:
@@ -191,8 +182,6 @@ def test_a_commit_in_a_linked_worktree_is_checked_there(team: Team) -> None:
     team.git("worktree", "add", "-q", "-b", "other", str(linked))
     (linked / "topics" / "refunds.avsc").write_text(record("id", "reason", name="Refund"))
     team.fails("-C", str(linked), "commit", "-a", "-m", "break")
-    (linked / "topics" / "refunds.avsc").write_text(record("id", name="Refund", reason=0))
-    team.passes("-C", str(linked), "commit", "-a", "-m", "fine")
 
 
 def test_a_merge_of_two_fine_branches_that_break_together_is_refused(team: Team) -> None:

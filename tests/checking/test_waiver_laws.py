@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,8 @@ from schemactl.model import (
     Waiver,
 )
 from schemactl.verdicts import Finding
+
+pytestmark = pytest.mark.slow
 
 TODAY = date(2027, 1, 31)
 STRATEGIES = [each for each in CompatibilityStrategy if each.name.startswith(("BACK", "FOR", "FULL"))]

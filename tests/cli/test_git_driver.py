@@ -29,6 +29,7 @@ def shop(tmp_path: Path) -> Scratch:
     return made
 
 
+@pytest.mark.slow
 def test_git_shows_fields_and_words_and_what_is_no_schema_as_it_is(shop: Scratch) -> None:
     shop.write(
         {

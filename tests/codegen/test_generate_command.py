@@ -84,6 +84,7 @@ def test_a_bare_repository_gives_what_its_clone_gives(shop: Path, tmp_path: Path
     schemactl(shop, "-q", "generate", "--out", out, "--check")
 
 
+@pytest.mark.slow
 def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, tmp_path: Path) -> None:
     arguments = [["-q", "generate"], ["-q", "generate", "--zip", "dist/x.zip", "--wheel", "--with-commits"]]
     for name in ("one", "other"):

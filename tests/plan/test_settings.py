@@ -15,6 +15,8 @@ from scratch import declared
 from schemactl.model import SETTINGS, NamespaceName, Policies
 from schemactl.registry import Scope
 
+pytestmark = pytest.mark.slow
+
 SALES = NamespaceName("shop", "sales")
 WEEK = {"retentionTimeInMinutes": 10080, "retentionSizeInMB": -1}
 DAY = {"retentionTimeInMinutes": 1440, "retentionSizeInMB": -1}

@@ -282,6 +282,7 @@ def test_a_refusal_stays_an_error_beside_a_data_finding_that_is_a_warning(tmp_pa
     }
 
 
+@pytest.mark.slow
 def test_a_comment_of_hundreds_of_topics_has_room_for_the_causes(tmp_path: Path) -> None:
     topics = [f"shop/sales/t{number:03}" for number in range(400)]
     definition = "schema: {type: AVRO, definition: item.avsc}\n"
