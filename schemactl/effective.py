@@ -29,7 +29,7 @@ from schemactl.model import (
 from schemactl.source import tokens
 
 D = TypeVar("D", Namespace, Topic)
-K = TypeVar("K")
+K = TypeVar("K", bound=NamespaceName | TopicName)
 V = TypeVar("V")
 
 
@@ -215,13 +215,16 @@ def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection
             return name in needed
         return (not namespaces or str(name) in namespaces) and name not in emptied
 
-    return Catalog(
-        _only(catalog.namespaces, is_kept), _only(catalog.topics, is_kept), _only(catalog.former, is_kept)
-    )
+    return only(catalog, is_kept)
 
 
-def _only(found: Mapping[K, V], is_kept: Callable[[K], bool]) -> Mapping[K, V]:
-    """Return a part of a mapping, of which nothing is read before it is asked for."""
-    return LazyMapping(
-        lambda: [key for key in found if is_kept(key)], lambda key: found.get(key) if is_kept(key) else None
-    )
+def only(catalog: Catalog, is_kept: Callable[[NamespaceName | TopicName], bool]) -> Catalog:
+    """Return what of `catalog` has a name that `is_kept`. Nothing of it is read before it is asked for."""
+
+    def part(found: Mapping[K, V]) -> Mapping[K, V]:
+        return LazyMapping(
+            lambda: [key for key in found if is_kept(key)],
+            lambda key: found.get(key) if is_kept(key) else None,
+        )
+
+    return Catalog(part(catalog.namespaces), part(catalog.topics), part(catalog.former))

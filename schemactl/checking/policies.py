@@ -28,7 +28,7 @@ from schemactl.verdicts import Finding, Verdict
 
 
 def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
-    """Yield what becomes of the policies of every namespace, and of those topics with these names that were there before."""
+    """Yield the changed policies of every namespace, and of the topics `names` that were approved before."""
     for space in sorted({*run.approved.namespaces, *run.target.namespaces}):
         yield from _changes(run, space, run.approved.namespaces.get(space), run.target.namespaces.get(space))
     for name in names:
@@ -54,7 +54,7 @@ def _changes(
 
 
 def _inherited(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[Any, Level] | None:
-    """Return what `apply` resets a policy to that is declared no longer, and the level that sets it; None: no file says that."""
+    """Return the value to which `apply` resets a policy, and the level that sets it; None: no file tells."""
     if policy in SETTINGS:
         space = run.target.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
         above = space.policies.get(policy) if space else None
@@ -65,7 +65,7 @@ def _inherited(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[
 
 
 def relaxed(run: Run, proposal: Proposal, verdict: Verdict, former: Topic | None) -> Iterator[Finding]:
-    """Yield a strategy changed together with a schema that the old strategy, that of `former`, would have rejected."""
+    """Yield the finding that a strategy changes together with a schema that the old one, of `former`, would reject."""
     if former is None:
         return
     name = proposal.topic.name
@@ -82,7 +82,7 @@ def relaxed(run: Run, proposal: Proposal, verdict: Verdict, former: Topic | None
 
 
 def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield a strategy changed without a schema, and approved versions do not satisfy it."""
+    """Yield the finding that approved versions do not satisfy a new strategy."""
     name = proposal.topic.name
     (old, _), _ = run.strategies(name)
     if old == proposal.strategy:
@@ -100,7 +100,7 @@ def tightened(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 
 def protection_lost(run: Run, topic: Topic, before: Topic | None) -> Iterator[Finding]:
-    """Yield policies that protect readers, or keep unchecked schemas out, and are relaxed."""
+    """Yield relaxed policies that protected readers, or kept unchecked schemas out."""
     if before is None:
         return
     (old, _), (new, level) = run.strategies(topic.name)
@@ -117,7 +117,7 @@ def protection_lost(run: Run, topic: Topic, before: Topic | None) -> Iterator[Fi
 
 
 def namespaces(run: Run) -> Iterator[Finding]:
-    """Yield the same of namespaces, also of those that are declared no longer."""
+    """Yield the same for namespaces, also those that are no longer declared."""
     for name, before in sorted(run.approved.namespaces.items(), key=lambda item: str(item[0])):
         now = run.target.namespaces.get(name)
         yield from _let_in(run, now, before)
@@ -125,7 +125,7 @@ def namespaces(run: Run) -> Iterator[Finding]:
 
 
 def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
-    """Yield the policies of `before` that kept schemas out, or messages in, and that `now` does not have."""
+    """Yield the policies that kept unchecked schemas out in `before` and no longer do."""
     for policy, strict in STRICT_POLICIES.items():
         value = getattr(now.policies, policy) if now else None
         in_force = getattr(run.project.defaults, policy) if value is None else value
@@ -141,7 +141,7 @@ def _let_in(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) 
 
 
 def _lost(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) -> Iterator[Finding]:
-    """Yield the settings by which messages can be lost: what no file says is as Pulsar's brokers do by themselves."""
+    """Yield changed settings by which messages can be lost; a setting in no file has Pulsar's default."""
     for setting, row in SETTINGS.items():
         was = _setting(run.approved, before.name, setting)
         will = _setting(run.target, before.name, setting)
@@ -158,12 +158,9 @@ def _lost(run: Run, now: Topic | Namespace | None, before: Topic | Namespace) ->
 
 
 def _setting(catalog: Catalog, name: NamespaceName | TopicName, setting: str) -> Any:
-    """Return what counts of a setting for a namespace or topic, as far as files say it, else Pulsar's default."""
-    holders: list[Topic | Namespace | None] = (
-        [catalog.namespaces.get(name)] if isinstance(name, NamespaceName) else []
-    )
-    if isinstance(name, TopicName):
-        holders = [declared_in(catalog, name), catalog.namespaces.get(name.namespace_name)]
+    """Return the value of a setting for a namespace or topic: from the files, else Pulsar's default."""
+    own = declared_in(catalog, name) if isinstance(name, TopicName) else None
+    holders = (own, catalog.namespaces.get(name.namespace_name))
     found = (each.policies.settings.get(setting) for each in holders if each)
     return next((value for value in found if value is not None), SETTINGS[setting].default)
 
@@ -177,7 +174,7 @@ _PROTECTED: Final = {
 
 
 def left_draft(run: Run, proposal: Proposal, before: Topic | None) -> Iterator[Finding]:
-    """Yield a topic that is no draft any more, and has versions that were let pass because it was one."""
+    """Yield the finding that a topic is no longer a draft, and versions from that time break its strategy."""
     name = proposal.topic.name
     if before is None or (before.lifecycle, proposal.topic.lifecycle) != ("draft", "stable"):
         return
@@ -194,7 +191,7 @@ def left_draft(run: Run, proposal: Proposal, before: Topic | None) -> Iterator[F
 
 
 def _failing(run: Run, proposal: Proposal) -> list[int]:
-    """Return the approved versions that the proposal's strategy would not have let follow those before them."""
+    """Return the approved versions that the proposal's strategy would have rejected after those before them."""
     return [
         version.number
         for position, version in enumerate(proposal.versions)
@@ -206,7 +203,7 @@ def _failing(run: Run, proposal: Proposal) -> list[int]:
 
 
 def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Finding]:
-    """Fewer partitions, or another kind of topic."""
+    """Yield the finding that partitions are removed, or a topic becomes partitioned or not partitioned."""
     if before is None or before.partitions == declared.partitions:
         return
     if before.partitions is None or declared.partitions is None or declared.partitions < before.partitions:
@@ -220,7 +217,7 @@ def partitions(run: Run, declared: Topic, before: Topic | None) -> Iterator[Find
 
 
 def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield a reader pinned to a version that the topic lacks."""
+    """Yield the finding that `reader` names a version that the topic does not have."""
     pinned = proposal.topic.reader
     numbers = {version.number for version in proposal.versions} | {proposal.number}
     if pinned != "latest" and pinned not in numbers:

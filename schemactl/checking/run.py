@@ -1,4 +1,4 @@
-"""The parameters of one check: what is compared with what, the severities, and the versions a schema is compared with."""
+"""The input of one check: the two catalogs, the severities, and a proposed schema with the versions before it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from schemactl.verdicts import Direction, Finding, Outcome, Verdict
 from schemactl.waivers import fingerprint
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
-"""The policies that keep out schemas, or clients without one, and the value with which each does."""
+"""The policies that keep out schemas, or clients without one, each with the value that does so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Run:
     """One check.
 
     Attributes:
-        target: what will be declared.
-        approved: the approved history that it comes upon; what equals that has not been changed.
-        targets: those that are judged for; (): none in particular.
+        target: the declarations as they will be.
+        approved: the approved history to compare them with.
+        targets: the targets that the check is for; (): none in particular.
     """
 
     target: Catalog
@@ -48,18 +48,16 @@ class Run:
     targets: tuple[str, ...] = ()
 
     def former(self, name: TopicName) -> Topic | None:
-        """Return the topic as it was approved, or its namesake in the other domain, with which it shares one list of versions.
+        """Return the approved topic, or its twin in the other domain, which shares its list of versions.
 
-        Of two that both were, the one that is declared still; None: neither was.
+        If both were approved, return the one that is still declared; None: neither was approved.
         """
-        other: Literal["persistent", "non-persistent"]
-        other = "non-persistent" if name.domain == "persistent" else "persistent"
-        topics = (self.approved.topics.get(each) for each in (name, replace(name, domain=other)))
+        topics = (self.approved.topics.get(each) for each in (name, name.twin))
         known = [topic for topic in topics if topic]
         return next((topic for topic in known if not topic.deleted), known[0] if known else None)
 
     def is_draft(self, topic: Topic) -> bool:
-        """Return whether nobody depends on `topic` yet: it is a draft, and was not approved as anything else, or under another name."""
+        """Return whether `topic` is a draft, and was never approved as anything else, also not under its former name."""
         if topic.lifecycle != "draft":
             return False
         former = self.former(topic.name)
@@ -68,7 +66,7 @@ class Run:
         return former is None or former.lifecycle == "draft"
 
     def versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return the approved versions of a topic, also of one that is declared no longer."""
+        """Return the approved versions of a topic, even if it is no longer declared."""
         known = self.former(name)
         return known.versions if known else ()
 
@@ -82,7 +80,7 @@ class Run:
         return before, self.target.strategy(name, defaults)
 
     def strategy_place(self, topic: Topic) -> Source | None:
-        """Where the strategy of `topic` is declared, or was: in its own declaration or in its namespace's."""
+        """Return the place of the topic's strategy, in its own declaration or in its namespace's."""
         levels = [level for _, level in self.strategies(topic.name)]
         space = self.target.namespaces.get(topic.name.namespace_name)
         holder = space if space and "topic" not in levels and "namespace" in levels else topic
@@ -99,7 +97,7 @@ class Run:
         severity: Severity | None = None,
         **details: Any,
     ) -> Iterator[Finding]:
-        """Yield the finding, weighed."""
+        """Yield the finding with the severity that the project gives it; nothing if it is off."""
         known = self.rules[rule]
         weight = severity or known.severity
         if weight == "off":
@@ -118,17 +116,17 @@ class Run:
         )
 
     def severity(self, rule: str, name: TopicName | None) -> Severity | Literal["off"] | None:
-        """Return the severity that the project gives the rule, for a topic where there is one; None: it says nothing."""
+        """Return the severity that the project sets for the rule and topic; None: it sets none."""
         spaces = self.project.namespace_severities
         of_namespace = spaces.get(name.namespace_name, {}).get(rule) if name else None
         return of_namespace or self.project.severities.get(rule)
 
     def asks(self, rule: str, name: TopicName) -> bool:
-        """Return whether the rule is looked for: neither it nor the project says `off`."""
+        """Return whether the rule is on for the topic."""
         return (self.severity(rule, name) or self.rules[rule].severity) != "off"
 
     def weigh(self, finding: Finding) -> Iterator[Finding]:
-        """Yield the finding with the severity that the project gives its rule; nothing when the project turns it off."""
+        """Yield `finding` with the severity that the project sets for its rule; nothing if that is `off`."""
         severity = self.severity(finding.rule, finding.topic) or finding.severity
         topic = self.target.topics.get(finding.topic) if finding.topic else None
         if topic and severity == "error" and self.is_draft(topic):
@@ -140,11 +138,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the registry would be asked to store as the topic's next version, and under which strategy.
+    """A schema that is proposed as the topic's next version, and the strategy that judges it.
 
     Attributes:
-        number: the one this content has among the versions, or gets as the next one.
-        known: it has one already.
+        number: the number of the version with this content, or else the next number.
+        known: such a version exists.
     """
 
     topic: Topic
@@ -164,7 +162,7 @@ class Proposal:
         strategy: CompatibilityStrategy,
         level: Level,
     ) -> Proposal:
-        """Return the proposal of `schema` to a topic with these `versions`, all of which are read."""
+        """Return the proposal of `schema` to a topic with these `versions`, whose definitions are read now."""
         key = identity(schema.load())
         for version in versions:
             version.load()
@@ -187,13 +185,13 @@ class Proposal:
         return next((each.number for each in reversed(self.versions) if each.info), None)
 
     def version(self, number: int) -> SchemaInfo:
-        """Return the content of the version with this number."""
+        """Return the definition of the version with this number."""
         return next(each.info for each in self.versions if each.number == number and each.info is not None)
 
     def fingerprint(
         self, rule: str, pointer: str, direction: Direction | None = None, *, against: Iterable[int]
     ) -> str:
-        """Return the fingerprint of what it breaks: by `rule`, at `pointer`, with the versions that have the numbers `against`."""
+        """Return the fingerprint of a finding: `rule`, at `pointer`, with the versions numbered `against`."""
         return fingerprint(
             rule,
             self.topic.name,
@@ -204,7 +202,7 @@ class Proposal:
         )
 
     def verdict(self, project: Project) -> Verdict:
-        """Return both verdicts on it, by the brokers of `project`."""
+        """Return both verdicts on the schema, for the brokers of `project`."""
         release = project.release
         checkers = known_to(release, project.defaults.checkers)
         return judge(
@@ -213,7 +211,7 @@ class Proposal:
 
 
 def is_rejected(verdict: Verdict) -> bool:
-    """Return whether the broker rejects it or real readers break; what only strict readers meet does not count."""
+    """Return whether the broker rejects the schema, or readers break, apart from strict ones."""
     if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED):
         return True
     return any(not breakage.incompatibility.strict_only for breakage in verdict.data)

@@ -1,4 +1,4 @@
-"""`drift --accept`: a target as it is, recorded in its numbers file: the version numbers, and what else stays so."""
+"""`drift --accept`: record a target's version numbers, and other drift that is to stay, in its numbers file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from schemactl.target_numbers import (
     numbers_path,
     read_numbers,
     topic_apart,
-    twin_of,
 )
 from schemactl.target_numbers.writing import write_numbers
 
@@ -78,16 +77,16 @@ def accept_drift(args: argparse.Namespace, context: Context) -> int:
 
 @dataclass(slots=True)
 class _AcceptedDifferences:
-    """What is to be recorded.
+    """What is to be recorded, and what cannot be.
 
     Attributes:
         before: the record so far.
-        numbers: the whole record.
-        changed: the topics of whose numbers it says something new.
-        left_out: those with a version that only a commit explains that the approved history does not have.
-        accepted: what else it accepts now, and did not before.
-        removed: the names of which it accepted what is not so, or no longer.
-        repairable: the differences that nobody can accept, because something can be done.
+        numbers: the new record.
+        changed: the topics whose numbers are recorded anew.
+        left_out: topics with a version from a commit that the approved history does not have.
+        accepted: other differences that are accepted from now on.
+        removed: names whose acceptance is removed, because the registry is not, or no longer, as it says.
+        repairable: differences that cannot be accepted, because they can be repaired.
     """
 
     before: TargetNumbers
@@ -100,7 +99,7 @@ class _AcceptedDifferences:
 
 
 def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
-    """Return the record so far: what the working tree has, which may not be approved yet, else what was approved."""
+    """Return the record so far: that of the working tree, which may not be approved yet, else the approved one."""
     target, project = place.target, place.project
     try:
         path = numbers_path(project, target)
@@ -121,7 +120,7 @@ def _before(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumber
 def _acceptable(
     git: Catalog, registry: Catalog, before: TargetNumbers, target: Target, decision: AcceptanceReason
 ) -> _AcceptedDifferences:
-    """Return what is to be recorded of version numbers."""
+    """Return the version numbers to record."""
     topics: dict[TopicName, TopicNumbers] = dict(before.topics)
     found = _AcceptedDifferences(before, before)
     for name, topic in sorted(applicable(git).topics.items()):
@@ -129,7 +128,7 @@ def _acceptable(
         entries = there.versions if there else ()
         old = before.topics.get(name)
         # What need not be recorded may be: a generated package knows of other spellings only from here.
-        apart = topic_apart(topic, entries, old, twin=git.topics.get(twin_of(name)), spellings=True)
+        apart = topic_apart(topic, entries, old, twin=git.topics.get(name.twin), spellings=True)
         if apart.recorded:
             continue
         if apart.unexplained:
@@ -148,7 +147,7 @@ def _acceptable(
 def _accept_states(
     found: _AcceptedDifferences, report: DriftReport, decision: AcceptanceReason, git: Catalog, target: Target
 ) -> None:
-    """Add what is to be recorded besides numbers: of each name with something new all that is acceptable of it."""
+    """Add the other drift to record: for each name with a new difference, everything that can be accepted of it."""
     accepted = dict(found.numbers.accepted)
     written = {target.names.there(name): name for name in accepted}
     for name in report.unused:
@@ -207,7 +206,7 @@ def _print_accepted(
 
 
 def _print_left(found: _AcceptedDifferences, target: Target) -> None:
-    """Print what is not accepted, and what shows the way out."""
+    """Print what is not accepted, and the command that shows what to do."""
     for topic in found.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
@@ -222,7 +221,7 @@ def _print_left(found: _AcceptedDifferences, target: Target) -> None:
 
 
 def _print_numbers(topic: TopicApart, found: _AcceptedDifferences) -> None:
-    """Print which numbers of a topic were recorded, and what becomes of their messages."""
+    """Print which numbers of a topic were recorded, and which of its messages will be rejected."""
     print(f"  {on_one_line(str(topic.name))}: {topic}")
     old, new = (each.topics.get(topic.name) for each in (found.before, found.numbers))
     entries = new.entries.items() if new else ()

@@ -65,10 +65,10 @@ class _Entry:
     """A topic of the list.
 
     Attributes:
-        topic: as the files declare it, or, where they do no longer, as it was approved.
-        catalog: what it is part of.
-        version: the number in force; None: nothing was approved, or without schema.
-        change: what the files change; None: nothing.
+        topic: the topic as declared by the files, or as approved if they no longer declare it.
+        catalog: the catalog that has the topic.
+        version: the number of the version in force; None: there is none.
+        change: what the files change of the topic; None: nothing.
     """
 
     topic: Topic
@@ -127,9 +127,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _read(
     repository: Repository, project: Project, context: Context
 ) -> tuple[Declared | None, History, list[_Entry]]:
-    """Return what the files declare, the approved history, and the topics of both by name.
+    """Return the declared files, the approved history, and the topics of both by name.
 
-    Without files, or where they have problems, which is noted, it is what was approved alone.
+    In a bare repository, and if the files have problems (which prints a note), the topics are those that were approved.
     """
     from schemactl import declare, history
     from schemactl.checking import Fork, check
@@ -207,7 +207,7 @@ _LEFT_OUT_FIRST: Final = ("labels", "deprecated", "set by", "owner")
 
 
 def _rows(values: list[Json], width: int | None) -> list[list[str]]:
-    """Return the head and a row for each topic, for a terminal of that width; columns in which nothing would stand are left out."""
+    """Return the head and a row for each topic, for a terminal of that width, without empty columns."""
     columns: dict[str, Callable[[Json], object]] = {
         "topic": lambda value: value["topic"].removeprefix("persistent://"),
         "type": lambda value: value["type"],
@@ -232,7 +232,7 @@ def _rows(values: list[Json], width: int | None) -> list[list[str]]:
 
 
 def _change(value: Mapping[str, Any]) -> str | None:
-    """Return what the files change, in few words."""
+    """Return in a few words what the files change of a topic."""
     number = value["next_version"]
     match value["change"]:
         case "added":
@@ -253,7 +253,7 @@ def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], c
     catalog = declared.catalog
     names: list[NamespaceName | TopicName] = [*chosen, *{name.namespace_name for name in chosen}]
     for name in names:
-        held = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+        held = catalog.get(name)
         owner = catalog.metadata(name).owner
         if owner and held and held.source:
             definition = declared.dependencies.get(name, ()) if isinstance(name, TopicName) else ()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NumbersContradicted(SchemactlError):
-    """A registry holds something else than the record says: messages would be misread."""
+    """A registry contradicts the record of its version numbers: messages would be misread."""
 
     exit_code = NEGATIVE
 
@@ -29,7 +29,7 @@ class NumbersContradicted(SchemactlError):
 def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
     """Add the argument that says which target the messages come from.
 
-    `default` describes what a command uses that takes no target from the environment.
+    `default` describes the default of a command that ignores SCHEMACTL_TARGET.
     """
     known = default or "$SCHEMACTL_TARGET, or Git's numbers"
     add_target(
@@ -41,16 +41,16 @@ def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadingSetup:
-    """What the messages of the project are read with.
+    """The schemas that messages are read with, and whose version numbers the messages carry.
 
     Attributes:
         project: the project file.
         top: the folder that its relative paths start from.
         approved: the approved history.
-        place: the target that the messages come from; None: the numbers are Git's.
-        numbers: what is recorded of the target's numbers; None: nothing.
-        elsewhere: the topics of which targets record other numbers than Git's, with the names of these targets.
-        seen: numbers that nobody has to record, as the target's registry gave them when it was asked.
+        place: the target that the messages come from; None: their numbers are Git's.
+        numbers: the record of the target's numbers; None: there is none.
+        elsewhere: topics whose numbers are not Git's on some targets, with the names of these targets.
+        seen: further numbers of the target's registry that need not be recorded.
     """
 
     project: Project
@@ -67,7 +67,7 @@ class ReadingSetup:
         return self.place.target if self.place else None
 
     def require_target(self, topics: Iterable[Topic]) -> None:
-        """Raise UsageError where no target was named, and one of `topics` has other numbers than Git's on some target."""
+        """Raise UsageError if no target was named, and the numbers of one of `topics` are not Git's on some target."""
         if self.target is not None:
             return
         found = {topic.name: self.elsewhere[topic.name] for topic in topics if topic.name in self.elsewhere}
@@ -80,13 +80,13 @@ class ReadingSetup:
             )
 
     def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
-        """Return what messages of the topic are read with."""
+        """Return the versions that messages of the topic may carry, by the target's numbers."""
         from schemactl.target_numbers import target_versions
 
         return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
 
     def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
-        """Return what the target's numbers of the topic stand for; None: the numbers are Git's.
+        """Return the meaning of the target's numbers of the topic; None: they are Git's.
 
         `reader` is Git's number of the version that messages are read as; None: the reader's schema is that of no version.
         """
@@ -110,14 +110,14 @@ class ReadingSetup:
         )
 
     def verified(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
-        """Return the same, with what the target's registry says of the topics beyond the record; warn if it cannot be asked.
+        """Return the same after comparing the record with the target's registry; warn if that cannot be asked.
 
         Raises:
-            NumbersContradicted: it holds something else of some of them: what was not recorded took a number.
+            NumbersContradicted: a number in the registry is neither Git's nor recorded.
         """
         from schemactl.registry import Scope
         from schemactl.report.numbers_text import render
-        from schemactl.target_numbers import other_spellings, topic_apart, twin_of
+        from schemactl.target_numbers import other_spellings, topic_apart
 
         target = self.target
         there = {topic.name: (topic, target.names.there(topic.name)) for topic in topics} if target else {}
@@ -140,7 +140,7 @@ class ReadingSetup:
                 topic,
                 entries,
                 self.numbers.topics.get(name) if self.numbers else None,
-                twin=self.approved.catalog.topics.get(twin_of(name)),
+                twin=self.approved.catalog.topics.get(name.twin),
             )
             if not apart.recorded:
                 misread.append(apart)
@@ -157,13 +157,13 @@ def reading(
     project: tuple[Project, str] | None = None,
     merged: Merged | None = None,
 ) -> ReadingSetup:
-    """Return what the messages of the project that the folder belongs to are read with.
+    """Return the schemas that messages of the project are read with.
 
     Args:
         context: where to work.
         target: the name of the target that the messages come from; None: none was named.
-        project: the project and its top, where they are known.
-        merged: what a merge of the files at hand leaves, which is read instead of what is approved.
+        project: the project and its top folder, if they have been read.
+        merged: the result of merging the files at hand, which replaces the approved history.
 
     Raises:
         UsageError: there is no such target.
@@ -199,7 +199,7 @@ STRICT_OPTION = "--strict: reject messages with bytes after the value, or with t
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that says how deep columns go; `check_recursion_depth` judges it."""
+    """Add the argument for the maximum recursion depth; `check_recursion_depth` validates it."""
     add_options(
         parser,
         "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are an error)",
@@ -209,6 +209,6 @@ def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
 
 
 def check_recursion_depth(args: argparse.Namespace) -> None:
-    """Raise UsageError if the depth is none."""
+    """Raise UsageError if the depth is negative."""
     if args.recursion_depth < 0:
         raise UsageError("--recursion-depth is a number from 0 on")

@@ -12,7 +12,7 @@ from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
     from schemactl.history import History, Repository
-    from schemactl.model import Catalog, Commit, NamespaceName, TopicName, Waiver
+    from schemactl.model import Commit, NamespaceName, Waiver
     from schemactl.revision import Revision
 
 
@@ -28,7 +28,7 @@ def read_revision(
 
     Args:
         states: of the project.
-        text: `FROM..TO`, or `FROM...TO`, which starts from their merge base; what is left out is HEAD.
+        text: `FROM..TO`, or `FROM...TO`, which starts from their merge base; an omitted end is HEAD.
         topics: globs of the topics to look at; none: all.
         namespaces: to look at; none: all.
 
@@ -37,6 +37,8 @@ def read_revision(
         DeclarationError: the files at hand have problems.
     """
     from schemactl import history
+    from schemactl.effective import only
+    from schemactl.model import TopicName
     from schemactl.revision import NOT_APPROVED, Revision, find_subjects
     from schemactl.topic_match import require_matches, select
 
@@ -52,7 +54,11 @@ def read_revision(
         chosen = frozenset(name for name in chosen if name.schema_id in concerned)
     former = (topic.renamed_from for name in chosen if (topic := newer.catalog.topics.get(name)))
     told = chosen.union(filter(None, former))
-    one, other = (_part(each.catalog, told, spaces) for each in (older, newer))
+
+    def is_told(name: NamespaceName | TopicName) -> bool:
+        return name in told if isinstance(name, TopicName) else spaces is None or name in spaces
+
+    one, other = (only(each.catalog, is_told).load() for each in (older, newer))
     repository = states.context.repository
 
     @cache
@@ -73,22 +79,6 @@ def read_revision(
         authors,
         authors_of(repository, ids - {NOT_APPROVED}),
     )
-
-
-def _part(
-    catalog: Catalog, topics: Collection[TopicName], spaces: Collection[NamespaceName] | None
-) -> Catalog:
-    """Return these topics of a state, read, and these namespaces; None: all namespaces."""
-    from schemactl.model import Catalog, NamespaceName
-
-    def is_kept(name: NamespaceName | TopicName) -> bool:
-        return (spaces is None or name in spaces) if isinstance(name, NamespaceName) else name in topics
-
-    return Catalog(
-        {name: each for name, each in catalog.namespaces.items() if is_kept(name)},
-        {name: catalog.topics[name] for name in topics if name in catalog.topics},
-        {name: catalog.former[name] for name in catalog.former if is_kept(name)},
-    ).load()
 
 
 def _named(text: str | None, states: States) -> tuple[str | None, str | None]:
@@ -121,7 +111,7 @@ def _commit(repository: Repository, name: str) -> Commit:
 
 
 def _between(repository: Repository, older: History, newer: History) -> tuple[int, tuple[str, ...]]:
-    """Return how many commits the newer state has that the older has not, and who wrote them."""
+    """Return the number of commits that only the newer state has, and their authors."""
     from schemactl.revision import NOT_APPROVED
 
     end = newer.tip

@@ -182,7 +182,7 @@ def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
             yield Misfit.of(at, str(error))
     yield from _in_severities(value.get("severities", {}))
     releases = [value.get("pulsar", "4.0"), *(each.get("pulsar", "4.0") for each in targets.values())]
-    newest = max(map(_nearest_release, releases))
+    newest = max(map(_release, releases))
     for index, checker in enumerate(value.get("protobuf", {}).get("checkers", ())):
         name = _class_name(checker)
         first = OPTIONAL_CHECKERS[name]
@@ -314,7 +314,7 @@ def _project(path: str, value: Mapping[str, Any]) -> Project:
         roots=tuple(resolve(folder, root) for root in value.get("roots", ("namespaces",))),
         previous_roots=tuple(resolve(folder, root) for root in value.get("previous_roots", ())),
         approved=value.get("approved"),
-        release=_nearest_release(pulsar),
+        release=_release(pulsar),
         pulsar=pulsar,
         defaults=_defaults(value.get("defaults", {}), protobuf.get("checkers", ())),
         severities={rule: each for rule, each in severities.items() if rule not in of_namespaces},
@@ -352,7 +352,7 @@ def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
     return Target(
         name=name,
         registry=registry,
-        release=pulsar and _nearest_release(pulsar),
+        release=pulsar and _release(pulsar),
         pulsar=pulsar,
         namespaces={NamespaceName.parse(one): NamespaceName.parse(to) for one, to in namespaces.items()},
         tenants=tenants,
@@ -368,11 +368,9 @@ def _target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
     )
 
 
-def _nearest_release(text: str) -> Release:
-    """Return the newest known release that is not newer than `text`, or the oldest of all."""
-    wanted = tuple(map(int, text.split(".")[:2]))
-    older = (release for release in Release if tuple(map(int, release.split("."))) <= wanted)
-    return max(older, default=Release.R4_0)
+def _release(text: str) -> Release:
+    """Return the release by whose rules one that is called `text` is judged."""
+    return Release.nearest(text) or Release.R4_0
 
 
 def choose_target(project: Project, name: str | None, shown: str) -> Target:

@@ -19,7 +19,7 @@ from schemactl.messages import partitioned, policy_word, policy_words
 from schemactl.model import Catalog, NamespaceName, Policies, Topic, TopicName, live
 from schemactl.plan import RegistryState, inherit, scope_of, without_namespaces
 from schemactl.plan.refusals import HALF_DELETED, finish_deletion, wrong_partitions
-from schemactl.target_numbers import Acceptance, twin_of
+from schemactl.target_numbers import Acceptance
 
 
 class TopicAndPolicyDrift:
@@ -149,7 +149,7 @@ class TopicAndPolicyDrift:
 
     def _kept(self, name: TopicName) -> bool:
         """Whether the registry keeps a schema that Git declared for `name` once and no longer does."""
-        shared = self.git.topics.get(twin_of(name))
+        shared = self.git.topics.get(name.twin)
         there = self.topics.get(name)
         entries = live(there.versions) if there else ()
         return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))

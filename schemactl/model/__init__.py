@@ -19,6 +19,7 @@ from schemactl.model.metadata import parse_day as parse_day
 from schemactl.model.names import NamespaceName as NamespaceName
 from schemactl.model.names import TargetNames as TargetNames
 from schemactl.model.names import TopicName as TopicName
+from schemactl.model.release import Release as Release
 from schemactl.model.settings import REPLICATION as REPLICATION
 from schemactl.model.settings import SETTINGS as SETTINGS
 
@@ -70,14 +71,6 @@ class CompatibilityStrategy(StrEnum):
     BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
     FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
     FULL_TRANSITIVE = "FULL_TRANSITIVE"
-
-
-class Release(StrEnum):
-    """The Pulsar releases whose answers are predicted; another one is read as the nearest lower."""
-
-    R4_0 = "4.0"
-    R4_2 = "4.2"
-    R5_0 = "5.0"
 
 
 Locator = Callable[[str], Source]
@@ -331,7 +324,7 @@ class Catalog:
 
     def metadata(self, name: NamespaceName | TopicName) -> Metadata:
         """Return what is said of a namespace, or of a topic by itself and by its namespace."""
-        space = self.namespaces.get(name.namespace_name if isinstance(name, TopicName) else name)
+        space = self.namespaces.get(name.namespace_name)
         said = space.metadata if space else NO_METADATA
         known = self.topics.get(name) if isinstance(name, TopicName) else None
         return known.metadata.within(said) if known else said

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, TypeVar, cast
 
-from schemactl.errors import SchemactlError
+from schemactl.errors import SchemactlError, first_of
 
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)
 
@@ -34,6 +34,11 @@ class NamespaceName:
         if len(parts) != 2:
             raise ValueError(f"{text!r} is not a namespace: expected tenant/namespace")
         return cls(*map(parse_tenant, parts))
+
+    @property
+    def namespace_name(self) -> NamespaceName:
+        """The namespace itself, as a topic has its own."""
+        return self
 
     def __str__(self) -> str:
         return f"{self.tenant}/{self.name}"
@@ -79,6 +84,12 @@ class TopicName:
         """`tenant/namespace/topic`, the registry's key: without domain and partition."""
         return f"{self.tenant}/{self.namespace}/{self.topic}"
 
+    @property
+    def twin(self) -> TopicName:
+        """The same topic in the other domain, which shares the registry's list of versions."""
+        is_persistent = self.domain == "persistent"
+        return replace(self, domain="non-persistent" if is_persistent else "persistent")
+
     def __str__(self) -> str:
         return f"{self.domain}://{self.schema_id}"
 
@@ -113,7 +124,7 @@ class TargetNames:
         """Return the target's name of the namespace or topic declared as `name`. Raise SchemactlError where it has none."""
         if not self:
             return name
-        space = name.namespace_name if isinstance(name, TopicName) else name
+        space = name.namespace_name
         self.require([space])
         return _moved(name, self._known(space) or space)
 
@@ -121,7 +132,7 @@ class TargetNames:
         """Return the declared name of the namespace or topic that is `name` on the target; None: nothing declared is called so."""
         if not self:
             return name
-        space = name.namespace_name if isinstance(name, TopicName) else name
+        space = name.namespace_name
         ours = [own for own, theirs in self.namespaces.items() if theirs == space]
         ours += [
             NamespaceName(own, space.name) for own, theirs in self.tenants.items() if theirs == space.tenant
@@ -137,13 +148,10 @@ class TargetNames:
         names = sorted({*names}) if self else []
         missing = [name for name in names if self._known(name) is None]
         if missing:
-            listed = ", ".join(map(str, missing[:3])) + (
-                f" and {len(missing) - 3} more" if missing[3:] else ""
-            )
             tenants = {**self.tenants, **{name.tenant: name.tenant for name in missing}}
             entries = ", ".join(f"{own}: {theirs}" for own, theirs in tenants.items())
             raise SchemactlError(
-                f"target {self.target}: neither its `tenants` nor its `namespaces` say what is {listed} there",
+                f"target {self.target}: neither its `tenants` nor its `namespaces` say what is {first_of(missing, 3)} there",
                 fix=f"write `tenants: {{{entries}}}` in the target, with the names that are used there",
             )
 

@@ -1,4 +1,4 @@
-"""What a plan leaves out: topics that the registry would reject, and what the others may therefore not get."""
+"""What a plan leaves out: rejected topics, and the policies of namespaces that would become less strict for these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from schemactl.model import Catalog, Namespace, NamespaceName, Policies, Topic, 
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import CreateNamespace, CreateTenant, PlanRefusal, RestoreStrategy
 from schemactl.registry.base import Scope
-from schemactl.target_numbers import twin_of
 
 if TYPE_CHECKING:
     from schemactl.plan.planner import Planner
@@ -21,14 +20,14 @@ SomePlanner = TypeVar("SomePlanner", bound="Planner")
 
 
 def settled(target: Catalog, computed: Callable[[Catalog], SomePlanner]) -> SomePlanner:
-    """Return the planner of `target`, where no namespace becomes less strict for a topic that is left out.
+    """Return the planner of `target` in which no namespace becomes less strict for a topic that is left out.
 
-    Such a namespace keeps its policies, and with it what needs the new ones is left out: the half of a change that lets more in
-    is never applied without the other.
+    Such a namespace keeps its policies, and what needs the new ones is left out, too: the half of a change that lets more in is
+    never applied without the other half.
 
     Args:
-        target: what is wanted.
-        computed: returns the planner for what is wanted, with its steps computed.
+        target: the approved history.
+        computed: returns a planner for a catalog, with its steps computed.
     """
     planner = computed(target)
     alone = {refusal.name for refusal in planner.refusals}
@@ -46,12 +45,12 @@ def settled(target: Catalog, computed: Callable[[Catalog], SomePlanner]) -> Some
 
 
 def leave_out(planner: Planner) -> None:
-    """Remove the steps of what is left out; what a killed `apply` left relaxed is restored all the same."""
+    """Remove the steps of topics that are left out, except those that restore what a killed `apply` left relaxed."""
     left = _left_out(planner)
     known = {refusal.name for refusal in planner.refusals}
     for name in sorted(left - known):
-        message = f"shares its schemas with {twin_of(name)}, which is left out"
-        planner.refusals.append(PlanRefusal(name, message, _without(planner, [twin_of(name)])))
+        message = f"shares its schemas with {name.twin}, which is left out"
+        planner.refusals.append(PlanRefusal(name, message, _without(planner, [name.twin])))
     for name in left:
         planner.topics.pop(name, None)
         planner.versions.pop(name.schema_id, None)
@@ -81,7 +80,7 @@ def leave_out(planner: Planner) -> None:
 
 
 def touched(planner: Planner) -> Scope:
-    """Return what the steps touch and what is left out, with the topics that share lists of schemas with them."""
+    """Return the namespaces and topics of the steps and refusals, with the topics that share their lists of schemas."""
     refused = (*planner.refusals, *planner.losses)
     touched = {step.name for step in planner.steps} | {refusal.name for refusal in refused}
     lists = {name.schema_id for name in touched if isinstance(name, TopicName)}
@@ -95,7 +94,7 @@ def touched(planner: Planner) -> Scope:
 
 
 def _relaxed(planner: Planner) -> dict[NamespaceName, list[TopicName]]:
-    """Return the namespaces that become less strict for topics that are left out, with these."""
+    """Return the namespaces that become less strict for topics that are left out, each with these topics."""
     found: dict[NamespaceName, list[TopicName]] = {}
     for name in sorted(_left_out(planner)):
         space = name.namespace_name
@@ -124,7 +123,7 @@ def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, aft
 def _explain(
     planner: Planner, kept: Mapping[NamespaceName, list[TopicName]], alone: Collection[object]
 ) -> None:
-    """Add that the namespaces `kept` keep their policies because of these topics; refusals not in `alone` come of that."""
+    """Add refusals for the namespaces `kept`, and name them as the reason in refusals that are not in `alone`."""
     whose = {space: ", ".join(map(str, names)) for space, names in kept.items()}
     for at, refusal in enumerate(planner.refusals):
         if isinstance(refusal.name, TopicName) and refusal.name not in alone:
@@ -137,13 +136,13 @@ def _explain(
 
 
 def _left_out(planner: Planner) -> set[TopicName]:
-    """Return the topics with refusals, and those that share their lists of schemas."""
+    """Return the topics with refusals, and the topics that share their lists of schemas."""
     rejected = {refusal.name.schema_id for refusal in planner.refusals if isinstance(refusal.name, TopicName)}
     return {name for name in planner.target.topics if name.schema_id in rejected}
 
 
 def _without(planner: Planner, names: Iterable[TopicName]) -> str:
-    """Return the advice to make the plan without topics, knowing what that does to them."""
+    """Return the advice to apply the rest without these topics."""
     skipped = " ".join(f"--skip {planner.commands.topic(name)}" for name in names)
     return (
         f"repair that first\n`schemactl apply {planner.commands.on} {skipped}`: all the rest is applied, policies included, and "

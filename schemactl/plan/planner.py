@@ -1,4 +1,4 @@
-"""The steps from a registry's state to what Git approved. Pure: the same input gives the same plan."""
+"""The steps that bring a registry to what Git approved. The same input always gives the same plan."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ from schemactl.plan.steps import (
     SetPolicies,
     TakeNumber,
 )
-from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart, twin_of
+from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart
 from schemactl.verdicts import Answer, Outcome
 from schemactl.waivers import broker_waiver
 
@@ -91,10 +91,10 @@ def make_plan(
 ) -> Plan:
     """Return the steps that bring a registry in the state `base` to the approved history `target`.
 
-    Every step's answer is predicted after all steps before it: policies first, then versions, oldest first. After the plan is
-    carried out, planning again gives no steps and the same notes. A topic of which anything would be rejected is left out, or that is
-    `awaited` elsewhere. `waivers` approve what a broker rejects. `numbers` records the registry's version numbers, by its own names.
-    Raise UsageError if a permission names a topic that Git never declared.
+    The answer to each step is predicted after all steps before it: policies first, then versions, oldest first. A plan made after
+    this one was carried out has no steps and the same notes. A topic is left out if anything of it would be rejected, or if it
+    waits for another target (`awaited`). `waivers` approve what a broker rejects. `numbers` is the record of the registry's
+    version numbers, by its own names. Raise UsageError if a permission names a topic that Git never declared.
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
@@ -197,7 +197,7 @@ class Planner:
         self.steps += deletions
 
     def _list(self, change: GenerationBegins | VersionsMissing | VersionsUnknown) -> None:
-        """Add what a topic's list of versions lacks, or the refusals that prevent it."""
+        """Add the uploads that a topic lacks, or the refusals that prevent them."""
         match change:
             case GenerationBegins(name, number):
                 self._begin_generation(name, number)
@@ -208,7 +208,7 @@ class Planner:
                 self.refusals += refusals.unexplained(name, self._unknown(name, unknown), self.commands)
 
     def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
-        """Yield what still differs after all steps; `apart` are the numbers that are not Git's."""
+        """Yield the differences that remain after all steps; `apart` are the numbers that are not Git's."""
         rejected = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
         for change in find_changes(self._catalog(), self.target) if self.steps else self.changes:
@@ -233,7 +233,7 @@ class Planner:
                     yield from self._kept(name)
 
     def plan(self) -> Plan:
-        """Return the plan, without notes and what is left out."""
+        """Return the plan without notes, after removing the steps of what is left out."""
         leave_out(self)
         scope = touched(self)
         return Plan(
@@ -260,7 +260,7 @@ class Planner:
         return Catalog(self.namespaces, topics)
 
     def _set(self, step: SetPolicies) -> None:
-        """Add the step: one for the policies about schemas, and one for each setting, unless that could lose messages."""
+        """Add a step for the policies about schemas, and one for each setting, unless that could lose messages."""
         about_schemas, *settings = parts(step)
         if about_schemas.after.managed():
             self.steps.append(about_schemas)
@@ -318,7 +318,7 @@ class Planner:
         return refusals.rejected_version(
             name,
             rejected,
-            (*git, *live(self.git.versions(twin_of(name)))),
+            (*git, *live(self.git.versions(name.twin))),
             commands=self.commands,
             relax=self._relaxing_command(name) if name.domain == "persistent" else None,
             restart=self._restarting_command(name, git),
@@ -329,7 +329,7 @@ class Planner:
         return self.commands.apply(name, RELAX)
 
     def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
-        """Return the command that deletes what is there and registers Git's versions; None: that would not help."""
+        """Return the command that deletes the registry's versions and registers Git's; None: that would not help."""
         if self.numbers and name in self.numbers.topics:
             return None  # it would register what is recorded
         for strategy, options in ((self.strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
@@ -343,7 +343,7 @@ class Planner:
     def _upload(
         self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
     ) -> tuple[list[PlanStep], Rejected | None]:
-        """Return the uploads that will be accepted one after the other, and the first that will not."""
+        """Return the uploads that will be accepted, in order, and the first that will be rejected."""
         steps: list[PlanStep] = []
         for version in missing:
             info = upload(version)
@@ -369,7 +369,7 @@ class Planner:
         steps: Sequence[PlanStep],
         waiver: Waiver | None = None,
     ) -> Iterator[PlanStep]:
-        """Yield the uploads `steps` between those that relax the topic and restore it."""
+        """Yield `steps` between one that relaxes the topic and one that restores it."""
         updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
         on = self.base.defaults.is_allow_auto_update_schema if updates is None else updates
         yield RelaxStrategy(name, strategy, on, waiver)
@@ -380,7 +380,7 @@ class Planner:
     def _waiver(
         self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]
     ) -> Waiver | None:
-        """Return the waiver of the refusal to let Git's `version` follow those stored: one in the commit that brought it."""
+        """Return the waiver, in the commit of Git's `version`, for the broker's refusal of it after `stored`."""
         if version.commit is None or version.info is None or name not in self.topics:
             return None
         # A waiver is of Git's definitions: what is stored has a stamp, and no `.proto`.
@@ -399,7 +399,7 @@ class Planner:
         return own or self.base.default_strategies[name.namespace_name]
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
-        """Add the tombstones up to the number `last`, the first of which hides what there is, or the refusal to hide it."""
+        """Add tombstones up to the number `last`, the first of which hides the present versions; or the refusal to hide them."""
         held = self._held(name)
         if last_tombstone(held) >= last:
             return  # the twin's
@@ -411,21 +411,21 @@ class Planner:
         self.take_numbers(name, max(last + 1, self._following(name) + 1), hidden)
 
     def take_numbers(self, name: TopicName, end: int, hidden: tuple[int, ...] = ()) -> None:
-        """Add tombstones for all numbers below `end` that are free; the first hides the versions `hidden`."""
+        """Add tombstones for the free numbers below `end`; the first hides the versions `hidden`."""
         for number in range(self._following(name), end):
             self.steps.append(TakeNumber(name, number, hidden))
             self.versions[name.schema_id] = (*self._held(name), SchemaVersion(number, None))
             hidden = ()
 
     def _following(self, name: TopicName) -> int:
-        """Return the number that the registry would give next."""
+        """Return the next number that the registry would give."""
         return next_number(self._held(name))
 
     def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         return self.versions.get(name.schema_id, ())
 
     def _create_tenant(self, name: NamespaceName) -> None:
-        """Add the step that creates the tenant of `name` where that is missing, and the refusal where nobody declared it."""
+        """Add the step that creates the tenant of `name` if it is missing, and refusals if nobody declared it."""
         if name.tenant in self.missing_tenants:
             self.missing_tenants.remove(name.tenant)
             self.steps.append(CreateTenant(name))
@@ -447,15 +447,15 @@ class Planner:
         self.versions[name.schema_id] = () if force else (*versions, tombstone)
 
     def _deletable(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return the live versions of a topic whose schema Git declared once and no longer does."""
+        """Return the live versions of a topic whose schema Git no longer declares."""
         # The topic of the other domain shares the list of schemas.
-        twin = self.target.topics.get(twin_of(name))
+        twin = self.target.topics.get(name.twin)
         if not self.target.topics[name].versions or (twin and twin.schema):
             return ()
         return live(self.versions.get(name.schema_id, ()))
 
     def _kept(self, name: TopicName) -> Iterator[PlanNote]:
-        """Yield what the registry keeps of a topic, or of a schema, that Git no longer declares."""
+        """Yield notes about versions in the registry of a topic or schema that Git no longer declares."""
         declared, current = self.target.topics[name], live(self.versions[name.schema_id])
         gone = "is no longer declared" if declared.deleted else "no longer declares a schema"
         if self._deletable(name):
@@ -471,8 +471,8 @@ class Planner:
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
     def _unknown(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
-        """Return those of `versions` that the topic's twin does not know either."""
-        known = Contents(self.target.versions(twin_of(name)))
+        """Return those of `versions` that are not the topic's twin's either."""
+        known = Contents(self.target.versions(name.twin))
         return tuple(version for version in versions if version.info and not known.find(version.info))
 
     def _indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:

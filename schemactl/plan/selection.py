@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from schemactl.changes import Contents
-from schemactl.effective import namespaces_of, part_of
+from schemactl.effective import namespaces_of, only, part_of
 from schemactl.model import (
     REPLICATION,
     Catalog,
@@ -27,7 +27,7 @@ from schemactl.topic_match import require_matches
 def scope_of(catalog: Catalog) -> Scope:
     """Return every namespace and topic of `catalog`, the namespaces of its topics included, with the settings that it manages.
 
-    What a topic has of a setting hangs on its namespace's, too.
+    A topic's setting is asked for on its namespace, too, from which it may be inherited.
     """
     settings: dict[NamespaceName | TopicName, frozenset[str]] = {}
     holders: list[tuple[NamespaceName | TopicName, Policies]] = [
@@ -37,28 +37,18 @@ def scope_of(catalog: Catalog) -> Scope:
     ]
     for name, policies in holders:
         if policies.settings:
-            for each in {name, name.namespace_name if isinstance(name, TopicName) else name}:
+            for each in {name, name.namespace_name}:
                 settings[each] = settings.get(each, frozenset()) | policies.settings.keys()
     return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics), settings)
 
 
 def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
     """Return `catalog` without these namespaces, and without what is in them."""
-    if not names:
-        return catalog
-    return Catalog(
-        {name: space for name, space in catalog.namespaces.items() if name not in names},
-        {name: topic for name, topic in catalog.topics.items() if name.namespace_name not in names},
-        {
-            name: policies
-            for name, policies in catalog.former.items()
-            if (name if isinstance(name, NamespaceName) else name.namespace_name) not in names
-        },
-    )
+    return only(catalog, lambda name: name.namespace_name not in names) if names else catalog
 
 
 def elsewhere_only(held: Catalog, wanted: Catalog, cluster: str) -> dict[NamespaceName, tuple[str, ...]]:
-    """Return the namespaces that only other clusters have, and shall have, with these."""
+    """Return the namespaces that are, and are to stay, on other clusters only, each with those clusters."""
     return {
         name: space.clusters
         for name, space in held.namespaces.items()
@@ -71,7 +61,7 @@ def elsewhere_only(held: Catalog, wanted: Catalog, cluster: str) -> dict[Namespa
 
 
 def applicable(target: Catalog) -> Catalog:
-    """Return `target` without drafts, its definitions read, and with the namespaces that its topics need but no file declares."""
+    """Return `target` without drafts, with its definitions read, and with the undeclared namespaces that its topics need."""
     topics = {name: topic for name, topic in target.topics.items() if not is_draft(topic)}
     needed = {name.namespace_name for name, topic in topics.items() if not topic.deleted}
     former = {
@@ -83,7 +73,7 @@ def applicable(target: Catalog) -> Catalog:
 
 
 def is_draft(topic: Topic) -> bool:
-    """Return whether nothing of the topic is applied yet."""
+    """Return whether the topic is a draft, of which nothing is applied."""
     return topic.lifecycle == "draft" and not topic.deleted
 
 
@@ -94,9 +84,9 @@ def select(
     namespaces: Sequence[str] = (),
     known: Collection[TopicName] = (),
 ) -> Catalog:
-    """Return the part of `catalog` that `part_of` does.
+    """Return the part of `catalog` with these topics and namespaces, as `part_of` does.
 
-    Raise UsageError if a glob or a namespace matches nothing, neither here nor among the topics `known` elsewhere.
+    Raise UsageError if a glob or a namespace matches nothing, neither in `catalog` nor among the topics `known` elsewhere.
     """
     require_matches(
         {*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog))
@@ -105,9 +95,9 @@ def select(
 
 
 def with_later(git: Catalog, later: Mapping[TopicName, tuple[SchemaVersion, ...]], held: Catalog) -> Catalog:
-    """Return `git`, the approved history up to a position, with those `later` versions that a registry holds already.
+    """Return `git`, the approved history up to a position, with those of the `later` versions that a registry holds already.
 
-    They are Git's, by their numbers, and nothing foreign; what the registry does not hold of them is not planned.
+    So these are not taken for foreign ones; the other later versions are not planned.
     """
     topics = dict(git.topics)
     for name, versions in later.items():

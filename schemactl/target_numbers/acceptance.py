@@ -1,4 +1,4 @@
-"""What people have decided to live with in a registry besides its version numbers: entries of the numbers file."""
+"""Accepted drift of a registry besides its version numbers: entries of the numbers file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AcceptanceReason:
         reason: in somebody's words.
         owner: who answers for it; "": not said.
         accepted: the day (UTC) of the decision.
-        until: the last day (UTC) on which it counts; None: it counts until it is removed.
+        until: the last day (UTC) on which it counts; None: it has no end.
     """
 
     reason: str = ""
@@ -38,10 +38,10 @@ class Acceptance:
     """The state of one namespace or topic that is accepted, exactly.
 
     Attributes:
-        unmanaged: the registry has it, or a schema of it, and Git does not declare that.
-        undeclarable: likewise, and the name of its schema type, which no file can declare; "": it is not that.
+        unmanaged: it is in the registry, or has a schema there, and Git does not declare that.
+        undeclarable: the same for a schema type that no file can declare: the type's name; else "".
         fingerprint: of the schemas that the registry holds of such a topic.
-        policies: values that Git declares no longer, and that no `apply` resets.
+        policies: values that Git no longer declares, and that no `apply` resets.
         decision: why.
         source: its place in the numbers file.
     """
@@ -55,7 +55,7 @@ class Acceptance:
 
     @property
     def parts(self) -> frozenset[tuple[str, str]]:
-        """What it is of: by name, with what it has to be."""
+        """The accepted policies and states by name, each with its accepted value."""
         found = {(policy, str(value)) for policy, value in self.policies.managed().items()}
         if self.unmanaged or self.undeclarable:
             found.add((self.kind, self.fingerprint))
@@ -63,7 +63,7 @@ class Acceptance:
 
     @property
     def kind(self) -> str:
-        """The key that stands for it in the file, apart from policies."""
+        """Its key in the file, apart from policies."""
         return "undeclarable" if self.undeclarable else "unmanaged"
 
     def counts(self, today: date) -> bool:
@@ -72,7 +72,7 @@ class Acceptance:
 
 
 def joined(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acceptance:
-    """Return one acceptance of all of these, which are of one name, for the reason in `decision`."""
+    """Return these acceptances of one name as one, with `decision`."""
     found = Acceptance(decision=decision)
     for each in acceptances:
         found = replace(

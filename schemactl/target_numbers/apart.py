@@ -1,12 +1,13 @@
-"""The numbers of a registry that are not Git's, and whether the target's record says exactly that."""
+"""Find the version numbers of a registry that are not Git's, and whether the target's record agrees."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from schemactl.changes import Contents, Generations, content_identity, last_tombstone, stamp
+from schemactl.errors import first_of
 from schemactl.formats import spec
 from schemactl.json_values import Json
 from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName, live, next_number
@@ -25,14 +26,14 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class NumberApart:
-    """A number of a registry that does not stand for Git's version of that number, or is recorded not to.
+    """A number of a registry that does not mean Git's version of that number, or is recorded as something else.
 
     Attributes:
         registry: the number, as a message carries it.
-        git: Git's version with its content; None if Git has none, or the content is unknown.
+        git: Git's version with the same content; None if Git has none, or the content is unknown.
         state: `deleted`: before a tombstone, and still shown; `tombstone`: not shown; `unexplained`: uploaded by an `apply`
             from a commit that the approved history does not have.
-        recorded: whether the target's record says just that, or what the number was before.
+        recorded: the target's record says so, or says what the number meant before.
     """
 
     registry: int
@@ -62,29 +63,23 @@ class TopicApart:
 
     @property
     def unexplained(self) -> bool:
-        """Whether the approved history lacks what an `apply` uploaded, which must come back instead of being recorded."""
+        """Whether the approved history lacks something that an `apply` uploaded: it must be restored, not recorded."""
         return any(each.state == "unexplained" and not each.recorded for each in self.numbers)
 
     @property
     def contradicted(self) -> bool:
-        """Whether a number is Git's own and recorded as something else."""
+        """Whether a number means Git's version, but is recorded as something else."""
         return any(each.git == each.registry and not each.recorded for each in self.numbers)
 
     def __str__(self) -> str:
         """List the numbers that are not recorded, or all of them."""
-        listed = [each for each in self.numbers if not each.recorded] or self.numbers
-        shown = ", ".join(str(each) for each in listed[:_SHOWN])
-        return shown + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
-
-
-_SHOWN = 8
-"""The most numbers of a topic that a message lists."""
+        return first_of([each for each in self.numbers if not each.recorded] or self.numbers, 8)
 
 
 def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
-    """Return the topics of Git with numbers in the registry that are not Git's, sorted by name.
+    """Return the topics of `git` with numbers in the registry that are not Git's, sorted by name.
 
-    `numbers` is the target's record; all three go by the target's names.
+    `numbers` is the target's record; all three use the target's names.
     """
     found = []
     for name, topic in sorted(git.topics.items()):
@@ -92,7 +87,7 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
             topic,
             registry.versions(name),
             numbers.topics.get(name) if numbers else None,
-            twin=git.topics.get(twin_of(name)),
+            twin=git.topics.get(name.twin),
         )
         if apart.numbers:
             found.append(apart)
@@ -102,9 +97,9 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
 def lost_numbers(
     git: Catalog, registry: Catalog, numbers: TargetNumbers | None
 ) -> dict[TopicName, tuple[int, ...]]:
-    """Return the recorded numbers that the registry's lists no longer reach, by topic: its schemas were lost.
+    """Return, by topic, the recorded numbers after the end of the registry's list, whose schemas were therefore lost.
 
-    Only of topics with a declared schema: a new upload would take another version's number. All three go by the target's names.
+    Only topics with a declared schema count: a new upload would take another version's number. All three use the target's names.
     """
     found = {}
     for name, recorded in numbers.topics.items() if numbers else ():
@@ -123,13 +118,13 @@ def topic_apart(
     twin: Topic | None = None,
     spellings: bool = False,
 ) -> TopicApart:
-    """Return which of `entries`, a registry's list of the topic, do not have Git's number.
+    """Return those of `entries`, a registry's list of the topic, whose numbers are not Git's.
 
     Args:
-        topic: with Git's versions; one that never had any has no readers, so nothing of it is apart.
-        entries: in order of number, tombstones among them.
+        topic: the topic with Git's versions; without versions it has no readers, and nothing is returned.
+        entries: the list, in order of number, with tombstones.
         recorded: the target's record of the topic.
-        twin: the topic of the other domain, which shares the registry's list.
+        twin: the topic of the other domain, which shares the list.
         spellings: include numbers that need not be recorded (see `other_spellings`).
     """
     if not topic.versions:
@@ -138,20 +133,13 @@ def topic_apart(
     return TopicApart(topic.name, tuple(comparison.apart(spellings=spellings)))
 
 
-def twin_of(name: TopicName) -> TopicName:
-    """Return the same topic in the other domain."""
-    domain: Literal["persistent", "non-persistent"]
-    domain = "non-persistent" if name.domain == "persistent" else "persistent"
-    return replace(name, domain=domain)
-
-
 def other_spellings(
     topic: Topic, entries: Sequence[SchemaVersion], meant: Sequence[TargetVersion]
 ) -> tuple[TargetVersion, ...]:
-    """Return the meaning of numbers beyond `meant` that hold a primitive of Git's in another client's spelling.
+    """Return the meaning of numbers after `meant` that hold a primitive type in the spelling of another client.
 
-    A broker counts the spellings of one STRING as versions. Where Git has no version of such a number, its messages cannot be
-    misread, and it need not be recorded. `entries` is the registry's list of `topic`.
+    A broker takes the spellings of one STRING for different versions. If Git has no version of such a number, its messages
+    cannot be misread, and it need not be recorded. `entries` is the registry's list of `topic`.
     """
     git = Contents(topic.versions)
     held = [(entry, git.find(entry.info)) for entry in live(entries) if entry.info]
@@ -209,7 +197,13 @@ class _ListAndRecord:
             git = self.git.find(entry)
             recorded = self._is_recorded(entry, entry.info)
             is_own = recorded and git is not None and git.number == entry.number
-            is_the_twins = git is None and not recorded and self._is_the_twins(entry, entry.info)
+            meaning = self.by_record.get(entry.number)
+            is_the_twins = (
+                git is None
+                and not recorded
+                and not (meaning and meaning.info)
+                and self.twins.find(entry.info) is not None
+            )
             if is_own or is_the_twins or entry.number in spelled:
                 continue
             state: ApartState = "readable" if entry.number in self.live else "deleted"
@@ -218,7 +212,7 @@ class _ListAndRecord:
             yield NumberApart(entry.number, git.number if git else None, state, recorded)
 
     def _is_recorded(self, entry: SchemaVersion, info: SchemaInfo) -> bool:
-        """Whether messages of the number are read with its content, or rejected as they should be."""
+        """Return whether, by the record, messages of the number are read with its content, or are rejected as they should be."""
         listed = self.recorded.get(entry.number)
         is_live = entry.number in self.live
         if listed and listed.deleted and is_live:
@@ -234,13 +228,9 @@ class _ListAndRecord:
         # Of what is gone, it is enough that its messages are rejected.
         return listed is not None and not is_live
 
-    def _is_the_twins(self, entry: SchemaVersion, info: SchemaInfo) -> bool:
-        meaning = self.by_record.get(entry.number)
-        return not (meaning and meaning.info) and self.twins.find(info) is not None
-
 
 def apart_values(apart: Iterable[TopicApart]) -> list[Json]:
-    """Return every number that is not Git's as JSON, the same in plans, drift reports and `log`; keys are never renamed."""
+    """Return every number that is not Git's as JSON, for plans, drift reports and `log`; keys are never renamed."""
     return [
         {
             "topic": str(topic.name),

@@ -87,7 +87,7 @@ _Item = tuple[yaml.ScalarNode, yaml.Node, Any]
 
 
 class _NumbersReader:
-    """A single read of a file; `accepted` and `problems` collect what else it says, and what is wrong with it."""
+    """Reads one file; `accepted` collects the entries that are not about numbers, `problems` everything wrong."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
@@ -167,7 +167,7 @@ class _NumbersReader:
         )
 
     def _accept(self, name: NamespaceName | TopicName, at: yaml.Node, items: Iterable[_Item]) -> None:
-        """Keep what stands beside the numbers of a namespace or topic, or report what is wrong with it."""
+        """Read the keys beside the numbers of a namespace or topic into `accepted`, or report what is wrong with them."""
         nodes = {key.value: (node, value) for key, node, value in items if key.value in _ACCEPTED}
         before = len(self.problems)
         for key, (node, value) in nodes.items():
@@ -353,9 +353,9 @@ def numbers_of(
 def recorded_elsewhere(
     topics: Iterable[TopicName], records: Iterable[TargetNumbers | None]
 ) -> dict[TopicName, tuple[str, ...]]:
-    """Return those of `topics` whose numbers differ on some target, with the names of these targets.
+    """Return those of `topics` whose numbers are not Git's on some targets, with the names of these targets.
 
-    Reading their messages needs `--target`. `records` are the targets'; None: one has none.
+    Reading their messages needs `--target`. `records` are those of the targets; None: a target has none.
     """
     known = [each for each in records if each]
     found = {

@@ -1,4 +1,4 @@
-"""The check of numbers files before they are approved, from the files and Git's history alone."""
+"""Check numbers files before they are approved, against the files and Git's history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JudgedNumbers:
         records: one for each target whose file has no problems.
         problems: everything that is wrong with a file by itself.
         paths: the existing files and their foreign definitions.
-        places: the same, and where the other targets would have theirs.
+        places: the same, and the paths of files that do not exist.
     """
 
     records: tuple[TargetNumbers, ...]
@@ -66,12 +66,12 @@ def judge_files(files: Files, project: Project) -> JudgedNumbers:
 def contradictions(
     records: Iterable[TargetNumbers], declared: Catalog, histories: Iterable[Catalog]
 ) -> tuple[Problem, ...]:
-    """Return the problems of records that name topics or versions that Git neither has nor gets.
+    """Return a problem for each topic or version in a record that Git does not have and will not have.
 
     Args:
         records: the numbers files.
-        declared: the declared files; each new definition is the next version.
-        histories: the approved history, and what it may become.
+        declared: the declared files; each new definition becomes the next version.
+        histories: the approved history, and other forms that it may take.
     """
     catalogs = tuple(histories)
     known: dict[TopicName, frozenset[int]] = {}
@@ -100,7 +100,7 @@ def _no_version(name: TopicName, entry: NumberEntry, known: frozenset[int]) -> s
 
 
 def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
-    """Return the numbers of Git's versions of the topic, with the one that the declaration brings."""
+    """Return the numbers of Git's versions of the topic, with that of the declared one."""
     topic = declared.topics.get(name)
     schema = topic.schema if topic else None
     found: set[int] = set()
@@ -113,7 +113,7 @@ def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) 
 
 
 def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
-    """Yield a problem for each foreign definition that cannot read messages, unless `drift --accept` wrote it."""
+    """Yield a problem for each foreign definition with which messages cannot be read, unless `drift --accept` wrote it."""
     for entry in _entries(numbers):
         if entry.foreign is None or entry.source is None or _is_accepted(entry, entry.foreign):
             continue
@@ -128,9 +128,9 @@ def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
 
 
 def _is_accepted(entry: NumberEntry, foreign: SchemaInfo) -> bool:
-    """Whether the definition's file has the name that `drift --accept` gives it, which ends with the digest of its bytes.
+    """Return whether the definition's file has the name that `drift --accept` gives it, which ends with a digest of its bytes.
 
-    A registry may hold anything, and what it holds must be recordable.
+    A registry may hold anything, and it must be possible to record what it holds.
     """
     stem = posixpath.splitext(entry.path or "")[0]
     return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")

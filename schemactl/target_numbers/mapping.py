@@ -1,4 +1,4 @@
-"""The meaning of every number of a target, from its record, and back."""
+"""From the record of a target to the meaning of each of its version numbers, and back."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class NumberEntry:
         number: the target's, as a message carries it.
         git: Git's version with the same content; None if Git has none, or the content is unknown.
         foreign: the definition of a version that Git does not have.
-        deleted: the registry no longer shows it. With `git` or `foreign` its messages can still be read.
-        reason: why that was accepted.
+        deleted: the registry no longer shows it; with `git` or `foreign`, its messages can be read all the same.
+        reason: why this was accepted.
         accepted: the day (UTC).
         owner: who answers for it.
         source: its place in the numbers file.
@@ -41,7 +41,7 @@ class NumberEntry:
 
     @property
     def decision(self) -> AcceptanceReason:
-        """Why it is accepted. It never expires: messages that carry the number are read by it for ever."""
+        """Why it is accepted; it never expires, since messages with the number may be read at any time."""
         return AcceptanceReason(self.reason, self.owner, self.accepted)
 
 
@@ -72,7 +72,7 @@ class TargetNumbers:
 
 @dataclass(frozen=True, slots=True)
 class TargetVersion:
-    """What messages of one number of a target are read with.
+    """The schema with which messages of one number of a target are read.
 
     Attributes:
         number: the target's, as a message carries it.
@@ -92,11 +92,11 @@ class TargetVersion:
 
 
 def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[TargetVersion, ...]:
-    """Return what each number of the target stands for, in order of number; without a record, Git's own.
+    """Return the meaning of each number of the target, in order of number; without a record, they are Git's.
 
-    Below the highest recorded number, one that is not recorded is Git's own; where Git has none, its messages are rejected.
-    Above it follow those of Git's versions in order, of the newest generation, that no number so far stands for; a deleted number
-    does not count, because the target gets its content again under a new one. What was foreign and was approved since is Git's version.
+    Below the highest recorded number, an unrecorded one is Git's; if Git has none, its messages are rejected. Above it follow,
+    in order, Git's versions of the newest generation that have no number yet; a deleted number does not count, because the
+    target gets its content again under a new number. A foreign version that was approved since is Git's version.
     """
     recorded = numbers.topics.get(topic.name) if numbers else None
     return meanings(topic.versions, recorded, numbers.target if numbers else "")
@@ -105,7 +105,7 @@ def target_versions(topic: Topic, numbers: TargetNumbers | None) -> tuple[Target
 def meanings(
     git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target: str
 ) -> tuple[TargetVersion, ...]:
-    """Return the same for one topic of any name, from Git's versions and its record for `target`."""
+    """Return the same from Git's versions of a topic and its record for `target`."""
     if recorded is None or not recorded.entries:
         return tuple(_of_git(version.number, version) for version in git)
     known = {version.number: version for version in git}
@@ -130,14 +130,14 @@ def meanings(
 def target_number(versions: Sequence[TargetVersion], git: int) -> int | None:
     """Return the target's newest number for Git's version `git`, preferably one that is not deleted; None if there is none.
 
-    `versions` are one topic's, from `target_versions`.
+    `versions` are those of one topic, from `target_versions`.
     """
     readable = [each for each in versions if each.info and each.git and each.git.number == git]
     return max(readable, key=lambda each: (not each.deleted, each.number)).number if readable else None
 
 
 def records_other_numbers(recorded: TopicNumbers | None) -> bool:
-    """Whether some number is recorded to stand for something else than Git's version of that number."""
+    """Return whether a number is recorded as anything but Git's version of that number."""
     entries = recorded.entries if recorded else {}
     return any(entry.git != number for number, entry in entries.items())
 
@@ -168,7 +168,7 @@ def _recorded(
 
 
 def unusable(info: SchemaInfo) -> str:
-    """Return what is wrong with a foreign definition; "" if messages can be read with it."""
+    """Return why messages cannot be read with a foreign definition; "" if they can."""
     if formats.spec(info).payload == "unknown":
         return f"messages of the type {info.type.name} cannot be decoded"
     try:

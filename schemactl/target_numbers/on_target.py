@@ -1,4 +1,4 @@
-"""Git's topics as a target has them, or will have them: with its numbers, and with the versions that Git does not have."""
+"""Topics by the numbers of a target, with the versions that Git does not have."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked
 def numbered(
     record: TargetNumbers, declared: Declared, forked: Forked, note: Callable[[object], None]
 ) -> tuple[Declared, Forked]:
-    """Return what is compared with the versions of a target as its numbers file records them.
+    """Return the declarations and the history with the version numbers of a target, as its numbers file records them.
 
-    `note` takes what cannot be compared with.
+    `note` is called for versions that cannot be compared.
     """
     git = forked.approved.catalog
     for name, number in _incomparable(record):
@@ -50,8 +50,8 @@ def numbered(
 def on_target(catalog: Catalog, numbers: TargetNumbers, approved: Catalog) -> Catalog:
     """Return `catalog` with the lists of versions that the target of `numbers` has once everything approved is applied.
 
-    What a deletion took is a tombstone there. The versions that readers are pinned to, and clients are built with, have the numbers
-    that the target gives to those of `approved`, or will. A definition that does not parse is left out.
+    A number taken by a deletion is a tombstone. The versions that readers are pinned to, and clients are built with, get the
+    target's numbers, too. A definition that does not parse is left out.
     """
 
     def topic(name: TopicName) -> Topic | None:

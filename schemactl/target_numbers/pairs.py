@@ -1,6 +1,6 @@
-"""Which number in a registry is which version of Git's, found by content; also as the JSON that `rebuild` reads.
+"""Match the entries of a registry's list with Git's versions by content; also as the JSON that `rebuild` reads.
 
-The two differ where something other than `apply` took a number: a producer that registered its schema, or a deletion.
+Numbers differ if something other than `apply` took one: a producer that registered its schema, or a deletion.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PairState = Literal["readable", "deleted", "tombstone", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class NumberPair:
-    """An entry of a topic's list in a registry and the version of Git's with its content, or one of them alone.
+    """An entry of a topic's list in a registry, and Git's version with the same content; one of the two may be missing.
 
     Attributes:
         registry: the entry; None: the registry has no readable entry with the content of `git`.
@@ -43,15 +43,14 @@ class NumberPair:
 
     @property
     def stamp(self) -> str | None:
-        """The id of the commit that an `apply` uploaded the entry from; None if something else uploaded it."""
+        """The id of the commit from which an `apply` uploaded the entry; None if something else uploaded it."""
         return stamp(self.registry.info) if self.registry else None
 
 
 def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) -> tuple[NumberPair, ...]:
-    """Return a pair for every entry of the registry's list in order, then for Git's versions that are not readable there.
+    """Return a pair for every entry of the registry's list in order, then for Git's versions that cannot be read there.
 
-    A registry may hold one version of Git's twice, where it compares bytes and Git compares meaning. Git's versions of earlier
-    generations need not be readable.
+    A registry may hold a version twice: it compares bytes, Git compares meaning. Versions of earlier generations are left out.
     """
     known = Generations(git)
     readable = {version.number for version in live(registry)}
@@ -77,7 +76,7 @@ def topic_value(name: TopicName, pairs: Iterable[NumberPair]) -> Json:
 
 
 def pair_value(pair: NumberPair) -> Json:
-    """Return one entry as JSON, with `schema` where Git alone could not restore exactly what the registry holds."""
+    """Return one entry as JSON, with its `schema` unless Git can restore exactly what the registry holds."""
     entry, version = pair.registry, pair.git
     info = entry.info if entry else version.info if version else None
     value: Json = {

@@ -30,7 +30,7 @@ from schemactl.model import (
 from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
 from schemactl.registry import Scope
 from schemactl.registry.pulsar import PulsarRegistry, settings
-from schemactl.registry.pulsar.replies import Reply, nearest_release
+from schemactl.registry.pulsar.replies import Reply
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")
@@ -171,7 +171,7 @@ def test_a_non_persistent_topic_can_keep_no_mark(registry: PulsarRegistry) -> No
     ],
 )
 def test_a_release_is_read_as_the_nearest_lower_one(version: str, release: Release | None) -> None:
-    assert nearest_release(version) is release
+    assert Release.nearest(version) is release
 
 
 def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:

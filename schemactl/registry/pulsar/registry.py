@@ -45,7 +45,6 @@ from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.replies import (
     LONGEST_VERSION,
     is_unauthenticated,
-    nearest_release,
     strategy_named,
 )
 from schemactl.registry.relaxing import Relaxing
@@ -135,7 +134,7 @@ class PulsarRegistry(Relaxing):
     @property
     def release(self) -> Release:
         """The newest known release that is not newer than the brokers'."""
-        return nearest_release(self.version) or self._fallback
+        return Release.nearest(self.version) or self._fallback
 
     def keep_others_waiting(self) -> None:
         """See `Registry.keep_others_waiting`."""

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, NoReturn
 
 from schemactl.errors import RegistryError
-from schemactl.model import CompatibilityStrategy, Release
+from schemactl.model import CompatibilityStrategy
 
 MAX_MESSAGE = 2_000
 """The most characters of a broker's message that are kept: with the definitions that it quotes it can have megabytes."""
@@ -100,16 +100,6 @@ def strategy_named(text: str | None) -> CompatibilityStrategy:
         ) from None
 
 
-def nearest_release(version: str) -> Release | None:
-    """Return the newest known release that is not newer than `version`; None: it is no release, or older than all."""
-    parts = version.split(".")[:2]
-    if not all(part.isdecimal() and len(part) <= LONGEST_VERSION for part in parts):
-        return None
-    wanted = tuple(map(int, parts))
-    known = [release for release in Release if tuple(map(int, release.split("."))) <= wanted]
-    return known[-1] if known else None
-
-
 def error_message(reply: Reply) -> str:
     """Return the broker's message, at most `MAX_MESSAGE` long.
 
@@ -174,7 +164,7 @@ def can_succeed_later(reply: Reply, sent_bytes: int = 0) -> bool:
 
 def _reason(reply: Reply) -> str:
     text = reply.body.decode("utf-8", "replace")
-    if _is_json(reply):
+    if "json" in reply.content_type:
         return _json_reason(text)
     if "html" in reply.content_type:
         cell = _MESSAGE_CELL.search(text)
@@ -200,7 +190,3 @@ def _json_reason(text: str) -> str:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _is_json(reply: Reply) -> bool:
-    return "json" in reply.content_type
