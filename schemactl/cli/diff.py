@@ -11,7 +11,7 @@ from schemactl.cli import CHANGES, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.revision import is_range
 from schemactl.cli.selection import add_filters
-from schemactl.cli.show import incompatibilities, reason_value
+from schemactl.cli.show import reason_value
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.errors import UsageError
 from schemactl.messages import day
@@ -119,8 +119,9 @@ def _print_all(args: argparse.Namespace, states: States, context: Context) -> in
 def _sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
     if new is not None:
         first, second = states.definition(old), states.definition(new)
-    elif named := _named(states, old):
-        first, second = named, states.at_work(str(named.topic.name))
+    elif "@" in old and not matching(old, states.approved.catalog.topics):
+        first = states.definition(old)
+        second = states.at_work(str(first.topic.name))
     else:
         first, second = states.both(old)
     if new is not None or (first.info is None and second.info is None):
@@ -130,13 +131,6 @@ def _sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
                     f"{each.topic.name} has {f'no schema at {each.state}' if each.state else 'never had a schema'}"
                 )
     return _side(states, first), _side(states, second)
-
-
-def _named(states: States, text: str) -> NamedDefinition | None:
-    """Return the version or other state that `text` names; None: it names a topic alone."""
-    _, at, _ = text.rpartition("@")
-    known = {*states.approved.catalog.topics}
-    return states.definition(text) if at and not matching(text, known) else None
 
 
 def _side(states: States, named: NamedDefinition) -> Side:
@@ -212,9 +206,11 @@ def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
 
 
 def _unreadable(reader: Side, writer: Side) -> list[Incompatibility]:
+    from schemactl.formats import resolve
+
     if reader.info is None or writer.info is None:
         return []
-    return incompatibilities(reader=reader.info, writer=writer.info)
+    return list(resolve(reader=reader.info, writer=writer.info))
 
 
 def _facts(old: Side, new: Side) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _print_outline(path: Path) -> int:
-    """Print a line for each field of an Avro file, or any other file as it is: git shows no diff if this fails."""
+    """Print a line for each field of an Avro file; print any other file as it is, since git shows no diff if this fails."""
     from schemactl.errors import InvalidSchema
     from schemactl.formats.avro.outline import file_lines
 
@@ -99,7 +99,7 @@ def _print_outline(path: Path) -> int:
 
 
 def print_definition(info: SchemaInfo, of: TopicName) -> None:
-    """Print the definition as it is stored: its own last newline is not doubled. Raises SchemactlError if it is no text."""
+    """Print the definition as it is stored; raise SchemactlError if it is not text."""
     from schemactl.formats import spec
 
     text = spec(info).text(info)
@@ -129,7 +129,7 @@ def definition_value(info: SchemaInfo) -> dict[str, Any]:
 
 
 def headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str:
-    """Return what is shown, in one sentence, and whom it can read."""
+    """Return a line that names the definition, and lines that say which versions it can read and be read by."""
     what = f"{chosen.topic.name}: {title(history, chosen)}, {info.type.name}"
     if not info.schema:
         what += " (the type alone, without a definition)"
@@ -148,7 +148,7 @@ def headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str
 
 
 def title(history: History, chosen: NamedDefinition) -> str:
-    """Return `version 3 (9f2c1abcd, 2026-03-02)`, the definition in force, or that of another state."""
+    """Return a name for the definition: `version 3 (9f2c1abcd, 2026-03-02)`, `in force, ...`, or that of another state."""
     if chosen.version:
         return format_version(chosen.version)
     if chosen.state:
@@ -159,7 +159,7 @@ def title(history: History, chosen: NamedDefinition) -> str:
 
 
 def _others(chosen: NamedDefinition, broken: Sequence[Gap]) -> list[int]:
-    """Return the numbers of all versions that are in none of these gaps."""
+    """Return the numbers of the versions outside of these gaps."""
     missing = {number for gap in broken for number in gap.numbers}
     return [each.number for each in chosen.topic.versions if each.info and each.number not in missing]
 
@@ -189,12 +189,12 @@ def _facts(history: History, chosen: NamedDefinition, info: SchemaInfo) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Versions in a row that a definition cannot read, or that cannot read it.
+    """Consecutive versions that a definition cannot read, or that cannot read it.
 
     Attributes:
-        numbers: of those versions, ascending.
-        border: the one of them nearest to the definition: where it begins, seen from there.
-        found: the reasons at the border.
+        numbers: their numbers, ascending.
+        border: the version of them that is nearest to the definition.
+        found: the incompatibilities with the border.
         texts: the same for people.
     """
 
@@ -205,7 +205,7 @@ class Gap:
 
     @property
     def strict_only(self) -> bool:
-        """Whether Pulsar's Java readers get through all the same."""
+        """Whether only strict readers fail, and Pulsar's Java readers do not."""
         return _is_strict(self.found)
 
     def value(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class Gap:
         }
 
     def lines(self) -> Iterator[str]:
-        """Return the lines for people, the first reasons indented: `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`."""
+        """Return a line such as `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`, and indented reasons."""
         end = "from" if self.border.number == self.numbers[0] else "up to"
         row = f"{versions(self.numbers)}, {end} " if len(self.numbers) > 1 else ""
         subject = f' "{self.border.commit.subject}"' if self.border.commit else ""
@@ -245,30 +245,19 @@ def reason_value(each: Incompatibility) -> dict[str, Any]:
     }
 
 
-def incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[Incompatibility]:
-    """Return every reason why `reader` may fail on a message of `writer`."""
-    from schemactl.formats import resolve
-    from schemactl.verdicts import Incompatibility
-
-    if reader.type is not writer.type:
-        return [
-            Incompatibility("SCHEMA_TYPE_CHANGED", "", f"{reader.type.name} cannot read {writer.type.name}")
-        ]
-    return list(resolve(reader=reader, writer=writer))
-
-
 def gaps(info: SchemaInfo, at: int, line: Sequence[SchemaVersion], *, role: Role) -> list[Gap]:
-    """Return the versions of `line` that `info` cannot read as the reader, or that cannot read it as the writer.
+    """Return the versions of `line` that `info` cannot read (role `reader`), or that cannot read it (role `writer`).
 
-    `at` is the number of the version that `info` is a text of.
+    `at` is the number of the version that `info` is, or would become.
     """
+    from schemactl.formats import resolve
+
     found: list[list[tuple[SchemaVersion, list[Incompatibility]]]] = []
     for version in line:
         if version.info is None:
             continue
-        other = version.info
-        pair = (info, other) if role == "reader" else (other, info)
-        bad = incompatibilities(reader=pair[0], writer=pair[1])
+        reader, writer = (info, version.info) if role == "reader" else (version.info, info)
+        bad = list(resolve(reader=reader, writer=writer))
         if not bad:
             continue
         # A row ends where a version in between can be read, where it is another sort of reader that cannot, and here.
@@ -295,7 +284,7 @@ def _is_strict(found: Sequence[Incompatibility]) -> bool:
 
 
 def _reason(found: Incompatibility, info: SchemaInfo, at: int, border: SchemaVersion, role: Role) -> str:
-    """Return why, for people; whichever of the two is newer is described as what has changed."""
+    """Return the reason for people, as a change from the older of the two definitions to the newer."""
     from schemactl.formats import explain
     from schemactl.verdicts import Breakage
 

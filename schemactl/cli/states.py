@@ -26,14 +26,14 @@ STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, b
 
 @dataclass(frozen=True, slots=True)
 class NamedDefinition:
-    """What `TOPIC@...` names.
+    """The definition that `TOPIC@...` names.
 
     Attributes:
-        topic: with its versions in the approved history.
-        state: the working tree or the ref that the definition is of; "" for the approved history.
-        version: the version that was asked for by its number.
-        info: the definition; None: the topic has none there.
-        number: of the version whose content it is; None: it is none that is approved.
+        topic: the topic, with its versions in the approved history.
+        state: `work` or a ref; "" for the approved history.
+        version: the version, if it was named by its number.
+        info: the definition; None: the topic has none in that state.
+        number: the approved version with the same content; None: there is none.
     """
 
     topic: Topic
@@ -44,19 +44,19 @@ class NamedDefinition:
 
     @property
     def number_or_next(self) -> int:
-        """The number of that version; of content that is not approved yet, the one that it would get."""
+        """The number of that version; for content that is not approved yet, the number it would get."""
         return next_number(self.topic.versions) if self.number is None else self.number
 
     @property
     def standing(self) -> str:
-        """Which version's content it is: `version 3 (9f2c1abcd, 2026-03-02)`, or that it is none yet."""
+        """The version with this content, such as `version 3 (9f2c1abcd, 2026-03-02)`; or `not approved yet`."""
         known = next((each for each in self.topic.versions if each.number == self.number), None)
         return format_version(known) if known else "not approved yet"
 
 
 @dataclass
 class States:
-    """The approved history, the working tree, and other commits, each read when it is asked for."""
+    """The approved history, the working tree, and other commits, each read on first use."""
 
     context: Context
     _at: dict[str, History] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class States:
         return declare.read(self.files, self.project)
 
     def at(self, name: str) -> History:
-        """Return the history up to the commit `name`, approved or not; `work`: with what the files here bring once they are merged.
+        """Return the history up to the commit `name`, approved or not; for `work`, the history after a merge of the files here.
 
         Raises:
             UsageError: there is no such commit, or, in a bare repository, no working tree.
@@ -146,7 +146,7 @@ class States:
         return self._named(topic, state)
 
     def at_work(self, name: str) -> NamedDefinition:
-        """Return the definition that the working tree has of the topic `name`; without one where the topic is gone there."""
+        """Return the definition of the topic `name` in the working tree; its `info` is None if the topic is no longer declared."""
         here = self.work.catalog.topics
         if not matching(name, here) and self.work.problems:
             raise DeclarationError(self.work.problems)
@@ -155,10 +155,9 @@ class States:
         return self._named(find(name, self.work.catalog, where="the working tree"), WORK)
 
     def both(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
-        """Return the definitions of the topic `name` in force and in the working tree; it may be new, or gone."""
-        known = {*self.approved.catalog.topics}
-        here = self.at_work(name) if not matching(name, known) else None
-        if here:
+        """Return the definitions of the topic `name` in force and in the working tree; either may be missing."""
+        if not matching(name, self.approved.catalog.topics):
+            here = self.at_work(name)
             return NamedDefinition(here.topic), here
         old = self.definition(name)
         return old, self.at_work(str(old.topic.name))
@@ -182,10 +181,10 @@ def _no_working_tree() -> UsageError:
 
 
 def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:
-    """Return what a merge of the files here leaves; None: there are no files, in a bare repository.
+    """Return the result of merging the files here into the approved history; None: the repository is bare.
 
     Raises:
-        DeclarationError: the files, or what the merge makes of them, have problems.
+        DeclarationError: the files, or the merged files, have problems.
     """
     from schemactl import declare, history
     from schemactl.project_check.files import paths_of, read_files

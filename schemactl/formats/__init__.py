@@ -88,13 +88,16 @@ def identity(info: SchemaInfo) -> Hashable:
 
 
 def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-    """Yield every reason `reader` may fail on a message of `writer`; both have one type (see TypeSpec.resolve).
+    """Yield every reason `reader` may fail on a message of `writer` (see TypeSpec.resolve); of two types there is one.
 
     PROTOBUF definitions that both know their `.proto` are judged by its wire rules: those are the bytes on the topic.
 
     Raises:
         InvalidSchema: a definition does not parse.
     """
+    if reader.type is not writer.type:
+        message = f"{reader.type.name} cannot read {writer.type.name}"
+        return iter([Incompatibility("SCHEMA_TYPE_CHANGED", "", message)])
     reader, writer = on_the_wire(reader, writer)
     return spec(reader).resolve(reader=reader, writer=writer)
 

@@ -189,11 +189,11 @@ def _reads(reader: SchemaInfo, writer: SchemaInfo) -> str:
     if reader is writer:
         return "<td>·</td>"
     try:
-        found = [*resolve(reader=reader, writer=writer)] if reader.type is writer.type else None
+        found = [*resolve(reader=reader, writer=writer)]
     except SchemactlError:
         return "<td>?</td>"
-    if found == []:
+    if not found:
         return '<td class="good">yes</td>'
-    if found and all(each.strict_only for each in found):
+    if all(each.strict_only for each in found):
         return '<td class="doubtful">not strict readers</td>'
     return '<td class="bad">no</td>'
