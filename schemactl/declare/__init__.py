@@ -1,61 +1,29 @@
 """The parser of declared files: YAML and definitions in; a catalog, or all their problems, out."""
 
-from schemactl.declare.catalog import (
-    Declared,
-    build,
-    in_roots,
-    judged,
-    load,
-    load_all,
-    read,
-    read_clients,
-)
-from schemactl.declare.definition import Definitions, ResolvedDefinition
-from schemactl.declare.document import (
-    Documents,
-    NamespaceDocument,
-    SchemaDeclaration,
-    TopicDocument,
-    read_documents,
-)
-from schemactl.declare.files import ChangedFiles, Files, WorktreeFiles
-from schemactl.declare.overlays import NO_OVERLAYS, read_overlays
-from schemactl.declare.project import (
-    PROJECT_FILE,
-    choose_target,
-    load_project,
-    place_in_project,
-    read_project,
-)
-from schemactl.declare.validation_cache import ValidationCache
-from schemactl.declare.waivers import read_waivers
-
-__all__ = [
-    "NO_OVERLAYS",
-    "PROJECT_FILE",
-    "ChangedFiles",
-    "Declared",
-    "Definitions",
-    "Documents",
-    "Files",
-    "NamespaceDocument",
-    "ResolvedDefinition",
-    "SchemaDeclaration",
-    "TopicDocument",
-    "ValidationCache",
-    "WorktreeFiles",
-    "build",
-    "choose_target",
-    "in_roots",
-    "judged",
-    "load",
-    "load_all",
-    "load_project",
-    "place_in_project",
-    "read",
-    "read_clients",
-    "read_documents",
-    "read_overlays",
-    "read_project",
-    "read_waivers",
-]
+from schemactl.declare.catalog import Declared as Declared
+from schemactl.declare.catalog import build as build
+from schemactl.declare.catalog import in_roots as in_roots
+from schemactl.declare.catalog import judged as judged
+from schemactl.declare.catalog import load as load
+from schemactl.declare.catalog import load_all as load_all
+from schemactl.declare.catalog import read as read
+from schemactl.declare.catalog import read_clients as read_clients
+from schemactl.declare.definition import Definitions as Definitions
+from schemactl.declare.definition import ResolvedDefinition as ResolvedDefinition
+from schemactl.declare.document import Documents as Documents
+from schemactl.declare.document import NamespaceDocument as NamespaceDocument
+from schemactl.declare.document import SchemaDeclaration as SchemaDeclaration
+from schemactl.declare.document import TopicDocument as TopicDocument
+from schemactl.declare.document import read_documents as read_documents
+from schemactl.declare.files import ChangedFiles as ChangedFiles
+from schemactl.declare.files import Files as Files
+from schemactl.declare.files import WorktreeFiles as WorktreeFiles
+from schemactl.declare.overlays import NO_OVERLAYS as NO_OVERLAYS
+from schemactl.declare.overlays import read_overlays as read_overlays
+from schemactl.declare.project import PROJECT_FILE as PROJECT_FILE
+from schemactl.declare.project import choose_target as choose_target
+from schemactl.declare.project import load_project as load_project
+from schemactl.declare.project import place_in_project as place_in_project
+from schemactl.declare.project import read_project as read_project
+from schemactl.declare.validation_cache import ValidationCache as ValidationCache
+from schemactl.declare.waivers import read_waivers as read_waivers

@@ -1,70 +1,33 @@
 """Plans: the steps that bring a registry to what Git approved, with the answer expected for each."""
 
-from __future__ import annotations
-
-from schemactl.plan.inheritance import inherit
-from schemactl.plan.planner import make_plan
-from schemactl.plan.refusals import Awaited, AwaitedBy, Commands
-from schemactl.plan.registry_state import RegistryState, observe
-from schemactl.plan.selection import (
-    applicable,
-    renamed,
-    renamed_numbers,
-    scope_of,
-    select,
-    with_later,
-    without_namespaces,
-)
-from schemactl.plan.steps import (
-    CreateNamespace,
-    CreateTenant,
-    CreateTopic,
-    DeleteSchema,
-    GrowPartitions,
-    Origin,
-    Permissions,
-    Plan,
-    PlanNote,
-    PlanNoteKind,
-    PlanRefusal,
-    PlanStep,
-    RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    SetPolicies,
-    TakeNumber,
-)
-
-__all__ = [
-    "Awaited",
-    "AwaitedBy",
-    "Commands",
-    "CreateNamespace",
-    "CreateTenant",
-    "CreateTopic",
-    "DeleteSchema",
-    "GrowPartitions",
-    "Origin",
-    "Permissions",
-    "Plan",
-    "PlanNote",
-    "PlanNoteKind",
-    "PlanRefusal",
-    "PlanStep",
-    "RegisterVersion",
-    "RegistryState",
-    "RelaxStrategy",
-    "RestoreStrategy",
-    "SetPolicies",
-    "TakeNumber",
-    "applicable",
-    "inherit",
-    "make_plan",
-    "observe",
-    "renamed",
-    "renamed_numbers",
-    "scope_of",
-    "select",
-    "with_later",
-    "without_namespaces",
-]
+from schemactl.plan.inheritance import inherit as inherit
+from schemactl.plan.planner import make_plan as make_plan
+from schemactl.plan.refusals import Awaited as Awaited
+from schemactl.plan.refusals import AwaitedBy as AwaitedBy
+from schemactl.plan.refusals import Commands as Commands
+from schemactl.plan.registry_state import RegistryState as RegistryState
+from schemactl.plan.registry_state import observe as observe
+from schemactl.plan.selection import applicable as applicable
+from schemactl.plan.selection import renamed as renamed
+from schemactl.plan.selection import renamed_numbers as renamed_numbers
+from schemactl.plan.selection import scope_of as scope_of
+from schemactl.plan.selection import select as select
+from schemactl.plan.selection import with_later as with_later
+from schemactl.plan.selection import without_namespaces as without_namespaces
+from schemactl.plan.steps import CreateNamespace as CreateNamespace
+from schemactl.plan.steps import CreateTenant as CreateTenant
+from schemactl.plan.steps import CreateTopic as CreateTopic
+from schemactl.plan.steps import DeleteSchema as DeleteSchema
+from schemactl.plan.steps import GrowPartitions as GrowPartitions
+from schemactl.plan.steps import Origin as Origin
+from schemactl.plan.steps import Permissions as Permissions
+from schemactl.plan.steps import Plan as Plan
+from schemactl.plan.steps import PlanNote as PlanNote
+from schemactl.plan.steps import PlanNoteKind as PlanNoteKind
+from schemactl.plan.steps import PlanRefusal as PlanRefusal
+from schemactl.plan.steps import PlanStep as PlanStep
+from schemactl.plan.steps import RegisterVersion as RegisterVersion
+from schemactl.plan.steps import RelaxStrategy as RelaxStrategy
+from schemactl.plan.steps import RestoreStrategy as RestoreStrategy
+from schemactl.plan.steps import SetPolicies as SetPolicies
+from schemactl.plan.steps import TakeNumber as TakeNumber
