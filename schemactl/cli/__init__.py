@@ -31,17 +31,17 @@ NEGATIVE = 100
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the global options say: where to work and how to speak.
+    """The global options: where to work, and what to print.
 
     Attributes:
         directory: absolute path of the folder to work in.
         config: path of the project file, or None to look for `schemactl.yaml` upwards from `directory`.
-        quiet: no progress and no warnings on standard error.
-        verbose: details of the work on standard error.
+        quiet: print no progress and no warnings to standard error.
+        verbose: print details of the work to standard error.
         color: the report may use ANSI colours.
-        trust_working_tree: targets may be taken from the project file here, as nobody has approved it.
-        subject: the one of several targets that is spoken of; "": there are not several.
-        opened: the repository, from when it was asked for.
+        trust_working_tree: take targets from the project file here, which nobody has approved.
+        subject: of several targets the one that messages are about; "": there are not several.
+        opened: the repository, once it is open.
     """
 
     directory: str
@@ -55,7 +55,7 @@ class Context:
 
     @property
     def repository(self) -> Repository:
-        """The repository to work in, opened once for the whole command, which sees one state of it. Raise HistoryError where there is none."""
+        """The repository to work in, opened once for the whole command. Raise HistoryError if there is none."""
         if not self.opened:
             from schemactl.history import Repository
 
@@ -73,7 +73,7 @@ class Context:
             each.close()
 
     def about(self, subject: str) -> Context:
-        """Return the same context for one of several targets, whose name then precedes each line."""
+        """Return a context whose messages start with `subject`, the name of one of several targets."""
         return replace(self, subject=subject)
 
     def say(self, text: str) -> None:
@@ -117,7 +117,7 @@ class Context:
 
     @property
     def top(self) -> str:
-        """Return the real path of the repository to work in: below it, no link leads to what is written."""
+        """Return the real path of the repository's top folder; nothing is written through a link below it."""
         from schemactl.output import top_of
 
         return top_of(self.directory)
@@ -125,9 +125,9 @@ class Context:
     def approved(
         self, project: Project | None = None, target: Target | None = None, *, at: str | None = None
     ) -> History:
-        """Return the approved history of `project`, or of the project that the folder belongs to.
+        """Return the approved history of `project`, by default of the project that the folder belongs to.
 
-        With `target`, which is one of the project's, as that has it, and up to where that is, or up to `at`.
+        With `target`, one of the project's, return what that target has, up to its position or up to `at`.
 
         Raises:
             SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
@@ -143,14 +143,14 @@ class Context:
         return found
 
     def reading_history(self) -> Callable[[int, int | None], None]:
-        """Return the progress of reading the approved history, which takes long where little of it is cached."""
+        """Return a function that shows the progress of reading the approved history, which is slow while little is cached."""
         return self.progress("reading the approved history", "commits")
 
 
 class Progress:
-    """One line on standard error that is written over as work goes on, and is gone when it is done.
+    """One line on standard error that is overwritten as work goes on, and erased at the end.
 
-    Work that is done in half a second never shows it.
+    Work that takes less than half a second shows none.
     """
 
     def __init__(self, what: str, of: str) -> None:
@@ -188,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _cleaned_output() -> Iterator[None]:
-    """Keep from standard output and error whatever a terminal or a build server would obey."""
+    """Remove control sequences, which a terminal or build server would obey, from standard output and error."""
     before = sys.stdout, sys.stderr
     # A process may have been started without them.
     sys.stdout, sys.stderr = (cast("TextIO", CleanStream(stream)) if stream else stream for stream in before)
@@ -246,13 +246,13 @@ def _run(arguments: list[str]) -> int:
 
 
 def _forget_output() -> None:
-    """Send what is still buffered for standard output nowhere, instead of failing once more when Python ends."""
+    """Discard what is still buffered for standard output: flushing it when Python ends would fail again."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_traceback(*, debug: bool) -> None:
-    """With --debug, print where the problem at hand was found."""
+    """With --debug, print the traceback of the exception being handled."""
     if debug:
         import traceback
 
@@ -260,7 +260,7 @@ def _print_traceback(*, debug: bool) -> None:
 
 
 def _print_processes() -> None:
-    """From now on print every command that is started to standard error, with the seconds since the start."""
+    """From now on print each process that is started to standard error, with the time since the start."""
     started_s = time.monotonic()
 
     def on_event(event: str, args: tuple[Any, ...]) -> None:

@@ -110,40 +110,40 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
 def _applied(
     plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline | None
 ) -> list[int]:
-    """Show the plans, ask where that is wanted, carry them out side by side, and return the exit code of each."""
+    """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
     from schemactl.report.plan_text import render
 
     codes, left = [], []
     for each in plans:
         plan = each.plan
         if plan.refusals or not plan.steps or not args.plan:
-            context.report(render(plan, color=context.color) + ("\n" if each.context.subject else ""))
+            context.report(render(plan, color=context.color) + ("\n" if each.target.context.subject else ""))
         if is_left_undone(each, args):
             codes.append(NEGATIVE)
         else:
             left.append(each)
     with_steps = [each for each in left if each.plan.steps]
     if with_steps and args.expect_digest is not None:
-        _expect_approved(with_steps[0].plan, with_steps[0].registry, args.expect_digest)
+        _expect_approved(with_steps[0].plan, with_steps[0].target.registry, args.expect_digest)
     elif with_steps and not args.plan and not args.auto_approve and not confirmed():
         return [*codes, SchemactlError.exit_code]
     return [*codes, *carry_out(left, args, deadline)]
 
 
 def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
-    """Return whether a plan that leaves something out is not carried out at all; then only `_print_restored` is done of it."""
+    """Return whether a plan that leaves something out must not be carried out; if so, restore relaxed topics all the same."""
     from schemactl.plan import RestoreStrategy
 
     plan = ready.plan
     only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
     if plan.refusals and (args.fail_fast or only_restores or plan.may_lose):
-        _print_restored(plan, ready.registry)
+        _print_restored(plan, ready.target.registry)
         return True
     return False
 
 
 def _print_restored(plan: Plan, registry: Registry) -> None:
-    """Restore, and report, the topics that a killed `apply` left relaxed: that is done whatever becomes of the rest."""
+    """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if nothing else is."""
     from schemactl.apply import restore_left, restored_line
     from schemactl.plan import RestoreStrategy
 
@@ -165,11 +165,11 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 
 
 class _Interruption:
-    """What stops the applies to several targets: each in its own thread, as an interrupt would, so that each restores what it relaxed.
+    """Passes an interrupt of the main thread on to the threads that apply, so that each restores what it relaxed.
 
     Args:
-        deadline: when they have to be done.
-        several: whether there are several.
+        deadline: the time limit.
+        several: whether there are several targets.
     """
 
     def __init__(self, deadline: Deadline | None, *, several: bool) -> None:
@@ -178,14 +178,14 @@ class _Interruption:
         self._error: BaseException | None = None
 
     def stop(self, error: BaseException) -> bool:
-        """Remember what interrupts the main thread; all are waited for."""
+        """Remember the interrupt; return True, to wait for all threads."""
         self._error = error
         if self._deadline is not None:
             self._deadline.end()
         return True
 
     def look(self) -> None:
-        """Raise what stops the apply of this thread."""
+        """Raise the interrupt, or OutOfTime, in the thread that calls this."""
         if self._error is not None:
             raise self._error
         if self._deadline is not None and not self._several:
@@ -195,10 +195,10 @@ class _Interruption:
 
 
 def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline | None) -> list[int]:
-    """Carry out plans of different targets side by side, and return the exit codes of `apply`; the error of the only one is raised."""
+    """Carry out the plans of different targets in parallel, and return their exit codes; raise the error of a single one."""
     # An interrupt ends git, too: what is asked meanwhile, another one answers.
     for each in plans:
-        each.context.close()
+        each.target.context.close()
     interruption = _Interruption(deadline, several=len(plans) > 1)
     with _terminated_as_interrupted():
         results = side_by_side(
@@ -213,8 +213,8 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
     from schemactl.cli.apply_progress import ApplyProgress
     from schemactl.cli.apply_record import ApplyRecord
 
-    plan, registry = ready.plan, ready.registry
-    progress = ApplyProgress(len(plan.steps), ready.context)
+    plan, registry, context = ready.plan, ready.target.registry, ready.target.context
+    progress = ApplyProgress(len(plan.steps), context)
     # Before the first step: a file that cannot be written must stop the apply.
     record = ApplyRecord(ready, args.result)
 
@@ -242,7 +242,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
         record.end(Result(plan, stopped=error), registry)
         raise
     except (KeyboardInterrupt, OutOfTime) as error:
-        if not ready.context.subject:
+        if not context.subject:
             raise
         # Other targets may have been changed, and their results are to be reported.
         raise SchemactlError("interrupted before the first step") from error
@@ -253,11 +253,11 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
 
 
 def _report(result: Result | SchemactlError, ready: ReadyPlan) -> int:
-    """Print what was done of a plan, and return the exit code of `apply`; raise the error of the only one."""
+    """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
     from schemactl.report import numbers_text
     from schemactl.report.plan_text import render_result
 
-    plan, context = ready.plan, ready.context
+    plan, context = ready.plan, ready.target.context
     if isinstance(result, SchemactlError):
         if not context.subject:
             raise result
@@ -296,7 +296,7 @@ def confirmed() -> bool:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM, with which pipelines are cancelled, end an apply as orderly as Ctrl-C does."""
+    """Handle SIGTERM, which cancels pipelines, as Ctrl-C."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

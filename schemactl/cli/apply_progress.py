@@ -1,4 +1,4 @@
-"""What an apply says on standard error while it runs: each step when it is done, and what is under way."""
+"""The progress of an apply on standard error: each step when it is done, and slow steps while they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REDRAW_S: Final = 0.2
 
 
 class ApplyProgress:
-    """Lines for a log, or on a terminal one more that is written over.
+    """Prints a line for each step, and on a terminal one more line that is overwritten.
 
     Args:
         total: how many steps there are.
@@ -41,7 +41,7 @@ class ApplyProgress:
         self._done = 0
 
     def begun(self, number: int, step: PlanStep) -> None:
-        """Remember a step that is under way from now on."""
+        """Remember that a step has begun."""
         self._under_way[number] = time.monotonic(), describe(step)
 
     def ended(self, number: int, step: PlanStep) -> None:
@@ -52,7 +52,7 @@ class ApplyProgress:
         self._context.say(f"[{self._done}/{self._total}] {describe(step)}")
 
     def tick(self) -> None:
-        """Print what is under way, as often as it is due."""
+        """Print the steps that are under way, if it is time to."""
         now_s = time.monotonic()
         under_way = sorted(self._under_way.copy().items(), key=lambda item: item[1])
         if self._is_terminal:
@@ -70,7 +70,7 @@ class ApplyProgress:
             self._context.say(f"{self._sums(now_s)}{_oldest(under_way)}")
 
     def end(self) -> None:
-        """Remove the line that is written over."""
+        """Erase the line that is overwritten."""
         self._clear()
 
     def _clear(self) -> None:

@@ -1,4 +1,4 @@
-"""The result file of an apply, which says at any moment what was done: also if the apply is killed."""
+"""The result file of an apply: it says what was done at any moment, even after the apply was killed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from schemactl import output
-from schemactl.cli.selection import output_file, relative_path, with_held
+from schemactl.cli.selection import output_file, relative_path
 from schemactl.errors import SchemactlError
 from schemactl.json_values import Json, json_text
 from schemactl.plan.file import write_json
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
     from schemactl.status import LastApply
 
 FOLDER: Final = ".schemactl/results"
-"""Where the last result of each target is, in the project's folder."""
+"""The folder of the last result of each target, in the project's folder."""
 
 _END: Final = b"]\n}\n"
 _SYNC_EVERY_S: Final = 1.0
 
 
 def result_path(folder: Path, target: str, results: str = FOLDER) -> Path:
-    """Return where the result of the last apply to a target is: in `results` of the folder of the project file."""
+    """Return the path of the result of a target's last apply, in `results` below the folder of the project file."""
     return folder / results / f"{quote(target, safe='')}.json"
 
 
 def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
-    """Return the last apply to `target` as the file at `path` records it, and all of that; None: there is no such file.
+    """Return the last apply to `target` from the file at `path`, and the file's JSON; None: there is no such file.
 
-    Raise ValueError, which says so, where the file is something else.
+    Raise ValueError if it is not such a file.
     """
     from schemactl.status import LastApply
 
@@ -53,21 +54,21 @@ def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
 
 
 class ApplyRecord:
-    """The file that `--result` names, with all version numbers at the end; or the target's own, without them.
+    """The result file of one apply: that of `--result`, with all version numbers; or else the target's own, without them.
 
-    While the apply runs, numbers of steps are appended to `done`, its last list, so that it is JSON at any moment. A kill of the
-    process loses none of them, one of the machine those of the last second.
+    While the apply runs, the numbers of steps are appended to `done`, the last list of the file, so that it is always valid
+    JSON. Nothing is lost if the process is killed, and at most the last second if the machine fails.
 
     Args:
-        ready: what is to be done, and where.
-        result: what `--result` names; None: the target's own file is written, where it can be.
+        ready: the plan that is carried out.
+        result: what `--result` names; None: write the target's own file, if possible.
 
     Raises:
         SchemactlError: the named file cannot be written.
     """
 
     def __init__(self, ready: ReadyPlan, result: str | None) -> None:
-        context, plan, place = ready.context, ready.plan, ready.place
+        context, plan, place = ready.target.context, ready.plan, ready.target.place
         self._context = context
         self._run = ci_run()
         if result:
@@ -100,13 +101,13 @@ class ApplyRecord:
             self._separator = b", "
 
     def sync(self) -> None:
-        """Have what was added survive the machine, once a second."""
+        """Flush what was added to the disk, once a second."""
         if self._file is not None and time.monotonic() - self._synced_s >= _SYNC_EVERY_S:
             os.fsync(self._file)
             self._synced_s = time.monotonic()
 
     def end(self, result: Result, registry: Registry) -> None:
-        """Write how it ended."""
+        """Write the final result."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -115,12 +116,12 @@ class ApplyRecord:
 
 
 def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
-    """Return what asks a registry which numbers it gave to Git's versions; None where it cannot be read."""
+    """Return a function that returns the numbers a registry gave to Git's versions; None if it cannot be read."""
     from schemactl.model import Catalog
     from schemactl.plan import renamed
     from schemactl.target_numbers.pairs import topic_values
 
-    scope, then, target = ready.plan.scope, ready.then, ready.place.target
+    scope, then, target = ready.plan.scope, ready.then, ready.target
     named = renamed(then.catalog, target.names) if then else Catalog()
     git = Catalog(topics={name: named.topics[name] for name in scope.topics & named.topics.keys()})
 
@@ -129,6 +130,7 @@ def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
             held = registry.read(scope)
         except SchemactlError:
             return None
-        return topic_values(git=with_held(git, held, then, target) if then else git, registry=held)
+        known = replace(target, approved=then).with_held(git, held) if then else git
+        return topic_values(git=known, registry=held)
 
     return values

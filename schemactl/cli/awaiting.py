@@ -1,4 +1,4 @@
-"""What `after` of a target asks for: the versions that other targets have to hold before they are planned."""
+"""The setting `after` of a target: versions that other targets must hold before they are planned for this one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
 from schemactl.errors import HistoryError, SchemactlError, StalePlan
 from schemactl.messages import moment, versions
 
 if TYPE_CHECKING:
     from schemactl.cli.selection import ChosenTarget
-    from schemactl.history import History
+    from schemactl.cli.several_targets import OpenTarget
     from schemactl.json_values import Json
     from schemactl.model import Catalog, SchemaVersion, TopicName
     from schemactl.plan import Awaited, Plan
@@ -21,19 +20,15 @@ if TYPE_CHECKING:
     Ask = Callable[[ChosenTarget, Scope], Catalog]
 
 
-def awaited(
-    chosen: ChosenTarget, plan: Plan, approved: History, context: Context, ask: Ask | None = None
-) -> dict[TopicName, Awaited]:
-    """Return the topics of which `plan` registers versions that a target of `after` does not hold.
+def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[TopicName, Awaited]:
+    """Return the topics for which `plan` registers versions that some target in `after` does not hold yet.
 
-    Each of these targets is asked for these topics alone. Of one whose registry gives no answer, the result of its last apply says
-    what it holds.
+    Each of those targets is asked about these topics only. If its registry does not answer, the result file of its last apply
+    counts.
 
     Args:
-        chosen: the target that the plan is for.
+        target: the target that the plan is for.
         plan: the plan, made without asking others.
-        approved: what it was made from.
-        context: where to work.
         ask: returns what another target holds, or raises SchemactlError; None: its registry is opened and read.
 
     Raises:
@@ -46,13 +41,13 @@ def awaited(
     for step in plan.steps:
         if isinstance(step, RegisterVersion):
             wanted.setdefault(step.name, []).append(step.version)
-    declared = {own: name for name in wanted if (own := chosen.target.names.declared(name))}
+    declared = {own: name for name in wanted if (own := target.names.declared(name))}
     found: dict[TopicName, Awaited] = {}
-    for other in chosen.target.after if wanted else ():
-        place = replace(chosen, target=chosen.project.targets[other])
+    for other in target.place.target.after if wanted else ():
+        place = replace(target.place, target=target.place.project.targets[other])
         # What another target is never to have is not awaited there.
         asked = chosen_topics(declared, place.target)
-        held, source = _held(place, asked, approved, context, ask)
+        held, source = _held(place, asked, target, ask)
         for own in sorted(asked):
             name = declared[own]
             if missing := _missing(wanted[name], held.versions(own)):
@@ -62,12 +57,12 @@ def awaited(
     return found
 
 
-def expect_nothing_awaited(chosen: ChosenTarget, plan: Plan, approved: History, context: Context) -> None:
-    """Raise StalePlan where a target of `after` does not hold a version that `plan` registers."""
-    for name, each in awaited(chosen, plan, approved, context).items():
+def expect_nothing_awaited(target: OpenTarget, plan: Plan) -> None:
+    """Raise StalePlan if a target in `after` does not hold a version that `plan` registers."""
+    for name, each in awaited(target, plan).items():
         raise StalePlan(
             f"{name}: {each.message}; nothing was changed",
-            fix=f"make the plan again, when it is there: schemactl plan --target {chosen.target.name}",
+            fix=f"make the plan again, when it is there: schemactl plan --target {target.name}",
         )
 
 
@@ -79,34 +74,26 @@ def _missing(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -
 
 
 def _held(
-    place: ChosenTarget,
-    topics: Iterable[TopicName],
-    approved: History,
-    context: Context,
-    ask: Ask | None,
+    place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None
 ) -> tuple[Catalog, str]:
-    """Return what a target holds of `topics`, by declared names, and where that is known from."""
+    """Return what the target at `place` holds of `topics`, by declared names, and the source of that knowledge."""
     from schemactl.model import Catalog
     from schemactl.registry import Scope
 
     names = {place.target.names.there(name): name for name in topics}
     try:
         scope = Scope(frozenset(), frozenset(names))
-        answer = ask(place, scope) if ask else place.read(scope, context)
+        answer = ask(place, scope) if ask else place.read(scope, target.context)
     except SchemactlError as error:
-        return _recorded(place, names, approved, context, error.what)
+        return _recorded(place, names, target, error.what)
     topics = {own: answer.topics[name] for name, own in names.items() if name in answer.topics}
     return Catalog(topics=topics), "its registry says"
 
 
 def _recorded(
-    place: ChosenTarget,
-    names: Mapping[TopicName, TopicName],
-    approved: History,
-    context: Context,
-    problem: str,
+    place: ChosenTarget, names: Mapping[TopicName, TopicName], target: OpenTarget, problem: str
 ) -> tuple[Catalog, str]:
-    """Return the same as the result of the last apply records it."""
+    """Return the same according to the result file of the last apply."""
     from schemactl.cli.apply_record import read_result, result_path
     from schemactl.history import position, until
     from schemactl.model import Catalog
@@ -119,8 +106,9 @@ def _recorded(
             return Catalog(), f"{why}, and there is no {path}"
         last, result = found
         is_brought = _brought(result)
-        there = position(context.repository, approved.whole, last.commit, "in another result")
-        then = until(context.repository, place.project, approved.whole, there).catalog
+        repository, whole = target.context.repository, target.approved.whole
+        there = position(repository, whole, last.commit, "in another result")
+        then = until(repository, place.project, whole, there).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
         return Catalog(), f"{why}, and nothing is known from {path} ({error})"
     topics = {
@@ -132,7 +120,7 @@ def _recorded(
 
 
 def _brought(result: Json) -> Callable[[str], bool]:
-    """Return what says whether an apply left a topic with all that was approved, by the target's names."""
+    """Return a function that says, by a topic's name on the target, whether the apply left it with everything approved."""
     done = {*result["done"]}
     touched = {step.get("topic") for step in result["steps"]}
     left = {step.get("topic") for number, step in enumerate(result["steps"], 1) if number not in done}

@@ -20,14 +20,7 @@ from schemactl.cli.report_files import (
     target_sheets,
     write_sheets,
 )
-from schemactl.cli.selection import (
-    add_filters,
-    approved_waivers,
-    asked_namespaces,
-    origin_of,
-    recorded_numbers,
-    with_held,
-)
+from schemactl.cli.selection import add_filters, asked_namespaces
 from schemactl.cli.several_targets import (
     AskedTargets,
     OpenTarget,
@@ -123,7 +116,7 @@ def _exit_code(report: DriftReport, *, detailed: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DriftScope:
-    """What is compared: globs of topics and namespaces (empty: all); `unmanaged`: also what Git never declared."""
+    """The topics (globs) and namespaces to compare, by default all; `unmanaged`: also those that Git never declared."""
 
     topics: Sequence[str] = ()
     namespaces: Sequence[str] = ()
@@ -137,9 +130,9 @@ def drifts(
     awaited: Callable[[OpenTarget, Collection[str], Plan], Mapping[TopicName, Awaited]] = lambda *_: {},
     stop: Stop | None = None,
 ) -> dict[str, DriftReport | SchemactlError]:
-    """Return by name the drift of each target, or why it is not known; see `each_target`.
+    """Return the drift of each target by name, or the error that prevented it; see `each_target`.
 
-    `awaited` returns what of the plan for a target others are to hold first; it gets the names of the targets that have answered so far.
+    `awaited` returns the topics of a target's plan that wait for other targets; it gets the names of the targets that have answered.
     """
     answered: set[str] = set()
 
@@ -159,14 +152,14 @@ def drifts(
 
 @dataclass(frozen=True, slots=True)
 class DriftRequest:
-    """The input of one target's drift.
+    """The input for the drift of one target.
 
     Attributes:
         target: the target.
-        asked: what is compared.
-        approved: what was approved, by declared names.
-        everything: the same beyond where the target is, too; nothing where it is not asked for.
-        numbers: what is recorded of the target's version numbers.
+        asked: the scope.
+        approved: what was approved up to the target's position, by declared names.
+        everything: all that was approved, also beyond that position; empty unless unmanaged topics are asked for.
+        numbers: the record of the target's version numbers.
     """
 
     target: OpenTarget
@@ -181,45 +174,36 @@ class DriftRequest:
         from schemactl.model import Catalog
         from schemactl.plan import renamed_numbers
 
-        place, approved = target.place, target.approved
-        recorded = (
-            renamed_numbers(numbers, place.target.names)
-            if numbers
-            else recorded_numbers(place, approved, target.context)
-        )
+        approved = target.approved
+        recorded = renamed_numbers(numbers, target.names) if numbers else target.numbers
         everything = approved.whole.catalog if asked.unmanaged else Catalog()
         return cls(target, asked, looked_up(approved.catalog), looked_up(everything), recorded)
 
     def observe(self) -> tuple[Catalog, RegistryState]:
-        """Return what is compared of Git, by the target's names, and what the registry holds: all that takes long."""
+        """Return the selected part of Git by the target's names, and the state of the registry. This is what takes long."""
         from schemactl.plan import observe, renamed, scope_of, select
         from schemactl.registry import Scope
 
-        asked, names, registry = self.asked, self.target.place.target.names, self.target.registry
+        asked, names, registry = self.asked, self.target.names, self.target.registry
         nothing = Scope(frozenset(), frozenset())
         others = _others(registry, renamed(self.everything, names), asked) if asked.unmanaged else nothing
         chosen = select(self.approved, topics=asked.topics, namespaces=asked.namespaces, known=others.topics)
         git = renamed(chosen, names)
         return git, observe(registry, _joined(scope_of(git), others, asked), git=git)
 
-    def report(
-        self,
-        git: Catalog,
-        state: RegistryState,
-        awaited: AwaitedBy = lambda _: {},
-    ) -> DriftReport:
-        """Return the drift from `git` of a registry in that state; `awaited` as for `make_plan`."""
+    def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
+        """Return the drift of a registry in that state from `git`; `awaited` as for `make_plan`."""
         from schemactl.drift import find
         from schemactl.plan import Permissions, make_plan
 
-        target, place, asked = self.target, self.target.place, self.asked
-        held = with_held(git, state.catalog, target.approved, place.target)
+        target, asked = self.target, self.asked
+        held = target.with_held(git, state.catalog)
         plan = make_plan(
             state,
             held,
-            origin=origin_of(place, target.registry, target.approved),
+            origin=target.origin,
             permissions=Permissions(),
-            waivers=approved_waivers(place, target.context),
+            waivers=target.waivers,
             numbers=self.numbers,
             awaited=awaited,
         )
@@ -235,7 +219,7 @@ class DriftRequest:
 
 
 def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
-    """Return what the registry has and Git never declared."""
+    """Return the namespaces and topics of the registry that Git never declared."""
     from schemactl.plan import scope_of
     from schemactl.registry import Scope
 
@@ -246,7 +230,7 @@ def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
 
 
 def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
-    """Return `scope`, and of `others` what was asked for."""
+    """Return `scope` together with the selected part of `others`."""
     from schemactl.registry import Scope
 
     topics = topic_match.select(others.topics, asked.topics, asked.namespaces)

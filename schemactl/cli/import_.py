@@ -6,7 +6,7 @@ import argparse
 import os
 import posixpath
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from schemactl.cli import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_selection, approved_target, asked_namespaces
-from schemactl.errors import HistoryError, SchemactlError, UsageError
+from schemactl.errors import HistoryError, SchemactlError, UsageError, first_of
 from schemactl.printing import on_one_line
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.history.repository import NewCommit, Repository
     from schemactl.importing import ImportResult
-    from schemactl.model import Catalog, Commit, NamespaceName, Project, Target, TopicName
+    from schemactl.model import Catalog, Commit, NamespaceName, Project, Target
     from schemactl.registry import Registry
 
 
@@ -268,7 +268,7 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
         )
     if imported.apart:
         print(
-            f"Version numbers of {target.name} are not Git's: messages of {_listed(imported.apart)} would be misread. "
+            f"Version numbers of {target.name} are not Git's: messages of {first_of(imported.apart, 8)} would be misread. "
             "Record them once this is approved, as said below."
         )
     if any(imported.counts):
@@ -285,12 +285,6 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
 
             print(f"  {advice(target.name)}")
         print(f"  schemactl plan --target {target.name}")
-
-
-def _listed(names: Sequence[TopicName]) -> str:
-    """Return the first topics by name, and how many there are besides."""
-    more = f" and {len(names) - 8} more topics" if len(names) > 8 else ""
-    return ", ".join(map(str, names[:8])) + more
 
 
 def _counted(imported: ImportResult) -> str:

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.reading import reading
-from schemactl.cli.selection import (
-    VERSION_HELP,
-    ChosenTarget,
-    add_target,
-    choose,
-    number_of,
-    recorded_numbers,
-    target_of,
-)
+from schemactl.cli.selection import VERSION_HELP, ChosenTarget, add_target, choose, number_of, target_of
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.json_values import commit_value, metadata_value
 from schemactl.messages import day, format_version
@@ -127,10 +119,10 @@ def _print_on_target(
 ) -> int:
     """Print the topics' numbers in Git and in the target's registry; of one message's, or one of Git's versions, only that."""
     from schemactl.model import Catalog
-    from schemactl.plan import applicable, renamed
+    from schemactl.plan import applicable, renamed, renamed_numbers
     from schemactl.registry import Scope
     from schemactl.report import numbers_text
-    from schemactl.target_numbers import apart_values, find_apart
+    from schemactl.target_numbers import apart_values, find_apart, numbers_of
     from schemactl.target_numbers.pairs import pair_up, topic_value
 
     target = chosen.target
@@ -143,8 +135,8 @@ def _print_on_target(
         for topic in topics
     }
     declared = applicable(renamed(Catalog(topics={topic.name: topic for topic in topics}), target.names))
-    recorded = recorded_numbers(chosen, history, context)
-    apart = find_apart(declared, Catalog(topics=held), recorded)
+    recorded = numbers_of(target, chosen.project, context.repository, history)
+    apart = find_apart(declared, Catalog(topics=held), renamed_numbers(recorded, target.names))
     if args.version_bytes is not None:
         [(name, found)] = pairs.items()
         number = number_of(args.version_bytes)

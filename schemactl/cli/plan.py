@@ -20,16 +20,7 @@ from schemactl.cli.report_files import (
     target_sheets,
     write_sheets,
 )
-from schemactl.cli.selection import (
-    ChosenTarget,
-    add_filters,
-    approved_waivers,
-    find,
-    origin_of,
-    recorded_numbers,
-    relative_path,
-    with_held,
-)
+from schemactl.cli.selection import add_filters, find, relative_path
 from schemactl.cli.several_targets import (
     AskedTargets,
     OpenTarget,
@@ -48,7 +39,6 @@ if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.model import Catalog, TargetNames, TopicName
     from schemactl.plan import Permissions, Plan, RegistryState
-    from schemactl.registry import Registry
     from schemactl.target_numbers import TargetNumbers
 
 
@@ -194,22 +184,18 @@ def _exit_code(plan: Plan, args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ReadyPlan:
-    """A plan, and what it takes to carry it out.
+    """A plan that can be carried out.
 
     Attributes:
         plan: the plan.
-        registry: of its target, open.
-        place: its target.
-        then: what was approved when it was made; None: nothing was yet.
-        context: how to speak of it.
-        review: the judgement of a plan from a file; a new one needs none.
+        target: its target.
+        then: the approved history that it was made from; None: nothing was approved yet.
+        review: verifies a plan that was read from a file; None for a plan that was just made.
     """
 
     plan: Plan
-    registry: Registry
-    place: ChosenTarget
+    target: OpenTarget
     then: History | None
-    context: Context
     review: Callable[[RegistryState], None] | None = None
 
 
@@ -217,7 +203,7 @@ class ReadyPlan:
 def planned(
     asked: AskedTargets, args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
-    """Yield the targets, open, and by name the plan from approved history to each one's registry, or why there is none."""
+    """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
     with opened(asked, context, at=args.at, base=args.base) as targets:
         yield (
             targets,
@@ -233,10 +219,10 @@ class PlanRequest:
 
     Attributes:
         target: the target.
-        catalog: what was chosen of the approved history, by the target's names.
-        permissions: what the plan may do.
-        numbers: what is recorded of the target's version numbers.
-        whole: nothing was chosen.
+        catalog: the selected part of the approved history, by the target's names.
+        permissions: what the user allows.
+        numbers: the record of the target's version numbers.
+        whole: everything is selected.
     """
 
     target: OpenTarget
@@ -247,10 +233,10 @@ class PlanRequest:
 
     @classmethod
     def of(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
-        """Return what `args` ask for. Raise UsageError where they name what is not there, or what cannot be deleted."""
+        """Return the request that `args` describe; raise UsageError if they name something unknown, or that cannot be deleted."""
         from schemactl.plan import Permissions, renamed, select
 
-        approved, names = target.approved, target.place.target.names
+        approved, names = target.approved, target.names
         selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
         soft = _to_delete(args.allow_delete, approved.catalog, selected, target.context, globs=True)
         forced = _to_delete(args.force_delete, approved.catalog, selected, target.context)
@@ -261,17 +247,11 @@ class PlanRequest:
             create_tenants=args.create_tenants,
             lose=frozenset(addresses(args.allow_data_loss, names)),
         )
-        numbers = recorded_numbers(target.place, approved, target.context)
-        return cls(
-            target,
-            renamed(looked_up(selected), names),
-            permissions,
-            numbers,
-            whole=not (args.topic or args.namespace),
-        )
+        git = renamed(looked_up(selected), names)
+        return cls(target, git, permissions, target.numbers, whole=not (args.topic or args.namespace))
 
     def observe(self) -> RegistryState:
-        """Return what the registry holds: all that takes long, and nothing of Git."""
+        """Return the state of the registry. This is what takes long; it does not use Git."""
         from schemactl.plan import observe, scope_of
 
         registry = self.target.registry
@@ -283,21 +263,21 @@ class PlanRequest:
         """Return the plan for a registry in that state."""
         from schemactl.plan import make_plan
 
-        target, place, approved = self.target, self.target.place, self.target.approved
+        target = self.target
         plan = make_plan(
             state,
-            with_held(self.catalog, state.catalog, approved, place.target),
-            origin=origin_of(place, target.registry, approved),
+            target.with_held(self.catalog, state.catalog),
+            origin=target.origin,
             permissions=self.permissions,
-            waivers=approved_waivers(place, target.context),
+            waivers=target.waivers,
             numbers=self.numbers,
-            awaited=lambda plan: awaited(place, plan, approved, target.context),
+            awaited=lambda plan: awaited(target, plan),
         )
-        return ReadyPlan(replace(plan, whole=self.whole), target.registry, place, approved, target.context)
+        return ReadyPlan(replace(plan, whole=self.whole), target, target.approved)
 
 
 def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
-    """Yield the addresses of settings that `texts` name, by a target's names or by Git's."""
+    """Yield the addresses of the settings in `texts`; a declared name is yielded with its name on the target, too."""
     from schemactl.model import SETTINGS, NamespaceName
     from schemactl.model.names import parse_name
     from schemactl.model.settings import address
@@ -320,14 +300,14 @@ def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
                 fix="copy it from the plan, which names what could lose messages",
             )
         yield address(name, setting)
-        if names.has(name if isinstance(name, NamespaceName) else name.namespace_name):
+        if names.has(name.namespace_name):
             yield address(names.there(name), setting)
 
 
 def _to_delete(
     texts: list[str], git: Catalog, selected: Catalog, context: Context, *, globs: bool = False
 ) -> list[TopicName]:
-    """Return the topics whose schemas `texts` allow to be deleted. Raise UsageError where that cannot be."""
+    """Return the topics whose schemas `texts` allow to be deleted; raise UsageError if one cannot be deleted."""
     names: list[TopicName] = []
     for text in texts:
         if globs and is_glob(text, git.topics):
@@ -346,10 +326,10 @@ def _to_delete(
 
 
 def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[TopicName]:
-    """Return, and report, the topics of `git` that a glob after --allow-delete names: those that are declared no longer.
+    """Return, and print, the topics that match a glob of --allow-delete and are no longer declared.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there are none.
     """
     require_matches(git.topics, [glob], (), where="the chosen topics", option="--allow-delete ")
     found = matching(glob, git.topics)

@@ -124,7 +124,7 @@ def _waivers(
     newer: History,
     changes: Iterable[Change],
 ) -> Iterator[Waiver]:
-    """Yield the waivers that came between two positions, those that were removed again among them."""
+    """Yield the waivers that were added between two positions, even if they were removed again."""
     from schemactl.changes import VersionsMissing
     from schemactl.history import waivers_at
 
@@ -143,7 +143,7 @@ def _waivers(
 def _behind(
     repository: Repository, project: Project, whole: History, target: Target, after: History
 ) -> Iterator[str]:
-    """Yield the targets of `after` that are not as far; one that is at no position is."""
+    """Yield the targets in `after` that have not reached the new position, or have no position."""
     from schemactl import history
 
     for name in target.after:
@@ -157,7 +157,7 @@ def _behind(
 
 
 class _Pointer(NamedTuple):
-    """The local ref that a `promoted` stands for: a branch, whatever remote it is published on, or a tag."""
+    """The local branch or tag behind a target's `promoted`, and the remote on which it is published."""
 
     ref: str
     remote: str | None
@@ -188,7 +188,7 @@ class _Pointer(NamedTuple):
         return f"git push {lease}{where} {quote(self.name)}"
 
     def move(self, repository: Repository, promotion: Promotion) -> bool:
-        """Move the ref to the new position; return whether it was elsewhere."""
+        """Move the ref to the new position; return False if it was there already."""
         before, after = repository.commit(self.ref), promotion.after
         if before and before.id == after.id:
             return False
@@ -210,7 +210,7 @@ class _Pointer(NamedTuple):
 
 
 def _pointer(repository: Repository, promoted: str) -> _Pointer:
-    """Return the local ref for the `promoted` of a target: for a remote's branch the branch of that name here."""
+    """Return the local ref for the `promoted` of a target; for a remote branch, the local branch of the same name."""
     from schemactl.history import resolve_shared
 
     found = resolve_shared(repository, promoted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,15 +11,8 @@ from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, is_left_undone
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, ReadyPlan, addresses
-from schemactl.cli.selection import (
-    add_selection,
-    approved_waivers,
-    find,
-    origin_of,
-    recorded_numbers,
-    relative_path,
-    target_of,
-)
+from schemactl.cli.selection import add_selection, find, relative_path
+from schemactl.cli.several_targets import AskedTargets, OpenTarget, opened
 from schemactl.cli.time_limit import limited
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.topic_match import select
@@ -77,7 +69,9 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
     from schemactl.plan.file import plan_digest
     from schemactl.report.plan_text import render
 
-    with _planned(args, context) as (ready, sources):
+    with opened(AskedTargets([args.target]), context) as targets:
+        [target] = targets.targets
+        ready, sources = _planned(args, target)
         plan = ready.plan
         context.report("\n".join([render(plan, color=context.color), "", *sources]))
         if args.out:
@@ -92,20 +86,16 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
         return carry_out([ready], args, deadline)[0]
 
 
-@contextmanager
-def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[ReadyPlan, list[str]]]:
-    """Yield the plan, and where its numbers come from."""
+def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, list[str]]:
+    """Return the plan, and where its numbers come from."""
     from schemactl import plan as planning
     from schemactl.plan import Permissions, applicable, observe, renamed, scope_of
     from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
     from schemactl.target_numbers.pairs import read_lists
 
-    found = target_of(args.target, context)
-    target = found.target
-    approved = context.approved(found.project, target)
-    context.note(approved.notes)
+    approved, numbers = target.approved, target.numbers
     everything = renamed(approved.whole.catalog, target.names)
-    path = relative_path(args.numbers, context) if args.numbers else None
+    path = relative_path(args.numbers, target.context) if args.numbers else None
     lists = read_lists(path, target=target.name, git=everything) if path else {}
     chosen = planning.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.names)
@@ -116,7 +106,6 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Ready
         for name, pairs in lists.items()
         if name in git.topics or (name not in everything.topics and name in asked)
     }
-    numbers = recorded_numbers(found, approved, context)
     lists = {**recorded_lists(applicable(git), numbers), **listed}
     # What is only in the file goes by its name there.
     named = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
@@ -134,26 +123,22 @@ def _planned(args: argparse.Namespace, context: Context) -> Iterator[tuple[Ready
         create_tenants=args.create_tenants,
         lose=frozenset(addresses(args.allow_data_loss, target.names)),
     )
-    with closing(found.open(context)) as registry:
-        state = observe(registry, scope_of(without_versions(applicable(git), lists)))
-        origin = origin_of(found, registry, approved)
-        interrupted = {target.names.there(name) for name in chosen.topics if approved.was_interrupted(name)}
-        plan = make_rebuild(
-            state,
-            git,
-            lists,
-            interrupted=interrupted,
-            origin=origin,
-            permissions=permissions,
-            waivers=approved_waivers(found, context),
-            numbers=numbers,
-        )
-        files = {
-            name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}"
-            for name in lists
-        }
-        plan = replace(plan, whole=not (args.topic or args.namespace))
-        yield ReadyPlan(plan, registry, found, approved, context), list(_sources(git, lists, files, plan))
+    plan = make_rebuild(
+        observe(target.registry, scope_of(without_versions(applicable(git), lists))),
+        git,
+        lists,
+        interrupted={target.names.there(name) for name in chosen.topics if approved.was_interrupted(name)},
+        origin=target.origin,
+        permissions=permissions,
+        waivers=target.waivers,
+        numbers=numbers,
+    )
+    files = {
+        name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}"
+        for name in lists
+    }
+    plan = replace(plan, whole=not (args.topic or args.namespace))
+    return ReadyPlan(plan, target, approved), list(_sources(git, lists, files, plan))
 
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:

@@ -39,7 +39,7 @@ def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None
 
 
 def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
-    """Return what the option asks for. Raise UsageError if that is none of `formats`, or standard output is for several."""
+    """Return the formats that the option names; raise UsageError for an unknown one, or if several go to standard output."""
     outputs: Outputs = []
     for entry in wanted:
         name, separator, path = entry.partition("=")
@@ -59,11 +59,11 @@ def asked_outputs(wanted: list[str], formats: Iterable[str]) -> Outputs:
 
 
 SheetReport = tuple["Sheet", "Json"]
-"""The report on a target, and what JSON says of it."""
+"""The report on a target, and its JSON."""
 
 
 def unknown_sheet(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> SheetReport:
-    """Return the report on a target of which nothing is known."""
+    """Return the report on a target that could not be asked."""
     from schemactl.report.sheet import unknown
 
     return unknown(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
@@ -74,7 +74,7 @@ def target_sheets(
     found: Mapping[str, T | SchemactlError],
     sheet: Callable[[T], tuple[SheetReport, int]],
 ) -> tuple[list[SheetReport], list[int]]:
-    """Return the report on each target, and its exit code: what `sheet` makes of what is known of it, or why nothing is."""
+    """Return a report and an exit code for each target: those that `sheet` makes of its result, or those of its error."""
     reports = [
         (unknown_sheet(command, name, each), each.exit_code)
         if isinstance(each, SchemactlError)
@@ -88,7 +88,7 @@ def target_sheets(
 def errors_in_files(
     command: Literal["plan", "drift"], asked: AskedTargets, outputs: Outputs, context: Context
 ) -> Iterator[None]:
-    """Write an error that ends the command to the report files, too, for each target `asked`: they would still hold an earlier run's report."""
+    """Write an error that ends the command to the report files, too, which would otherwise keep the report of an earlier run."""
     try:
         yield
     except UsageError:
@@ -103,7 +103,7 @@ def errors_in_files(
 
 
 def _names(asked: AskedTargets, context: Context) -> list[str]:
-    """Return the names of the targets `asked`; those that are not named, as the project file here has them, if it can be read."""
+    """Return the names of the targets `asked`; if they were not named, those of the project file here, if it can be read."""
     named = [] if asked.are_all else [name for name in asked.names if name is not None]
     if named:
         return named
@@ -124,10 +124,10 @@ def write_sheets(sheets: Sequence[SheetReport], outputs: Outputs, context: Conte
 
 
 def write_report(render: Callable[..., str], outputs: Outputs, context: Context) -> None:
-    """Write a report in each of its formats, and beside GitHub's annotations the summary of the step.
+    """Write a report in each of its formats; with the format `github`, write the summary of the step, too.
 
-    `render` returns it in the format of a name; `color` says whether for a terminal, of `width` columns, and `limit` is the most
-    characters of Markdown.
+    `render(name)` returns the report in a format; it takes `color`, the `width` of a terminal, and for Markdown a `limit` of
+    characters.
     """
     from schemactl.report import OBEYED
     from schemactl.report.markdown import SUMMARY_LIMIT
@@ -155,7 +155,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _write(path: Path, text: str, context: Context) -> None:
-    """Write the whole text to the file, or leave it as it was."""
+    """Write the text to the file; if that fails, the file stays as it was."""
     try:
         write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
     except OSError as error:

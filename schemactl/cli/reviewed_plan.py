@@ -1,4 +1,4 @@
-"""The verification of a plan file before `apply` executes it: its steps must follow from Git and the registry."""
+"""Verify a plan file before `apply` executes it: its steps must follow from Git and the registry."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from schemactl.cli.awaiting import expect_nothing_awaited
 from schemactl.cli.plan import ReadyPlan
 from schemactl.cli.selection import (
     ChosenTarget,
-    approved_waivers,
     environment_target,
-    origin_of,
     output_file,
-    recorded_numbers,
     relative_path,
     shown_target,
     target_of,
-    with_held,
 )
+from schemactl.cli.several_targets import OpenTarget
 from schemactl.errors import SchemactlError, StalePlan, UsageError
 from schemactl.model import Catalog, NamespaceName, Policies, TopicName
 from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies, make_plan, renamed
@@ -39,13 +36,12 @@ if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.history.repository import Repository
     from schemactl.plan.registry_state import RegistryState
-    from schemactl.registry import Registry
 
 
 def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
-    """Return the command that carries out the plan in `file`, with what it needs to be allowed; of one before its merge, its digest.
+    """Return the command that applies the plan in `file`, with the permissions it needs; of a proposed plan, by its digest.
 
-    `written` is the file that was made of it, which has another name where `file` is a folder.
+    `written` is the file that was written, which has another name if `file` is a folder.
     """
     file = str(Path(file, written.name)) if written and written.name != Path(file).name else file
     permissions = _needed(plan)
@@ -61,7 +57,7 @@ def command_for(plan: Plan, file: str, written: Path | None = None) -> str:
 
 
 def write_plan(plan: Plan, text: str, context: Context) -> None:
-    """Write the plan to what `--out TEXT` means, and say how it is carried out."""
+    """Write the plan to the file that `--out TEXT` means, and print the command that applies it."""
     out = output_file(text, context, name="plan.json")
     write(plan, out, below=context.top)
     if plan.steps:
@@ -71,15 +67,15 @@ def write_plan(plan: Plan, text: str, context: Context) -> None:
 
 @contextmanager
 def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
-    """Yield the plan in the file that `args` name, with the registry of its target, open, and the review of the plan.
+    """Yield the plan in the file that `args` name, with its target's open registry, and with its review.
 
-    The digest in the file says that it is whole, and anybody can write another. So its steps are worked out once more, from
-    the approved history at the commit it was made at, from what the target holds and, of a rebuild, from the lists in the file, and have
-    to be the same: the review raises StalePlan or SchemactlError where they are not, and where a permission is missing.
+    The digest in the file protects against damage only: anybody can compute another. So the review computes the steps again, from
+    the approved history at the plan's commit, from the registry and, for a rebuild, from the lists in the file; it raises
+    StalePlan or SchemactlError if they are not the same, or if a permission is missing.
 
     Raises:
-        UsageError: an option has no place beside this plan.
-        SchemactlError: the plan is another repository's or another registry's.
+        UsageError: an option does not apply to this plan.
+        SchemactlError: the plan is of another repository or another registry.
     """
     for option in ("topic", "namespace", "create_tenants"):
         if getattr(args, option):
@@ -110,8 +106,8 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
     approved = context.approved(chosen.project, target)
     then = _at(plan, args, context.repository, chosen, approved.whole)
     with closing(chosen.open(context)) as registry:
-        review = Review(plan, args, context, chosen, approved, then, registry)
-        yield ReadyPlan(plan, registry, chosen, then, context, review)
+        opened = OpenTarget(chosen, approved, registry, context)
+        yield ReadyPlan(plan, opened, then, Review(plan, args, opened, then))
 
 
 def _again(plan: Plan, args: argparse.Namespace) -> str:
@@ -120,7 +116,7 @@ def _again(plan: Plan, args: argparse.Namespace) -> str:
 
 
 def _needed(plan: Plan) -> Permissions:
-    """Return what the user has to have allowed for the steps of `plan`."""
+    """Return the permissions that the steps of `plan` need."""
     deletions = [step for step in plan.steps if isinstance(step, DeleteSchema)]
     return Permissions(
         delete=frozenset(step.name for step in deletions if not step.force),
@@ -133,7 +129,7 @@ def _needed(plan: Plan) -> Permissions:
 
 
 def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
-    """Raise UsageError where a permission among the options is none that the plan makes use of."""
+    """Raise UsageError for an option that permits something the plan does not do."""
     needed = _needed(plan)
     for option, names in (("allow_delete", needed.delete), ("force_delete", needed.force_delete)):
         for text in getattr(args, option):
@@ -153,7 +149,7 @@ def _expect_options_of(plan: Plan, args: argparse.Namespace) -> None:
 
 
 def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
-    """Raise SchemactlError unless the user allows what the plan destroys, or vouches for all of it by its digest."""
+    """Raise SchemactlError unless the user permits everything that the plan destroys, or names the plan's digest."""
     if args.expect_digest is not None:
         return
     needed = _needed(plan)
@@ -186,7 +182,7 @@ def _at(
     chosen: ChosenTarget,
     approved: History,
 ) -> History | None:
-    """Return the approved history up to the commit that the plan was made at; None: nothing was approved yet."""
+    """Return the approved history up to the plan's commit; None: nothing was approved yet."""
     from schemactl.effective import on_target
     from schemactl.history import Position, until
 
@@ -208,28 +204,25 @@ def _at(
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The judgement of a plan from a file, once its registry has been read.
+    """The verification of a plan from a file against the state of its registry.
 
     Attributes:
-        approved: the approved history up to where the target is now.
-        then: the same up to the commit that the plan was made at; None: nothing was approved yet.
+        target: its target, with the approved history up to the target's position now.
+        then: the approved history up to the plan's commit; None: nothing was approved yet.
     """
 
     plan: Plan
     args: argparse.Namespace
-    context: Context
-    chosen: ChosenTarget
-    approved: History
+    target: OpenTarget
     then: History | None
-    registry: Registry
 
     def __call__(self, state: RegistryState) -> None:
-        """Raise StalePlan or SchemactlError unless the plan is allowed, and Git and the registry give its steps again."""
-        plan, args, origin = self.plan, self.args, self.plan.origin
+        """Raise StalePlan or SchemactlError unless the plan is permitted, and Git and the registry lead to the same steps."""
+        plan, args, origin, registry = self.plan, self.args, self.plan.origin, self.target.registry
         _expect_allowed(plan, args)
-        if origin.release != self.registry.release:
+        if origin.release != registry.release:
             raise StalePlan(
-                f"{self.registry.url} answers as Pulsar {self.registry.release} now, and the plan was made for {origin.release}; nothing was changed",
+                f"{registry.url} answers as Pulsar {registry.release} now, and the plan was made for {origin.release}; nothing was changed",
                 fix=_again(plan, args),
             )
         self._expect_undeclared()
@@ -246,7 +239,7 @@ class Review:
             apart = tuple(each for each in plan.apart if each.name in plan.scope.topics - self._left_out)
             if differs is None and not derived.refusals and derived.apart == apart:
                 if plan.lists is None:
-                    expect_nothing_awaited(self.chosen, plan, self.approved, self.context)
+                    expect_nothing_awaited(self.target, plan)
                 return
             number, ours, theirs = differs or (len(plan.steps), None, None)
             missing = f"it leaves out ({describe(theirs)})" if theirs else "it"
@@ -254,13 +247,13 @@ class Review:
         else:
             what = "it names something the approved history never had, and it"
         raise SchemactlError(
-            f"{args.plan} does not match Git and the registry: {what} does not follow from {self.approved.ref} at "
+            f"{args.plan} does not match Git and the registry: {what} does not follow from {self.target.approved.ref} at "
             f"{origin.tip.short if origin.tip else 'no commit'}. It was edited, or made by another version of schemactl; nothing was changed",
             fix=_again(plan, args),
         )
 
     def _is_of_same_topics(self, derived: Plan) -> bool:
-        """Whether Git gives steps for every topic of the plan's scope that is not left out, and for no other."""
+        """Whether both plans cover the same topics, apart from those that are left out."""
         ours, theirs, left_out = self.plan.scope, derived.scope, self._left_out
         return ours.topics - left_out == theirs.topics - left_out and theirs.namespaces <= ours.namespaces
 
@@ -269,13 +262,13 @@ class Review:
         return {refusal.name for refusal in self.plan.refusals}
 
     def _expect_undeclared(self) -> None:
-        """Raise StalePlan where a topic that the plan deletes for good was declared again; a rebuild puts back what it deletes."""
+        """Raise StalePlan if a topic whose schema the plan deletes is declared again; a rebuild restores what it deletes."""
         if self.plan.lists is not None:
             return
-        then, approved = self.then, self.approved
+        then, approved = self.then, self.target.approved
         # A plan for a later position may delete what is declared where the target is.
         latest = then if then and then.later < approved.later else approved
-        now = renamed(latest.catalog, self.chosen.target.names)
+        now = renamed(latest.catalog, self.target.names)
         needed = _needed(self.plan)
         for name in sorted(needed.delete | needed.force_delete):
             topic = now.topics.get(name)
@@ -286,11 +279,12 @@ class Review:
                 )
 
     def _derived(self, state: RegistryState) -> Plan | None:
-        """Return the plan that Git gives for what the plan speaks of; None: Git does not have that."""
-        plan, then, names = self.plan, self.then, self.chosen.target.names
-        everything = renamed(then.catalog, names) if then else Catalog()
+        """Return the plan that Git leads to, for the same scope; None: the approved history never had part of that."""
+        plan, then, names = self.plan, self.then, self.target.names
+        everything, numbers = Catalog(), None
         if then:
-            everything = with_held(everything, state.catalog, then, self.chosen.target)
+            past = replace(self.target, approved=then)
+            everything, numbers = past.with_held(renamed(then.catalog, names), state.catalog), past.numbers
         # What is left out has no steps, whatever the reason was.
         left_out = self._left_out
         covered = (plan.scope.namespaces | plan.scope.topics) - left_out
@@ -303,10 +297,8 @@ class Review:
             {name: topic for name, topic in everything.topics.items() if name in covered},
             {name: former for name, former in everything.former.items() if name in covered},
         )
-        origin = replace(origin_of(self.chosen, self.registry, self.approved), tip=plan.origin.tip)
-        permissions = _needed(plan)
-        waivers = approved_waivers(self.chosen, self.context)
-        numbers = recorded_numbers(self.chosen, then, self.context) if then else None
+        origin = replace(self.target.origin, tip=plan.origin.tip)
+        permissions, waivers = _needed(plan), self.target.waivers
         if plan.lists is None:
             if not permissions.delete | permissions.force_delete <= git.topics.keys():
                 return None
@@ -315,7 +307,7 @@ class Review:
             )
         topics = then.catalog.topics if then else {}
         interrupted = {names.there(name) for name in topics if then and then.was_interrupted(name)}
-        lists = lists_of(plan.lists, path=relative_path(self.args.plan, self.context), git=everything)
+        lists = lists_of(plan.lists, path=relative_path(self.args.plan, self.target.context), git=everything)
         return make_rebuild(
             state,
             git,

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,37 +16,25 @@ from schemactl.errors import UsageError
 from schemactl.topic_match import find_one, matching
 
 if TYPE_CHECKING:
-    from schemactl.history import ApprovedProject, History
-    from schemactl.model import (
-        Catalog,
-        NamespaceName,
-        Project,
-        SchemaInfo,
-        SchemaVersion,
-        Target,
-        Topic,
-        WaiversAt,
-    )
-    from schemactl.plan import Origin
+    from schemactl.history import ApprovedProject
+    from schemactl.model import Catalog, NamespaceName, Project, SchemaInfo, SchemaVersion, Target, Topic
     from schemactl.registry import Registry, Scope
-    from schemactl.target_numbers import TargetNumbers
 
 TOPIC_HELP: Final = (
     "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
 )
 VERSION_HELP: Final = f"{TOPIC_HELP}; @N: Git's version N"
 TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
-_TENANT_OF_EVERY_CLUSTER: Final = "public"
 
 
 class EnvironmentTarget(str):
-    """The name of a target that the environment gives, not the command line."""
+    """The name of a target that comes from the environment, not from the command line."""
 
     __slots__ = ()
 
 
 def environment_target() -> EnvironmentTarget | None:
-    """Return the target that the environment names; None: it names none."""
+    """Return the target that SCHEMACTL_TARGET names; None: it is not set."""
     named = os.environ.get(TARGET_VARIABLE)
     return EnvironmentTarget(named) if named else None
 
@@ -58,9 +45,9 @@ def add_target(
     *,
     from_environment: bool = True,
 ) -> None:
-    """Add the argument that names a target, and the one that takes it from the files at hand.
+    """Add the argument that names a target, and --trust-working-tree.
 
-    A command that needs no target takes none from the environment: no registry is contacted without being asked for.
+    A command that works without a target must not take one from the environment: it would contact a registry unasked.
     """
     default = environment_target() if from_environment else None
     add_options(parser, f"--target NAME: {help_text}", default=default)
@@ -68,7 +55,7 @@ def add_target(
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that takes the target from the files at hand."""
+    """Add --trust-working-tree."""
     add_options(
         parser,
         "--trust-working-tree: use the target of the project file here, not of the approved one: it can name any "
@@ -97,7 +84,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 def asked_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
     """Return the namespaces that `--namespace` names, by the registry's names; None: all.
 
-    Only a superuser may list all; about one, its tenant's administrator may ask, too.
+    Listing all takes a superuser; a tenant's administrator may ask about the namespaces of that tenant.
     """
     from schemactl.model import NamespaceName
 
@@ -111,14 +98,14 @@ def asked_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
 
 
 class ChosenTopic(NamedTuple):
-    """A topic, and the version asked for; None: the definition in force."""
+    """A topic and one of its versions; None: the definition in force."""
 
     topic: Topic
     version: SchemaVersion | None
 
     @property
     def info(self) -> SchemaInfo | None:
-        """The definition, read now: of the version, else the one in force, else (no longer declared) of the last version."""
+        """The definition of the version, else the one in force, else that of the last version; read now."""
         found = self.topic.schema
         if self.version:
             found = self.version.info
@@ -131,7 +118,7 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
     """Return the topic of `catalog`, and its version, that `text` names as TOPIC or TOPIC@N.
 
     Raises:
-        UsageError: there is none, or several; the message says which come near.
+        UsageError: there is none, or several; the message lists similar names.
     """
     name, at, number = text.rpartition("@")
     if not at or matching(text, catalog.topics):
@@ -145,12 +132,12 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
 
 
 def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the approved history") -> Topic:
-    """Return the topic of `catalog`, that of `where`, which `text` names. Raises UsageError where that is not one topic."""
+    """Return the topic of `catalog` that `text` names; `where` describes the catalog. Raise UsageError unless it is one topic."""
     return catalog.topics[find_one(text, catalog.topics, globs=globs, where=where)]
 
 
 def version_of(topic: Topic, number: int) -> SchemaVersion:
-    """Return the topic's version of that number. Raises UsageError where there is none."""
+    """Return the topic's version with that number; raise UsageError if there is none."""
     found = next((version for version in topic.versions if version.number == number), None)
     if found is None:
         raise UsageError(f"{topic.name} has no version {number}: {known_numbers(topic)}")
@@ -162,7 +149,7 @@ def version_of(topic: Topic, number: int) -> SchemaVersion:
 
 
 def known_numbers(topic: Topic) -> str:
-    """Return which versions a topic has, as the end of a message."""
+    """Return the range of a topic's versions, as the end of a message."""
     known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
     return f"the approved history knows {known}"
 
@@ -190,15 +177,14 @@ def number_of(version_bytes: str) -> int:
 
 
 def relative_path(text: str, context: Context) -> Path:
-    """Return the file that the user calls `text`, by as short a path as leads there from here."""
+    """Return the file that the user calls `text`, as a path relative to the current folder."""
     return Path(os.path.relpath(Path(context.directory, text)))
 
 
 def output_file(text: str, context: Context, *, name: str) -> Path:
-    """Return the file that `--out TEXT` and its like stand for, by as short a path as leads there from here.
+    """Return the file that `--out TEXT` and similar options mean, as a path relative to the current folder.
 
-    The one rule for output: TEXT is a folder where it ends with `/` or is a folder already, and a file otherwise. A single
-    file goes into that folder as `name`; what is many files always goes into a folder.
+    TEXT is a folder if it ends with `/` or is a folder already, and a file otherwise; in a folder the file is called `name`.
     """
     path = Path(context.directory, text)
     if text.endswith("/") or path.is_dir():
@@ -208,13 +194,13 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ChosenTarget:
-    """A target, and where it stands.
+    """A target, and the project that declares it.
 
     Attributes:
-        target: says which registry, and with which credentials.
-        project: the one that has the target; its release and defaults stand for what the registry does not say.
-        top: the folder that the project's own is relative to.
-        proposed: both are as a change that is not approved yet would leave them.
+        target: names the registry and its credentials.
+        project: declares the target; its release and defaults count where the registry does not tell.
+        top: the folder that the project's folder is relative to.
+        proposed: target and project are from a change that is not approved yet.
     """
 
     target: Target
@@ -241,7 +227,7 @@ class ChosenTarget:
         )
 
     def read(self, scope: Scope, context: Context) -> Catalog:
-        """Return what the registry holds of `scope`. Raise SchemactlError where it gives no answer."""
+        """Return what the registry holds of `scope`; raise SchemactlError if it does not answer."""
         with closing(self.open(context)) as registry:
             return registry.read(scope)
 
@@ -255,10 +241,10 @@ def target_of(name: str | None, context: Context) -> ChosenTarget:
 
 
 def approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
-    """Return the target called `name` (None: the only one), as the approved ref has it.
+    """Return the target called `name` (None: the only one), as the approved ref declares it.
 
-    Only where nothing has been approved yet, or the user trusts the working tree, it is the one of `project`, which the files
-    at hand declare: whoever proposes a change could otherwise send any secret anywhere. A difference is reported.
+    It is taken from `project`, the files at hand, only if nothing has been approved yet, or the user trusts the working tree:
+    otherwise whoever proposes a change could send any secret anywhere. Warn about a difference.
 
     Raises:
         UsageError: there is no such target, or more than one.
@@ -268,7 +254,7 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
 
 
 def approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
-    """Return the targets called `names`, as `target_of` returns one; None: all of them."""
+    """Return the targets called `names`, each as `target_of` returns it; None: all targets."""
     from schemactl import history
 
     project, top = history.load_project(context.directory, context.config)
@@ -308,7 +294,7 @@ def _chosen(
 
 
 def reviewed_project(project: Project, context: Context) -> ApprovedProject | None:
-    """Return `project` as it was approved; None: nothing has been approved yet, or the user trusts the working tree."""
+    """Return `project` as it was approved; None: nothing is approved yet, or the user trusts the working tree."""
     from schemactl import history
 
     if context.trust_working_tree:
@@ -317,7 +303,7 @@ def reviewed_project(project: Project, context: Context) -> ApprovedProject | No
 
 
 def _differ(chosen: ChosenTarget, project: Project) -> bool:
-    """Return whether `project` has another target of that name, or other settings that stand for the registry's own."""
+    """Return whether the target, or the defaults for its registry, differ in `project`."""
     ours = chosen.project
     return (
         project.targets.get(chosen.target.name) != chosen.target
@@ -327,68 +313,5 @@ def _differ(chosen: ChosenTarget, project: Project) -> bool:
 
 
 def shown_target(name: str | None) -> str:
-    """Return how the target was named: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
+    """Return how the user named the target: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
     return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
-
-
-def origin_of(chosen: ChosenTarget, registry: Registry, approved: History) -> Origin:
-    """Return what is compared: the approved history as it is now, and the registry of the target."""
-    from schemactl.broker.checkers import known_to
-    from schemactl.effective import namespaces_of
-    from schemactl.model import NamespaceName
-    from schemactl.plan import Origin
-
-    target, release = chosen.target, registry.release
-    checkers = known_to(release, chosen.project.defaults.checkers)
-    declared = {target.names.there(name): name for name in namespaces_of(approved.catalog)}
-    once = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
-    spaces = {target.names.there(name) for name in approved.catalog.namespaces.keys() | once}
-    named = {*target.tenants.values(), *(name.tenant for name in target.namespaces.values())}
-    return Origin(
-        target.name,
-        target.registry,
-        release,
-        approved.ref,
-        approved.tip,
-        registry.version,
-        checkers,
-        declared,
-        chosen.project.require_declared_namespaces,
-        frozenset({_TENANT_OF_EVERY_CLUSTER, *named, *(name.tenant for name in spaces)}),
-        approved.later,
-        chosen.proposed,
-        target.cluster,
-    )
-
-
-def with_held(git: Catalog, held: Catalog, approved: History, target: Target) -> Catalog:
-    """Return `git`, what is approved up to where the target is, with the later versions that its registry holds already.
-
-    Both catalogs go by the target's names.
-    """
-    from schemactl.history import later_versions
-    from schemactl.plan import with_later
-
-    later = later_versions(approved)
-    declared = {name: target.names.declared(name) for name in git.topics} if later else {}
-    return with_later(git, {name: later[own] for name, own in declared.items() if own in later}, held)
-
-
-def approved_waivers(chosen: ChosenTarget, context: Context) -> WaiversAt:
-    """Return what reads the waivers in the tree of an approved commit, once for each; few plans ask for any."""
-    from schemactl.history import waivers_at
-
-    return cache(lambda commit: waivers_at(context.repository, chosen.project, commit))
-
-
-def recorded_numbers(chosen: ChosenTarget, approved: History, context: Context) -> TargetNumbers | None:
-    """Return what the approved history records of the target's version numbers, by the target's own names; None: nothing.
-
-    Raises:
-        DeclarationError: all problems of the numbers file.
-    """
-    from schemactl.plan import renamed_numbers
-    from schemactl.target_numbers import numbers_of
-
-    recorded = numbers_of(chosen.target, chosen.project, context.repository, approved)
-    return renamed_numbers(recorded, chosen.target.names)

@@ -1,4 +1,4 @@
-"""Several targets in one run: which they are, what is asked of them side by side, and the one exit code."""
+"""Commands over several targets at once: their registries are asked in parallel, and one exit code tells the worst result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -19,18 +19,21 @@ from schemactl.workers import Worker
 
 if TYPE_CHECKING:
     from schemactl.history import History, Repository
-    from schemactl.model import Catalog, Project, Target
+    from schemactl.model import Catalog, Project, Target, TargetNames, WaiversAt
+    from schemactl.plan import Origin
     from schemactl.registry import Registry
+    from schemactl.target_numbers import TargetNumbers
 
 T = TypeVar("T")
 U = TypeVar("U")
 V = TypeVar("V")
 
 Stop = Callable[[KeyboardInterrupt | OutOfTime], bool]
-"""Takes what interrupts the main thread; returns whether to wait for all targets. Otherwise those that have not ended are given up."""
+"""Handles an interrupt of the main thread; returns whether to wait for all targets, or to give up those that have not ended."""
 
 _WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
 _LOOK_EVERY_S: Final = 0.2
+_TENANT_OF_EVERY_CLUSTER: Final = "public"
 
 
 def add_targets(parser: argparse.ArgumentParser, default: str = "$SCHEMACTL_TARGET, or the only one") -> None:
@@ -48,10 +51,10 @@ class OpenTarget:
     """A target whose registry is open, and what was approved for it.
 
     Attributes:
-        place: the target.
-        approved: the approved history, up to where the target is.
-        registry: open.
-        context: how to speak of it.
+        place: the target and its project.
+        approved: the approved history, up to the target's position.
+        registry: the open registry.
+        context: prints messages about the target.
     """
 
     place: ChosenTarget
@@ -64,18 +67,81 @@ class OpenTarget:
         """The target's name."""
         return self.place.target.name
 
+    @property
+    def names(self) -> TargetNames:
+        """What the target calls declared namespaces."""
+        return self.place.target.names
+
+    @property
+    def origin(self) -> Origin:
+        """What a plan compares: the approved history as it is now, and the registry."""
+        from schemactl.broker.checkers import known_to
+        from schemactl.effective import namespaces_of
+        from schemactl.model import NamespaceName
+        from schemactl.plan import Origin
+
+        place, approved, target, release = self.place, self.approved, self.place.target, self.registry.release
+        there = self.names.there
+        once = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
+        spaces = {there(name) for name in approved.catalog.namespaces.keys() | once}
+        named = {*target.tenants.values(), *(name.tenant for name in target.namespaces.values())}
+        return Origin(
+            target.name,
+            target.registry,
+            release,
+            approved.ref,
+            approved.tip,
+            self.registry.version,
+            known_to(release, place.project.defaults.checkers),
+            {there(name): name for name in namespaces_of(approved.catalog)},
+            place.project.require_declared_namespaces,
+            frozenset({_TENANT_OF_EVERY_CLUSTER, *named, *(name.tenant for name in spaces)}),
+            approved.later,
+            place.proposed,
+            target.cluster,
+        )
+
+    @property
+    def waivers(self) -> WaiversAt:
+        """A function that returns the waivers in the tree of an approved commit, each tree read once."""
+        from schemactl.history import waivers_at
+
+        return cache(lambda commit: waivers_at(self.context.repository, self.place.project, commit))
+
+    @property
+    def numbers(self) -> TargetNumbers | None:
+        """What is recorded of the target's version numbers, by its own names; None: nothing. Raise DeclarationError where that has problems."""
+        from schemactl.plan import renamed_numbers
+        from schemactl.target_numbers import numbers_of
+
+        place, repository = self.place, self.context.repository
+        recorded = numbers_of(place.target, place.project, repository, self.approved)
+        return renamed_numbers(recorded, self.names)
+
+    def with_held(self, git: Catalog, held: Catalog) -> Catalog:
+        """Return `git`, what is approved up to where the target is, with the later versions that its registry holds already.
+
+        Both catalogs go by the target's names.
+        """
+        from schemactl.history import later_versions
+        from schemactl.plan import with_later
+
+        later = later_versions(self.approved)
+        declared = {name: self.names.declared(name) for name in git.topics} if later else {}
+        return with_later(git, {name: later[own] for name, own in declared.items() if own in later}, held)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenTargets:
     """The targets of a run.
 
     Attributes:
-        names: of all, in the order in which they were named.
-        targets: those that can be asked.
-        several: whether more than one may have been meant: then each line of JSON is one target's.
-        failures: by name, why others cannot be asked.
-        left_out: how many have no credentials here, which is said already.
-        as_rows: a failure of the only target is one of the report, too.
+        names: the names of all, in the order in which they were given.
+        targets: those whose registries are open.
+        several: more than one may have been meant; reports then name the target.
+        failures: why the others could not be opened, by name.
+        left_out: how many were left out, with a message, because their credentials are missing.
+        as_rows: report a failure as a row even where only one target was named.
     """
 
     names: tuple[str, ...]
@@ -86,16 +152,16 @@ class OpenTargets:
     as_rows: bool = False
 
     def exit_code(self, codes: Iterable[int]) -> int:
-        """Return the worst of `codes`; what was left out counts as an error."""
+        """Return the worst of `codes`; a target that was left out counts as an error."""
         return worst([*codes, *[SchemactlError.exit_code] * self.left_out])
 
 
 class AskedTargets(NamedTuple):
-    """The targets that are asked for.
+    """The targets that the command line names.
 
     Attributes:
-        names: each once; None: the only one.
-        are_all: all of them; `names` do not count.
+        names: without duplicates; None stands for the project's only target.
+        are_all: all targets; `names` are ignored.
     """
 
     names: Sequence[str | None] = (None,)
@@ -103,18 +169,18 @@ class AskedTargets(NamedTuple):
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> AskedTargets:
-        """Return those that `args` name, else the one that the environment names. Raise UsageError where they contradict."""
+        """Return the targets that `args` name, else the one that the environment names; raise UsageError for contradicting options."""
         if args.all_targets and args.target:
             raise UsageError("--all-targets are all: nothing is named beside it", fix="leave --target out")
         return cls(list(dict.fromkeys(args.target)) or [environment_target()], args.all_targets)
 
     @property
     def several(self) -> bool:
-        """Whether more than one may be meant."""
+        """Whether more than one target may be meant."""
         return self.are_all or len(self.names) > 1
 
     def expect_one(self, option: str, instead: Callable[[str], str]) -> None:
-        """Raise UsageError where `option` is given for several; `instead` says the command for one of them."""
+        """Raise UsageError if there are several: `option` is for one. `instead` returns the command for one of them."""
         if self.several:
             names = ["NAME"] if self.are_all else [str(name) for name in self.names]
             raise UsageError(
@@ -131,14 +197,14 @@ def opened(
     base: str | None = None,
     as_rows: bool = False,
 ) -> Iterator[OpenTargets]:
-    """Yield the targets `asked`, open, with the approved history, which is read once.
+    """Open the targets `asked`, and read the approved history once for all.
 
     Args:
-        asked: which.
+        asked: the targets.
         context: where to work.
-        at: the position that counts instead of the targets' own.
-        base: the ref that HEAD is to be merged into: what comes after that counts as approved.
-        as_rows: whatever prevents that a target is asked is a failure of it alone, also where one is named.
+        at: a commit that replaces the targets' own positions.
+        base: a ref into which HEAD is to be merged; the result of that merge counts as approved.
+        as_rows: record a failure for its target alone, even where only one is named.
 
     Raises:
         UsageError: there is no such target, or one has to be named.
@@ -183,10 +249,10 @@ def opened(
 def _proposed(
     places: Sequence[ChosenTarget], base: str, repository: Repository, context: Context
 ) -> tuple[list[ChosenTarget], History]:
-    """Return targets, and the history, as they are once HEAD is merged into `base`.
+    """Return the targets and the history as they will be once HEAD is merged into `base`.
 
-    What names a registry and its secrets is not the change's to say: where it differs from what `places` have, which were
-    approved, nobody is asked.
+    A change must not choose where secrets are sent: if it names another registry or other credentials than the approved
+    `places`, no registry is asked.
 
     Raises:
         SchemactlError: HEAD and `base` cannot be merged, or that changes which registry is to be asked, or how.
@@ -208,7 +274,7 @@ def _proposed(
 
 
 def _merged(target: Target, approved: Project, project: Project) -> Target:
-    """Return `target` as `project` has it. Raise SchemactlError where it, or one that it waits for, is to be asked otherwise."""
+    """Return `target` as `project` has it; raise SchemactlError if its registry or credentials, or those of one it waits for, differ."""
     found = project.targets.get(target.name)
     for name in (target.name, *(found.after if found else ())):
         before, after = approved.targets.get(name), project.targets.get(name)
@@ -234,13 +300,13 @@ def each_target(
     *,
     stop: Stop | None = None,
 ) -> dict[str, V | SchemactlError]:
-    """Return by name the result of each target, or the error that prevented one.
+    """Return the result for each target by name, or the error that prevented one.
 
     Args:
-        targets: open.
-        prepare: what is to be asked of a target.
-        ask: asks its registry; several are asked at the same time.
-        finish: what comes of the answer.
+        targets: the open targets.
+        prepare: returns the request for a target.
+        ask: sends the request to the target's registry; runs in parallel for several targets.
+        finish: returns the result for a request and its answer.
         stop: see `side_by_side`.
 
     Raises:
@@ -273,18 +339,18 @@ def each_target(
 
 
 def looked_up(catalog: Catalog) -> Catalog:
-    """Return `catalog` with all that is in it read, so that threads ask no Git."""
+    """Return `catalog` with everything in it read from Git now, so that threads need not ask Git."""
     from schemactl.model import Catalog
 
     return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 
 
 def side_by_side(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) -> list[T | SchemactlError]:
-    """Return what each of `works` returns, or the error that it raises; several run at the same time, each in a thread.
+    """Return what each of `works` returns, or the error that it raises; several run in parallel, each in a thread.
 
     Args:
-        works: what to do.
-        stop: where it says so, what has not been done is an error; None: an interrupt ends everything.
+        works: the functions to call.
+        stop: handles an interrupt; None: an interrupt ends everything.
     """
     if len(works) == 1:
         return [_alone(works[0], stop)]
@@ -307,7 +373,7 @@ def side_by_side(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) 
 
 
 def _given_up(workers: Sequence[Worker], stop: Stop | None) -> SchemactlError:
-    """Wait until all have ended, or those that have not are given up; return why they are."""
+    """Wait until all have ended, or `stop` gives up the rest; return the error of those that were given up."""
     while left := [worker for worker in workers if not worker.has_ended]:
         try:
             left[0].wait(_LOOK_EVERY_S)
@@ -344,12 +410,12 @@ def _result(work: Callable[[], T]) -> T | SchemactlError:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the worst of `codes`; 0 where there is none."""
+    """Return the worst of `codes`; 0 if there are none."""
     return min(codes, key=_WORST_FIRST.index, default=0)
 
 
 def succeeded(found: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
-    """Yield the results of the targets that have one; for each of the others print why, and add its exit code to `codes`."""
+    """Yield the results of the targets that succeeded; print the errors of the others, and add their exit codes to `codes`."""
     for name, each in found.items():
         if not isinstance(each, SchemactlError):
             yield each

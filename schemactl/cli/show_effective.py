@@ -1,4 +1,4 @@
-"""`schemactl show --effective`: what a target has of a topic, and where each value comes from."""
+"""`schemactl show --effective`: the values in force for a topic on a target, and the origin of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ORIGINS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value in force, the level that sets it (see `_ORIGINS`), and where that is written; None: nowhere."""
+    """A value in force, the level that sets it (see `_ORIGINS`), and its place in a file, if it has one."""
 
     key: str
     value: Any
@@ -46,7 +46,7 @@ class _Value:
 
 
 def show_effective(args: argparse.Namespace, context: Context) -> int:
-    """Print what the target that `args` name has of their topic, or what is declared. Return 0."""
+    """Print the values in force for a topic, on a target or as declared. Return 0."""
     from schemactl import history
 
     project, top = history.load_project(context.directory, context.config)
@@ -124,7 +124,7 @@ def _values(
 
 
 def _policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_Value]:
-    """Yield each policy in force: a topic's or namespace's own, else what the project says that brokers have."""
+    """Yield each policy in force: that of the topic, else of the namespace, else the default of brokers."""
     from schemactl.model import SETTINGS, BrokerDefaults, Policies
 
     space = catalog.namespaces.get(topic.name.namespace_name)

@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
         asked = AskedTargets(are_all=True)
 
     def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
-        """Give up waiting: a target that has not answered in time is a row that says so."""
+        """Stop waiting when the time is up: targets that have not answered become rows that say so."""
         if deadline is None or isinstance(error, KeyboardInterrupt):
             raise error
         deadline.end()
@@ -100,7 +100,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
 def _awaited(
     targets: OpenTargets, context: Context, target: OpenTarget, answered: Collection[str], plan: Plan
 ) -> Mapping[TopicName, Awaited]:
-    """Return what of a plan other targets are to hold first: those that are open, and have `answered`, are asked once more."""
+    """Return the topics of a plan that wait for other targets; of those that are open, only the ones in `answered` are asked."""
     from schemactl.cli.awaiting import awaited
 
     registries = {each.name: each.registry for each in targets.targets}
@@ -113,11 +113,11 @@ def _awaited(
             raise SchemactlError("see its own row")
         return registries[name].read(scope)
 
-    return awaited(target.place, plan, target.approved, context, ask)
+    return awaited(target, plan, ask)
 
 
 def _later(approved: History) -> int:
-    """Return how many versions are approved beyond where the target is."""
+    """Return the number of versions approved after the target's position."""
     from schemactl.history import later_versions
 
     return sum(each.info is not None for found in later_versions(approved).values() for each in found)
@@ -136,7 +136,7 @@ def _latest(git: Catalog) -> dict[TopicName, int]:
 
 
 def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:
-    """Return what is known of the target's last apply from its result file; a file that cannot be read is reported."""
+    """Return the target's last apply from its result file; warn about a file that cannot be read."""
     from schemactl.cli.apply_record import read_result, result_path
 
     if args.results:
