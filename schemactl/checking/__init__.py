@@ -70,19 +70,19 @@ def check(  # noqa: PLR0913  what differs between environments
     stepwise: Stepwise | None = None,
     targets: tuple[str, ...] = (),
 ) -> CheckReport:
-    """Everything the merge of `target` would do to brokers and readers.
+    """Report what the merge of `target` would do to brokers and readers.
 
     Args:
-        target: what the files declare.
-        approved: the approved history as it is now, with every version; new content is judged against it.
-        project: strategies, severities and the release come from here.
-        label: names `approved` in the report.
-        declared: what was found when the files were read.
-        only: look at these topics alone.
-        fork: where the files branched off; None: from `approved`. What equals that has not been changed here, and what
-            breaks only with what was approved since is told apart.
+        target: the declared files.
+        approved: the approved history as it is now, with which new content is compared.
+        project: has the default strategy, the severities and the release.
+        label: the name of `approved` in the report.
+        declared: findings from reading the files.
+        only: check only these topics.
+        fork: the history where the files branched off, by default `approved`: it tells what was changed here, and what breaks
+            only because of what was approved since.
         stepwise: the approved history as it would be if each commit of the branch were approved by itself.
-        targets: those that are judged for; (): none in particular.
+        targets: the targets that the check is for; (): none in particular.
     """
     fork = fork or Fork(approved)
     is_behind = fork.catalog is not approved

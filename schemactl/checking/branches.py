@@ -1,4 +1,4 @@
-"""Findings about a branch: what breaks only together with newer approved changes, and commits that break on their own."""
+"""Findings about a branch: conflicts with what was approved since it began, and commits that break by themselves."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, Topic, T
 from schemactl.verdicts import Finding
 
 MAX_PAIRS: Final = 100_000
-"""So many pairs of versions are compared at most because commits may be approved one by one: those of one topic with 450 new
-versions. That takes a few seconds; the pairs of 3,000 versions would take minutes."""
+"""The most pairs of versions that are compared because commits may be approved one by one, as those of a topic with 450 new
+versions: a few seconds. The pairs of 3,000 versions would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """The approved history where a branch left it.
+    """The approved history at the point where a branch left it.
 
     Attributes:
-        commit: None: it has none.
-        unchanged: topics of which it is known that the branch declares them as they were there.
-        combined: the definitions that a merge makes of files of both sides, or why it makes none; None for a topic that is not
-            declared any more.
-        settled: of the unchanged topics those of which nothing was approved since.
+        commit: its last commit; None: it has none.
+        unchanged: topics that the branch is known not to have changed.
+        combined: definitions that a merge makes from files of both sides, or the problem that prevents one; None for a topic that
+            is no longer declared.
+        settled: unchanged topics of which nothing was approved since either.
     """
 
     catalog: Catalog
@@ -43,10 +43,12 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Stepwise:
-    """The approved history as it would be if each of `commits`, those of a branch in order, were approved by itself.
+    """The approved history as it would be if each commit of a branch were approved by itself.
 
-    `recorded` has tenant/namespace/topic of those that get a version by one of them; `waivers` returns those in force in the tree
-    of a commit.
+    Attributes:
+        commits: those of the branch, in order.
+        recorded: tenant/namespace/topic of the topics that get a version by one of them.
+        waivers: returns the waivers in force in the tree of a commit.
     """
 
     catalog: Catalog
@@ -56,7 +58,7 @@ class Stepwise:
 
 
 def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:
-    """Return the topics to leave out of the report, as the branch changed neither them nor their namespaces."""
+    """Return the topics to leave out of the report: the branch changed neither them nor their namespaces."""
     changed = {
         name
         for name in {*target.namespaces, *fork.catalog.namespaces}
@@ -74,7 +76,7 @@ def untouched(target: Catalog, fork: Fork) -> frozenset[TopicName]:
 def compare(
     run: Run, name: TopicName, found: Sequence[Finding], target: Catalog, fork: Fork
 ) -> tuple[list[Finding], list[str]]:
-    """`found` at the tip of the approved history, those marked that were not so at `fork`; and what was so only there."""
+    """Return `found`, with those marked that do not occur at `fork`; and notes about what occurs only there."""
     before = replace(run, target=target, approved=fork.catalog)
     _, there = look_at(before, name)
     there_keys = {_key(finding) for finding in there}
@@ -101,7 +103,7 @@ def _key(finding: Finding) -> tuple[object, ...]:
 
 
 def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
-    """Return what was approved of a topic since."""
+    """Return a description of what was approved of a topic since then."""
     new = now[len(then) :]
     if not new:
         return "other policies"
@@ -112,7 +114,7 @@ def _since(now: Sequence[SchemaVersion], then: Sequence[SchemaVersion]) -> str:
 
 
 def _invalid(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:
-    """Yield what cannot be read once both sides' files are together."""
+    """Yield findings about what a merge of both sides' files would make invalid."""
     ours, theirs = declared(target, name), declared(run.approved, name)
     topic = ours or theirs
     problem = fork.combined.get(name)
@@ -139,12 +141,12 @@ def _invalid(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator
 
 
 def pairs(run: Run, name: TopicName, stepwise: Stepwise) -> int:
-    """How many pairs of versions `steps` compares for a topic at most."""
+    """Return the most pairs of versions that `steps` compares for a topic."""
     return sum(range(len(run.versions(name)), len(_line(name, stepwise))))
 
 
 def unjudged(run: Run, name: TopicName, stepwise: Stepwise) -> Iterator[Finding]:
-    """In place of `steps`, where these would be too many: that they were not looked at."""
+    """Yield the finding that commits were not judged one by one, because there are too many."""
     topic = declared(run.target, name)
     if topic is None or topic.schema is None:
         return
@@ -160,7 +162,7 @@ def unjudged(run: Run, name: TopicName, stepwise: Stepwise) -> Iterator[Finding]
 
 
 def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwise) -> Iterator[Finding]:
-    """One finding for each commit of the branch that puts a version on record, if approved by itself, that breaks."""
+    """Yield a finding for each commit of the branch that, approved by itself, would record a breaking version."""
     topic = declared(run.target, name)
     if topic is None or topic.schema is None:
         return
@@ -203,7 +205,7 @@ def steps(run: Run, name: TopicName, found: Sequence[Finding], stepwise: Stepwis
 def _generation_left(
     run: Run, topic: Topic, added: Sequence[SchemaVersion], stepwise: Stepwise
 ) -> Iterator[Finding]:
-    """Yield that a commit begins a generation that the branch's end no longer declares."""
+    """Yield the finding that a commit begins a generation that the end of the branch does not declare."""
     former = run.former(topic.name)
     generation = approved = former.generation if former else 1
     for version in added:
@@ -251,7 +253,7 @@ def _failed_step(
 
 
 def number(seen: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
-    """Return the number of the end's content if each commit is approved by itself; None: the same as otherwise."""
+    """Return the number that the end of the branch gets if each commit is approved by itself; None: it is the same."""
     topic = declared(run.target, seen.topic)
     if seen.version is None or topic is None or topic.schema is None:
         return None

@@ -31,17 +31,17 @@ from schemactl.verdicts import (
 from schemactl.waivers import broker_fingerprint
 
 _PROVED: Final = 100
-"""So many findings of a topic come with a message that proves them: one is enough to see why, and each is searched for."""
+"""The most findings of a topic that come with a counterexample: searching for one takes time."""
 
 UNPROTECTED: Final = "UNPROTECTED_READERS_BREAK"
-"""The rule that only a project that gives it a severity, or --strict, asks for."""
+"""A rule that is off unless the project gives it a severity, or --strict is given."""
 
 _SHOWN: Final = 300
-"""Of a broker's words, which may hold both definitions."""
+"""The most characters of a broker's message, which may quote both definitions."""
 
 
 def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """One finding for each incompatibility, however many versions it breaks with, in the verdict's order."""
+    """Yield one finding for each incompatibility, whatever the number of versions that have it, in the verdict's order."""
     groups: dict[tuple[Incompatibility, Direction], list[Breakage]] = {}
     for breakage in verdict.data:
         groups.setdefault((breakage.incompatibility, breakage.direction), []).append(breakage)
@@ -79,7 +79,7 @@ def data(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
 
 
 def unprotected(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield what readers would meet if FULL protected them, as `verdict` has it; the strategy protects none."""
+    """Yield the findings that FULL would bring, according to `verdict`, for a strategy that protects no readers."""
     for finding in data(run, replace(proposal, strategy=CompatibilityStrategy.FULL), verdict):
         reason = finding.message.partition("\n")[2]
         weighed = replace(
@@ -96,7 +96,7 @@ def unprotected(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
 
 
 def new_breakages(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> Verdict:
-    """`verdict` without what is as true of `before`, another text of the same version."""
+    """Return `verdict` without the breakages that `before`, another text of the same version, has as well."""
     known = {*breakages(proposal.versions, before, proposal.strategy, by_any_release=True)}
     data = tuple(each for each in verdict.data if each not in known)
     state = DataState.COMPATIBLE if verdict.data and not data else verdict.state
@@ -106,7 +106,7 @@ def new_breakages(verdict: Verdict, proposal: Proposal, before: SchemaInfo) -> V
 def places(
     proposal: Proposal, breakage: Breakage, explanation: Explanation, old: SchemaInfo
 ) -> tuple[Source | None, Source | None]:
-    """Where to look in the declared definition, and in the older one where the pointer is that one's."""
+    """Return the place of a breakage in the declared definition, and in the older one if the pointer belongs to that."""
     found = breakage.incompatibility
     if found.rule in ("SCHEMA_TYPE_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
         return proposal.topic.locate(f"/schema{found.pointer}/type"), None
@@ -115,7 +115,7 @@ def places(
 
 
 def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Judge the schema against the old topic's versions, too."""
+    """Yield findings against the versions of the topic that was renamed."""
     topic, old = proposal.topic, proposal.topic.renamed_from
     if old is None:
         return
@@ -136,7 +136,7 @@ def renamed(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 
 def buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield what buf's category finds against the latest version, where the project asks for one."""
+    """Yield violations of buf's rules against the latest version, if the project names a category of rules."""
     category, latest = run.project.proto_rules, live(proposal.versions)[-1:]
     if category is None or not latest or latest[0].info is None:
         return
@@ -174,7 +174,7 @@ _LATEST_ALONE: Final = {
         "readers may fail on messages older than that, and consumers older than that on new ones",
     ),
 }
-"""For each transitive strategy the one that looks at the latest version alone, and what it does not protect."""
+"""For each transitive strategy the one that compares with the latest version only, and what that does not protect."""
 
 
 def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
@@ -198,7 +198,7 @@ def own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Find
 
 
 def _after_a_waiver(proposal: Proposal, answer: Answer) -> str:
-    """Return a line about what follows if this is approved all the same; "" where the strategy looks at the latest version alone."""
+    """Return a line about the consequences of a waiver; "" if the strategy compares with the latest version only."""
     latest_alone = _LATEST_ALONE.get(proposal.strategy)
     if answer.outcome is not Outcome.INCOMPATIBLE or latest_alone is None:
         return ""
@@ -213,7 +213,7 @@ def _after_a_waiver(proposal: Proposal, answer: Answer) -> str:
 
 
 def _broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
-    """Return what to write instead, by what the broker's checker rejects; "" where only the rule's page can say it."""
+    """Return the fix for what the broker's checker rejects; "" if only the rule's page can tell."""
     answer = verdict.broker
     if answer.outcome is not Outcome.INCOMPATIBLE:
         return ""
@@ -230,7 +230,7 @@ def _broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
 
 
 def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Another answer by brokers of other releases: what to know before they are upgraded."""
+    """Yield different answers of brokers of other releases, to be known before an upgrade."""
     ours, schema = run.project.release, proposal.schema
     known = next(problems(schema, ours), None)
     answers: dict[tuple[str, str, str], list[Release]] = {}
@@ -260,7 +260,7 @@ def _short(words: str) -> str:
 
 
 def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield an edit that Pulsar does not see."""
+    """Yield the finding that Pulsar ignores the edit."""
     yield from run.find(
         "NOT_STORED",
         proposal.topic,
@@ -271,7 +271,7 @@ def not_stored(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 
 def moved(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield a new version that differs from the latest in the namespaces of its types alone, and breaks no reader by that."""
+    """Yield the finding that a new version differs from the latest only in the namespaces of its types."""
     schema = proposal.schema
     versions = live(proposal.versions)
     if not versions or verdict.data or spec(schema).language != "avro":
@@ -306,7 +306,7 @@ def _placeless(value: Any, key: str = "") -> Any:
 
 
 def reverted(run: Run, proposal: Proposal) -> Iterator[Finding]:
-    """Yield a return to older content, which does not become the latest again."""
+    """Yield the finding that older content is declared again, which does not become the latest version again."""
     known = proposal.number
     if known == proposal.latest:
         return

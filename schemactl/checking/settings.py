@@ -8,14 +8,11 @@ from typing import Final
 
 from schemactl.broker.checkers import protects
 from schemactl.checking.run import STRICT_POLICIES, Run
-from schemactl.errors import Source
+from schemactl.errors import Source, first_of
 from schemactl.model import NamespaceName, Project, TopicName
 from schemactl.rules import Rule
 
 _WEIGHT: Final = {"off": 0, "note": 1, "warning": 2, "error": 3}
-
-_SHOWN: Final = 3
-"""So many topics are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +38,7 @@ class SettingChange:
     @property
     def sentence(self) -> str:
         """What becomes of it, and for which topics."""
-        names = ", ".join(map(str, self.topics[:_SHOWN]))
-        more = f" and {len(self.topics) - _SHOWN} more" if len(self.topics) > _SHOWN else ""
-        return f"{self.what} (for {names}{more})" if names else self.what
+        return f"{self.what} (for {first_of(self.topics, 3)})" if self.topics else self.what
 
 
 def setting_changes(approved: Project, proposed: Project, run: Run) -> Iterator[SettingChange]:

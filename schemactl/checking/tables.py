@@ -11,7 +11,7 @@ from schemactl.verdicts import Finding
 
 if TYPE_CHECKING:
     # Most checks concern no table: it is imported where one is.
-    from schemactl.tables.impact import Impact, Pointers
+    from schemactl.tables.impact import Impact
 
 
 def impact_of(run: Run, proposal: Proposal, before: Topic) -> Impact | None:
@@ -39,12 +39,13 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
     """Yield a finding for each column that tables must be rewritten for, then one for all other effects."""
     if found is None:
         return
+    from schemactl.tables.impact import Pointers
     from schemactl.tables.messages import MAX_SHOWN, advice, effects_on, sentence, summary
 
     if not found.changes and not found.refusal:
         return
     topic = proposal.topic
-    places = _places(run, proposal) if found.changes else None
+    places = Pointers(proposal.schema, run.project.release) if found.changes else None
     rewrites = [change for change in found.changes if change.effect == "rewrite"]
     for number, change in enumerate(rewrites[:MAX_SHOWN]):
         at = places.of(change.path) if places else ""
@@ -81,10 +82,3 @@ def findings(run: Run, proposal: Proposal, found: Impact | None) -> Iterator[Fin
 
 def _latest(proposal: Proposal) -> list[int]:
     return [version.number for version in live(proposal.versions)[-1:]]
-
-
-def _places(run: Run, proposal: Proposal) -> Pointers:
-    """Where columns stand in the declared definition, as far as they are there."""
-    from schemactl.tables.impact import Pointers
-
-    return Pointers(proposal.schema, run.project.release)

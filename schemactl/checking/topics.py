@@ -26,7 +26,7 @@ from schemactl.waivers import fingerprint
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:
-    """Return the report on one topic (None: it has not changed), and its findings."""
+    """Return the report on one topic, None if it has not changed, and its findings."""
     declared = declared_in(run.target, name)
     before = declared_in(run.approved, name)
     if declared is None:
@@ -82,7 +82,7 @@ def _schema_removed(run: Run, declared: Topic, before: Topic) -> Iterator[Findin
 
 
 def _besides_schema(declared: Topic, before: Topic | None, *, is_same_strategy: bool) -> Change | None:
-    """Return what has changed of strategy, policies, partitions and clients; None: nothing."""
+    """Return whether strategy, policies or partitions, or else clients, have changed; None: they have not."""
     if before is None:
         return "policies"
     if not is_same_strategy or (before.partitions, before.policies) != (
@@ -94,7 +94,7 @@ def _besides_schema(declared: Topic, before: Topic | None, *, is_same_strategy: 
 
 
 def _is_same(before: Topic, declared: Topic) -> bool:
-    """Return whether there is nothing to look at but policies and clients."""
+    """Return whether at most policies and clients differ."""
     return (
         is_same_schema(before.schema, declared.schema)
         and before.reader == declared.reader == "latest"
@@ -106,7 +106,7 @@ def _is_same(before: Topic, declared: Topic) -> bool:
 def _schema(
     run: Run, seen: TopicCheck, proposal: Proposal, before: SchemaInfo | None
 ) -> tuple[TopicCheck, Iterable[Finding]]:
-    """How the declared schema differs from the one approved last, and what follows."""
+    """Return `seen` with the change from the last approved schema to the declared one, and its findings."""
     if is_same_schema(before, proposal.schema):
         return seen, policies.tightened(run, proposal)
     change: Change
@@ -162,7 +162,7 @@ def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) ->
 
 
 def _begun(former: Topic | None, declared: Topic) -> tuple[SchemaVersion, ...]:
-    """Return the approved versions of a topic, with a tombstone for each generation that `declared` begins."""
+    """Return the approved versions of a topic, followed by a tombstone for each generation that `declared` begins."""
     versions, generation = (former.versions, former.generation) if former else ((), 1)
     following = next_number(versions)
     tombstones = range(following, following + declared.generation - generation)
@@ -170,7 +170,7 @@ def _begun(former: Topic | None, declared: Topic) -> tuple[SchemaVersion, ...]:
 
 
 def _generation(run: Run, proposal: Proposal, former: Topic) -> Iterator[Finding]:
-    """Yield that the proposal begins a generation, so that nothing is compared with the versions of `former`; or goes back to an old one."""
+    """Yield the finding that the proposal begins a generation, or goes back to an older one."""
     topic, ended, now = proposal.topic, live(former.versions), former.generation
     if topic.generation < now:
         yield from run.find(
@@ -200,7 +200,7 @@ def _generation(run: Run, proposal: Proposal, former: Topic) -> Iterator[Finding
 
 
 def _end(rule: str, before: Topic) -> str:
-    """Return the fingerprint of a finding that the schema of a topic is declared no longer."""
+    """Return the fingerprint of the finding that a topic's schema is no longer declared."""
     return fingerprint(rule, before.name, new=None, against=[before.schema] if before.schema else [])
 
 

@@ -135,18 +135,18 @@ class Definitions:
         """
         if path not in self._avro:
             try:
-                self._avro[path] = self._read_avro(path)
+                text = decode(path, read_bytes(self.files, path))
+                json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
+                self._avro[path] = (
+                    AvroFile(path, read_json(json_text), json_text),
+                    text.replace("\r\n", "\n"),
+                )
             except DeclarationError as error:
                 self._avro[path] = error
         found = self._avro[path]
         if isinstance(found, DeclarationError):
             raise found
         return found
-
-    def _read_avro(self, path: str) -> tuple[AvroFile, str]:
-        text = decode(path, read_bytes(self.files, path))
-        json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
-        return AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n")
 
 
 class _DefinitionReader:

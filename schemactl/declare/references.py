@@ -130,9 +130,8 @@ class _Inliner:
     def _schema(self, value: Any, namespace: str | None, at: Tokens, origin: Tokens) -> Any:
         """`value`, which stands at `at` in the result and at `origin` in the innermost file, with what it needs."""
         if len(at) > MAX_DEPTH:
-            self._add_problem(
-                origin, f"with its references, the definition is nested more than {MAX_DEPTH} levels deep", ""
-            )
+            what = f"with its references, the definition is nested more than {MAX_DEPTH} levels deep"
+            self.result.problems.append(Problem(self.files[-1].locate(origin), what))
         elif isinstance(value, str):
             value = self._reference(value, value, namespace, at, origin)
         elif isinstance(value, list):
@@ -217,9 +216,6 @@ class _Inliner:
                 "put types that need each other into one file",
             )
         )
-
-    def _add_problem(self, origin: Tokens, what: str, fix: str) -> None:
-        self.result.problems.append(Problem(self.files[-1].locate(origin), what, fix))
 
 
 def defined_names(file: AvroFile) -> Iterator[str]:

@@ -150,6 +150,7 @@ _STEP_SHAPES: Final[dict[str, Json]] = {
 
 def document(plan: Plan) -> Json:
     """Return `plan` as JSON values: after what it says its digest, and the checksum of all of that."""
+    settings = {str(name): sorted(plan.scope.asked(name)) for name in sorted(plan.scope.settings, key=str)}
     values: Json = {
         "format_version": FORMAT_VERSION,
         "schemactl": version(),
@@ -163,7 +164,7 @@ def document(plan: Plan) -> Json:
         "scope": {
             "namespaces": sorted(map(str, plan.scope.namespaces)),
             "topics": sorted(map(str, plan.scope.topics)),
-            **_settings(plan.scope),
+            **({"settings": settings} if settings else {}),
         },
         "steps": [step_document(step) for step in plan.steps],
         "notes": [
@@ -311,11 +312,6 @@ def _sides(step: SetPolicies) -> Json:
         sides["loses"] = step.loses
     inherited = {"namespace": step.from_namespace.managed(), "default": step.from_default.managed()}
     return sides | {"inherited": inherited} if any(inherited.values()) else sides
-
-
-def _settings(scope: Scope) -> Json:
-    asked = {str(name): sorted(scope.asked(name)) for name in sorted(scope.settings, key=str)}
-    return {"settings": asked} if asked else {}
 
 
 def _answer(answer: Answer) -> Json:

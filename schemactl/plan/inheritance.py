@@ -1,4 +1,4 @@
-"""What becomes of a policy that a namespace or topic does not set any more."""
+"""Resetting policies that a namespace or topic no longer declares to what it inherits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemactl.plan.steps import SetPolicies
 
 
 class Inherited(NamedTuple):
-    """What to set so that a policy is inherited; the value in force then (None: not known), and whether the namespace sets that."""
+    """The value to set so that a policy is inherited, the value then in force (None: unknown), and whether a namespace sets that."""
 
     set_to: Any
     value: Any
@@ -34,11 +34,11 @@ def inherit(
     spaces: Mapping[NamespaceName, Namespace],
     state: RegistryState,
 ) -> Inherited:
-    """Return what a reset of the policy comes to; `spaces` are the registry's namespaces.
+    """Return the effect of resetting the policy; `spaces` are the registry's namespaces.
 
-    Brokers can unset a strategy. What is true or false, which only namespaces declare, can never be unset again (as seen on Pulsar
-    4.0 and 4.2), so it gets the broker's own value; of enforced validation false, which the broker's setting is added to.
-    A setting can be removed, apart from those that a namespace always has, which stay.
+    Brokers can unset a strategy. A boolean policy, which only namespaces have, cannot be unset (as seen on Pulsar 4.0 and 4.2),
+    so it gets the broker's own value; enforced validation gets false, since the broker's setting counts in addition. A setting
+    can be removed, except for those that a namespace always has, which stay.
     """
     if policy in SETTINGS:
         if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
@@ -73,7 +73,7 @@ def reset(
     spaces: Mapping[NamespaceName, Namespace],
     state: RegistryState,
 ) -> SetPolicies | None:
-    """Return the step that resets what is as Git declared it `last`; None: nothing is. Anything else is drift."""
+    """Return the step that resets the policies that are as Git declared them `last`; None: there are none. Others are drift."""
     found = {}
     for policy, held in before.managed().items():
         inherited = inherit(name, policy, spaces=spaces, state=state)
@@ -91,7 +91,7 @@ def reset(
 
 
 def parts(step: SetPolicies) -> Iterator[SetPolicies]:
-    """Yield the step for the policies about schemas alone, which may be none, and then one for each setting."""
+    """Yield the step for the policies about schemas, which may be empty, and then one step for each setting."""
     sides = (step.before, step.after, step.from_namespace, step.from_default)
     for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
         yield SetPolicies(
@@ -100,7 +100,7 @@ def parts(step: SetPolicies) -> Iterator[SetPolicies]:
 
 
 def loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
-    """Return how messages can be lost by the step for a setting, as a clause; "": they cannot. What does not exist has none."""
+    """Return how messages can be lost by the step for a setting, as a clause; "" if they cannot."""
     ((setting, after),) = step.after.settings.items()
     there = state.catalog.get(step.name)
     if there is None or there.deleted:

@@ -1,4 +1,4 @@
-"""Which steps of a plan have to follow each other, and which may be carried out side by side."""
+"""The order of a plan's steps: which must follow each other, and which may run in parallel."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ NumberedStep = tuple[int, PlanStep]
 """A step with its number in the plan, from 1."""
 
 Lane = list[list[NumberedStep]]
-"""What is carried out one after the other: groups of steps, each of one namespace or one list of schemas."""
+"""Groups of steps that run one after the other; each group is of one namespace or one list of schemas."""
 
 
 def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
-    """Yield what can be carried out side by side: what a killed `apply` left, tenants, namespaces, topics, and at last deletions."""
+    """Yield lanes that can run in parallel: restoring what a killed `apply` left, tenants, namespaces, topics, deletions."""
     numbered = list(enumerate(steps, 1))
     last = {step.name.schema_id: number for number, step in numbered if isinstance(step.name, TopicName)}
     found: list[list[NumberedStep]] = [[], [], [], [], []]
@@ -34,10 +34,10 @@ def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
 
 
 def _lanes(steps: list[NumberedStep]) -> list[Lane]:
-    """Return steps by what has to be carried out one after the other.
+    """Return the lanes of these steps.
 
-    That is a namespace, a list of schemas, or of one namespace all lists for which topics are relaxed: without automatic updates
-    for one of them, they come back when that one is restored.
+    A lane is of a namespace, of a list of schemas, or of all lists of a namespace whose topics are relaxed: restoring one of
+    these turns the namespace's automatic updates on again.
     """
     groups: dict[NamespaceName | str, list[NumberedStep]] = {}
     for each in steps:
@@ -53,7 +53,7 @@ def _lanes(steps: list[NumberedStep]) -> list[Lane]:
 
 
 def blocked_by(step: PlanStep) -> set[NamespaceName | str]:
-    """Return the tenants, namespaces and lists of schemas whose failure keeps the step from being tried."""
+    """Return the tenants, namespaces and lists of schemas after whose failure the step is not tried."""
     name = step.name
     if isinstance(name, TopicName):
         return {name.tenant, name.namespace_name, name.schema_id}
@@ -61,7 +61,7 @@ def blocked_by(step: PlanStep) -> set[NamespaceName | str]:
 
 
 def blocks(step: PlanStep) -> set[NamespaceName | str]:
-    """Return what is not tried any more when the step has failed."""
+    """Return the tenant, namespace or list of schemas of which nothing more is tried after the step has failed."""
     name = step.name
     if isinstance(step, CreateTenant):
         return {name.tenant}

@@ -1,6 +1,6 @@
-"""Why a topic's part of a plan cannot be applied, each with the ways out and what they cost.
+"""Reasons why part of a plan cannot be applied, each with possible fixes and their consequences.
 
-A fix has one way out in each line. The commands in it, in backticks, are complete, and lead to a plan without changes.
+A fix has one possibility in each line. The commands in it, in backticks, are complete, and lead to a plan without changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_MESSAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """The commands that a fix names: for one target, and each for as little of it as is meant."""
+    """The commands that a fix names, for one target, each limited to one topic or namespace."""
 
     origin: Origin
 
@@ -42,7 +42,7 @@ class Commands:
         return f"--target {quote(self.origin.target)}"
 
     def topic(self, name: TopicName) -> str:
-        """Return a topic as commands take it: by the name that Git declares, quoted for a shell."""
+        """Return a topic's declared name, quoted for a shell."""
         return quote(self.origin.declared_topic(name).schema_id)
 
     def apply(self, name: NamespaceName | TopicName, *options: str) -> str:
@@ -66,7 +66,7 @@ class Commands:
         return f"`schemactl registry delete {self.topic(name)} {how} {self.on}`"
 
     def accept(self, name: NamespaceName | TopicName, *, unmanaged: bool = False) -> str:
-        """Return how it is recorded in Git that something of `name` is accepted, the numbers of a topic among it."""
+        """Return how to record in Git that the drift of `name`, version numbers included, is accepted."""
         command = (
             f"schemactl drift {self.on}{' --unmanaged' * unmanaged} --accept --reason TEXT {self._part(name)}"
         )
@@ -83,19 +83,19 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What a topic waits for: the target that is to hold its versions first, and what is known of that, in a sentence."""
+    """The target that must hold a topic's versions first, and a sentence about what it holds now."""
 
     target: str
     message: str
 
 
 AwaitedBy = Callable[[Plan], Mapping[TopicName, Awaited]]
-"""Returns what of a plan other targets are to hold first."""
+"""Returns the topics of a plan that wait for other targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An upload that the registry would reject, with what it would hold by then."""
+    """An upload that the registry would reject, with the versions it would hold by then."""
 
     version: SchemaVersion
     stored: tuple[SchemaVersion, ...]
@@ -113,16 +113,16 @@ def rejected_version(
     restart: str | None,
     is_orphaned: bool,
 ) -> PlanRefusal:
-    """Return why Git's version is rejected, and the ways out.
+    """Return the refusal of Git's version, with its fixes.
 
     Args:
         name: by the target's names.
         rejected: the upload.
         git: Git's versions of the topic, and of its twin.
         commands: for the fixes.
-        relax: the command that registers it all the same; None: that is impossible.
-        restart: the command that deletes what is there and gives the topic Git's versions; None: that would not help.
-        is_orphaned: the topic has schemas, and does not exist.
+        relax: the command that registers it under ALWAYS_COMPATIBLE; None: that is impossible.
+        restart: the command that deletes the registry's versions and registers Git's; None: that would not help.
+        is_orphaned: the topic has schemas, but does not exist.
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
     held, known = live(rejected.stored), Contents(git)
@@ -177,7 +177,7 @@ def _after_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, r
 def _past_an_incompatibility(
     rejected: Rejected, foreign: Sequence[SchemaVersion], restart: str | None, relax: str | None
 ) -> Iterator[str]:
-    """Yield the ways out: past something foreign, or in another order than Git's, they cost numbers or messages."""
+    """Yield the fixes; where something foreign was uploaded, or in another order than Git's, they cost numbers or messages."""
     number, git = rejected.stored[-1].number + 1, rejected.version.number
     if not foreign:
         yield "approve another strategy for the topic"
@@ -198,7 +198,7 @@ def _described(version: SchemaVersion, git: SchemaVersion | None) -> str:
 
 
 def _reason(rejected: Rejected, known: Contents, broker_says: str) -> str:
-    """Explain the nearest breakage; in the broker's own words where no data would break."""
+    """Explain the nearest breakage; if no data would break, quote the broker."""
     new = upload(rejected.version)
     for breakage in breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
         old = next(each for each in rejected.stored if each.number == breakage.against)
@@ -209,7 +209,7 @@ def _reason(rejected: Rejected, known: Contents, broker_says: str) -> str:
 
 
 def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal:
-    """Return why a setting is not set: messages could be lost, and nobody has allowed that."""
+    """Return the refusal to set a setting by which messages could be lost, which nobody has allowed."""
     ((setting, after),) = step.after.settings.items()
     before = step.before.get(setting)
     was = "not set" if before is None else policy_word(before)
@@ -223,7 +223,7 @@ def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal
 
 
 def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: Commands) -> PlanRefusal:
-    """Return why a topic cannot get the partitions that Git asks for."""
+    """Return the refusal of partitions that a topic cannot get."""
     if held is None:
         fix = (
             "remove `partitions` from the topic's declaration, and have that approved\n"
@@ -237,20 +237,20 @@ def wrong_partitions(name: TopicName, held: int | None, wanted: int, commands: C
 
 
 def waiting(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
-    """Yield why each of these topics waits for another target."""
+    """Yield a refusal for each topic that waits for another target."""
     for name, what in awaited.items():
         fix = f"apply it to {what.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
         yield PlanRefusal(name, what.message, fix, waits_for=what.target)
 
 
 def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:
-    """Return why nothing can be done in the topic's namespace."""
+    """Return the refusal of a topic in a namespace whose deletion is not finished."""
     what = f"the namespace {name.namespace_name} {HALF_DELETED}"
     return PlanRefusal(name, what, finish_deletion(name.namespace_name, commands))
 
 
 def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRefusal:
-    """Return why the topic's namespace takes nothing on this cluster."""
+    """Return the refusal of a topic whose namespace is not on this cluster."""
     there = ", ".join(clusters)
     return PlanRefusal(
         name,
@@ -264,7 +264,7 @@ HALF_DELETED = "is being deleted: that was begun and is not finished, so that no
 
 
 def finish_deletion(name: NamespaceName, commands: Commands) -> str:
-    """Return how a namespace whose deletion was begun comes to life again."""
+    """Return how to finish the deletion of a namespace, and create it again."""
     return (
         f"`pulsar-admin namespaces delete {quote(str(name))}`, then {commands.apply(name)}: what is left of it is deleted, and it is "
         "created again; its schemas outlive that"
@@ -272,7 +272,7 @@ def finish_deletion(name: NamespaceName, commands: Commands) -> str:
 
 
 def lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
-    """Return why a topic without schemas whose messages have version numbers gets none from `apply`."""
+    """Return the refusal to register versions on a topic that lost its schemas but retains messages with version numbers."""
     return PlanRefusal(
         name,
         f"the topic has lost its schemas, but {retained}: `apply` does not number Git's versions anew, as something else may have had "
@@ -299,7 +299,7 @@ def unexplained(
 
 
 def not_deletable(name: TopicName, retained: str) -> PlanRefusal:
-    """Return why the schema of a topic that retains messages is not deleted."""
+    """Return the refusal to delete the schema of a topic that retains messages."""
     return PlanRefusal(
         name,
         f"its schema cannot be deleted: {retained}, and {_NO_OLDER}",
@@ -308,7 +308,7 @@ def not_deletable(name: TopicName, retained: str) -> PlanRefusal:
 
 
 def not_to_be_hidden(name: TopicName, retained: str) -> PlanRefusal:
-    """Return why a generation of a topic that retains messages does not begin."""
+    """Return the refusal to begin a generation on a topic that retains messages."""
     return PlanRefusal(
         name,
         f"its new generation cannot begin: {retained}, and {_NO_OLDER}",
@@ -322,7 +322,7 @@ _NO_OLDER = "a broker answers no number from before a deletion, so that their co
 def in_undeclared_namespaces(
     topics: Iterable[Topic], declared: Container[NamespaceName], origin: Origin
 ) -> Iterator[PlanRefusal]:
-    """Yield a refusal for each topic whose namespace no file declares, where the project requires that."""
+    """Yield a refusal for each topic in an undeclared namespace, if the project requires declarations."""
     for topic in topics:
         space = topic.name.namespace_name
         if origin.require_declared_namespaces and not topic.deleted and space not in declared:
@@ -336,9 +336,9 @@ def in_undeclared_namespaces(
 def in_undeclared_tenant(
     space: NamespaceName, topics: Iterable[Topic], commands: Commands
 ) -> Iterator[PlanRefusal]:
-    """Yield a refusal for each of `topics` in the tenant of a namespace that does not exist, if nobody declared that tenant.
+    """Yield a refusal for each of `topics` in the missing tenant of `space`, if nobody declared that tenant.
 
-    Where namespaces have to be declared, the missing declaration is rejected instead.
+    If namespaces must be declared, `in_undeclared_namespaces` yields the refusals instead.
     """
     origin = commands.origin
     declared = origin.declared_tenants

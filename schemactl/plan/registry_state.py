@@ -40,12 +40,12 @@ class RegistryState:
 
     Attributes:
         catalog: what it holds. A relaxed topic has the strategy it had before, and its namespace automatic updates.
-        default_strategies: by namespace, the strategy where neither topic nor namespace sets one.
-        relaxed: the topics that a killed `apply` left relaxed, or on the way there, with their own strategy before.
-        defaults: its own settings, for the policies that are true or false.
-        retained: which messages are retained, of the topics whose schema may be deleted, and of those without schema that are to
-            get one: there, messages that were written with a version.
-        missing_tenants: those of namespaces that do not exist which do not exist themselves.
+        default_strategies: by namespace, the strategy that counts where neither topic nor namespace sets one.
+        relaxed: the topics that a killed `apply` left relaxed, fully or partly, with their own strategies.
+        defaults: its own settings, for boolean policies.
+        retained: the messages retained by topics whose schema may be deleted; and, if they carry a version, by topics that have
+            no schema and are to get one.
+        missing_tenants: tenants of missing namespaces that do not exist themselves.
     """
 
     catalog: Catalog
@@ -70,9 +70,8 @@ def observe(
 ) -> RegistryState:
     """Return what `registry` holds of `scope` now.
 
-    About messages it is asked only for topics whose versions may have to go, or were lost: those of `deletions`, and those of which
-    `git`, the approved history by the target's names, has a generation that the registry does not have yet, or a schema while the
-    registry has nothing.
+    It is asked about retained messages only for topics in `deletions`, topics for which `git` (the approved history by the
+    target's names) begins a new generation, and topics that have a schema in `git` and none in the registry.
     """
     catalog = registry.read(scope)
     namespaces, topics = dict(catalog.namespaces), dict(catalog.topics)
@@ -122,7 +121,7 @@ STATE_SHAPE: Final[Json] = {
 
 
 def state_values(state: RegistryState, scope: Scope) -> Json:
-    """Return everything in `state` that decides a plan for `scope`, as JSON; times and commit stamps of versions do not."""
+    """Return everything in `state` that a plan for `scope` depends on, as JSON, without times and commit stamps of versions."""
     catalog = state.catalog
     namespaces = {name: catalog.namespaces[name] for name in scope.namespaces & catalog.namespaces.keys()}
     topics = {name: catalog.topics[name] for name in scope.topics & catalog.topics.keys()}
@@ -164,7 +163,7 @@ def _policies(name: NamespaceName | TopicName, policies: Policies, scope: Scope)
 
 
 def state_changes(before: Json, now: Json) -> Iterator[str]:
-    """Yield what differs between two values of `state_values`, in sentences without a full stop."""
+    """Yield the differences between two values of `state_values`, as sentences without a full stop."""
     for kind in ("namespaces", "topics"):
         for name in sorted(before[kind].keys() | now[kind].keys()):
             old, new = before[kind].get(name), now[kind].get(name)

@@ -20,9 +20,10 @@ def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
         schema = {"schema": info.schema.decode()}
     except UnicodeDecodeError:
         schema = {"schema_b64": base64.b64encode(info.schema).decode()}
+    # The stored form has no negative codes: an upload of BYTES reads back as NONE (SchemaRegistryServiceImpl).
+    kind = info.type if info.type.value >= 0 else SchemaType.NONE
     properties = dict(info.properties)
-    kind = _stored_type(info).name
-    return _json({"type": kind, **schema, "properties": properties, "timestamp": timestamp_ms})
+    return _json({"type": kind.name, **schema, "properties": properties, "timestamp": timestamp_ms})
 
 
 def version(stored: StoredSchema) -> SchemaVersion:
@@ -41,11 +42,6 @@ def version(stored: StoredSchema) -> SchemaVersion:
 def _info(fields: dict[str, Any]) -> SchemaInfo:
     schema = base64.b64decode(fields["schema_b64"]) if "schema_b64" in fields else fields["schema"].encode()
     return SchemaInfo(SchemaType[fields["type"]], schema, MappingProxyType(fields["properties"]))
-
-
-def _stored_type(info: SchemaInfo) -> SchemaType:
-    # The stored form has no negative codes: an upload of BYTES reads back as NONE (SchemaRegistryServiceImpl).
-    return info.type if info.type.value >= 0 else SchemaType.NONE
 
 
 def _json(fields: dict[str, Any]) -> bytes:

@@ -1,11 +1,11 @@
-"""The writer of numbers files and their foreign definitions, and what a record should say of a registry."""
+"""Write numbers files and their foreign definitions, and compute the record of a registry."""
 
 from __future__ import annotations
 
 import hashlib
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -99,15 +99,11 @@ def _parts(entry: NumberEntry, folder: str) -> Iterator[str]:
         yield f"foreign: {scalar(entry.path.removeprefix(f'{folder}/' if folder else ''))}"
         yield f"type: {entry.foreign.type.name}"
         if entry.foreign.properties:
-            yield f"properties: {{{', '.join(_properties(entry.foreign.properties))}}}"
+            written = sorted(entry.foreign.properties.items())
+            yield f"properties: {{{', '.join(f'{_quoted(key)}: {_quoted(value)}' for key, value in written)}}}"
     if entry.deleted:
         yield "deleted: true"
     yield from _decision(entry.decision)
-
-
-def _properties(properties: Mapping[str, str]) -> Iterator[str]:
-    for key, value in sorted(properties.items()):
-        yield f"{_quoted(key)}: {_quoted(value)}"
 
 
 def _quoted(text: str) -> str:
@@ -171,11 +167,11 @@ def accept(
     before: TopicNumbers | None,
     decision: AcceptanceReason,
 ) -> TopicNumbers | None:
-    """Return the record of a topic that says what its registry holds; None if its numbers are Git's.
+    """Return the record of what a registry holds of a topic; None if its numbers are Git's.
 
-    Every number whose meaning is not Git's own is listed, and with these the last number of all, so that later ones count from
-    there. A number that the registry does not show is only recorded as deleted: the list may have begun anew, so that what was
-    recorded before need not be what was deleted. An entry that still holds stays as it is.
+    The record lists every number that is not Git's, and the last number, so that later ones count from there. A number that the
+    registry does not show is recorded as deleted, without its meaning so far: the list may have begun anew. An entry that is
+    still right stays as it is.
 
     Args:
         git: Git's versions.
@@ -211,7 +207,7 @@ def accept(
 
 
 def _holds(old: NumberEntry, entry: SchemaVersion, known: Generations) -> bool:
-    """Whether what was recorded of a number is still so; what was foreign may have been approved since."""
+    """Return whether the recorded meaning of a number is still right; a foreign version may have been approved since."""
     if entry.info is None:
         return True
     if old.foreign:
