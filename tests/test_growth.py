@@ -209,6 +209,8 @@ _LARGEST: Final = 1 << 16
 @cache
 def _caches() -> list[Any]:
     """Of everything that keeps what it was asked: a text that comes again is to be read again."""
+    # What was imported by then is frozen once tests are collected.
+    gc.unfreeze()
     return [
         each
         for each in gc.get_objects()

@@ -72,15 +72,6 @@ def test_a_second_run_reads_no_log_and_no_blob(
     assert subjects(approved) == ["v0", "v1"]
 
 
-def test_a_folder_of_a_commit_is_listed_once_whoever_asks(scratch: Scratch, trace: Path) -> None:
-    with history.Repository.open(scratch.path) as repository:
-        tip = repository.commit("HEAD")
-        for path in ("topics/orders.yaml", "topics/nothing.yaml", "nothing.yaml", "topics/orders.avsc"):
-            found = history.CommitFiles(repository, tip).entry(path)
-            assert (found is None) is ("nothing" in path)
-    assert len([command for command in started(trace) if "ls-tree" in command]) == 2
-
-
 def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: Path) -> None:
     read(scratch)
     before = scratch.git("rev-parse", "main")

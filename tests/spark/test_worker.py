@@ -44,5 +44,6 @@ def test_pyspark_may_be_installed_anywhere(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_process_that_is_no_worker_looks_for_garbage_as_ever() -> None:
+    before = gc.get_freeze_count()
     reduce_worker_overhead()
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() == before
