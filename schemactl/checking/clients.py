@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from schemactl.broker import TopicState, admit, policies_at
+from schemactl.broker import Decision, TopicState, admit, policies_at
 from schemactl.checking.run import Proposal, Run
 from schemactl.checking.schemas import places
 from schemactl.compat import breakages
@@ -56,23 +56,23 @@ def breaking(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding
     client in the change that breaks it does not help it. Breakages that `verdict` has already are left out.
     """
     former = run.former(proposal.topic.name)
-    declared, known = (
+    now, known = (
         [each for each in (topic.clients if topic else ()) if each.runs_on(*run.targets)]
         for topic in (proposal.topic, former)
     )
-    gone = [client for client in known if not any(client.is_same_build(each) for each in declared)]
-    for client in (*gone, *declared):
+    gone = [client for client in known if not any(client.is_same_build(each) for each in now)]
+    for client in (*gone, *now):
         found = _broken(client, _pinned(client, proposal), proposal.schema)
         bad = [each for each in found if each[0].number is None or each[1] not in verdict.data]
         if bad:
             aside = ", which this change removes or declares otherwise," if client in gone else ""
-            yield from _found(run, proposal, client, *bad[0], aside)
+            yield from _finding(run, proposal, client, *bad[0], aside)
 
 
-def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
+def declared(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
     """Yield clients with a version that the topic lacks, those that break with its schema, and those that a broker rejects.
 
-    What was so in `before` is left out; where the schema `is_changed`, `breaking` yields the clients that it breaks.
+    What was so in `before` is left out. Where the schema `is_changed`, the clients that it breaks are left to `breaking`.
     """
     known = [each for each in (before.clients if before else ()) if each.runs_on(*run.targets)]
     numbers = [each.number for each in proposal.versions if each.info]
@@ -97,15 +97,16 @@ def standing(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
         is_new = not any(client.is_same_build(each) for each in known)
         if broken := _broken(client, _pinned(client, proposal), proposal.schema):
             if is_new and not is_changed:
-                yield from _found(run, proposal, client, *broken[0], severity="warning")
+                yield from _finding(run, proposal, client, *broken[0], severity="warning")
             continue
-        refused = _refused(run, proposal, client)
-        if refused and (is_new or not _refused(run, proposal, client, before=True)):
+        rejection = _rejection(run, proposal, client)
+        if rejection and (is_new or not _rejection(run, proposal, client, before=True)):
             built = f"version {client.built}" if client.versions else on_one_line(client.file)
+            says = (rejection.message or rejection.error).partition("\n")[0]
             yield from find(
                 "CLIENT_REFUSED",
                 message=f"{who} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
-                f"after this change.\nIt says: {on_one_line(refused.partition(chr(10))[0])}",
+                f"after this change ({rejection.row}).\nIt says: {on_one_line(says)}",
             )
 
 
@@ -134,7 +135,7 @@ def _reason(proposal: Proposal, build: ClientBuild, bad: Breakage) -> str:
     return on_one_line(explain(bad, new=proposal.schema, old=build.info).reason)
 
 
-def _found(
+def _finding(
     run: Run,
     proposal: Proposal,
     client: Client,
@@ -175,8 +176,8 @@ def _found(
     )
 
 
-def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> str:
-    """Return the message with which a broker rejects the client after the change (`before`: before it); "": it lets it in."""
+def _rejection(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> Decision | None:
+    """Return the decision by which a broker rejects the client after the change (`before`: before it); None: it lets it in."""
     name, catalog = proposal.topic.name, run.approved if before else run.target
     strategy, _ = run.strategies(name)[0 if before else 1]
     policies = policies_at(catalog, name, run.project.defaults, strategy=strategy)
@@ -187,4 +188,4 @@ def _refused(run: Run, proposal: Proposal, client: Client, *, before: bool = Fal
         admit(client.role, build.info, state, policies, run.project.release)
         for build in _pinned(client, proposal)
     )
-    return next((each.message or each.error for each in decisions if not each.allowed), "")
+    return next((each for each in decisions if not each.allowed), None)

@@ -55,7 +55,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         findings += _generation(run, proposal, former) if former else ()
         seen, found = _schema(run, seen, proposal, before.schema if before and not begins else None)
         findings += found
-        findings += clients.standing(run, proposal, before, is_changed=seen.verdict is not None)
+        findings += clients.declared(run, proposal, before, is_changed=seen.verdict is not None)
         if before:
             seen = replace(seen, tables=tables.impact_of(run, proposal, before))
             findings += tables.findings(run, proposal, seen.tables)

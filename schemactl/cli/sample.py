@@ -21,6 +21,7 @@ from schemactl.topic_codec import require_codec, schema_of
 
 if TYPE_CHECKING:
     from schemactl.cli.states import NamedDefinition
+    from schemactl.codec import Definition, KeyValue
     from schemactl.samples.messages import SampleMessage
 
 _FORMATS: Final = ("json", "messages", "bytes")
@@ -87,8 +88,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     chosen.topic.load()
     if chosen.info is None:
         raise SchemactlError(f"{chosen.topic.name} has no schema there: nothing says what its messages are")
+    schema = schema_of(chosen.info)
     source = _pulled if args.brokers else _plausible
-    made = list(islice(source(args, context, chosen), args.count))
+    made = list(islice(source(args, context, chosen, schema), args.count))
     if args.out:
         _write_files(Path(context.directory, args.out), form, made, chosen, context)
     elif form == "bytes":
@@ -105,27 +107,24 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _plausible(
-    args: argparse.Namespace, context: Context, chosen: NamedDefinition
+    args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
     from schemactl.codec import CodecError
     from schemactl.samples.messages import plausible
 
     if args.token_env:
         raise UsageError("--token-env goes with --from")
-    assert chosen.info is not None  # noqa: S101  see `run`
-    number = chosen.number_or_next
+    number, name = chosen.number_or_next, chosen.topic.name
     if chosen.number is None:
-        context.say(f"{chosen.topic.name}: {chosen.standing}, so with the number it would have: {number}")
+        context.say(f"{name}: {chosen.standing}, so with the number it would have: {number}")
     try:
-        yield from plausible(
-            schema_of(chosen.info), number, name=chosen.topic.name.topic, seed=args.seed or 0
-        )
+        yield from plausible(schema, number, name=name.topic, seed=args.seed or 0)
     except CodecError as error:
-        raise SchemactlError(f"{chosen.topic.name}: {error}") from None
+        raise SchemactlError(f"{name}: {error}") from None
 
 
 def _pulled(
-    args: argparse.Namespace, context: Context, chosen: NamedDefinition
+    args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
     """Yield messages by Git's numbers, without their values."""
     from schemactl.codec import KeyValue
@@ -143,8 +142,6 @@ def _pulled(
     read.require_target([topic])
     read = read.verified([topic], context)
     there = read.target.names.there(topic.name) if read.target else topic.name
-    assert chosen.info is not None  # noqa: S101  see `run`
-    schema = schema_of(chosen.info)
     pairs = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
     numbers = {each.number: each.git.number for each in read.versions(topic) if each.git}
     context.say(

@@ -308,7 +308,9 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reas
     if not decision.allowed:
         message = decision.message.partition("\n")[0].strip().rstrip(":")
         fix = "`schemactl admit` shows why, and by which of Pulsar's rules"
-        yield Reason(role, f"A broker does not let it connect: {decision.error}: {message}", fix)
+        yield Reason(
+            role, f"A broker does not let it connect ({decision.row}): {decision.error}: {message}", fix
+        )
 
 
 def _lines(answer: ClientVerdict) -> Iterator[str]:

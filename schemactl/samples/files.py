@@ -27,16 +27,16 @@ class Sample(NamedTuple):
 
 
 class SampleFiles(NamedTuple):
-    """The files of samples by their topics, and those whose names begin like no topic's."""
+    """The files of samples by topic, and those whose names begin like no topic's."""
 
-    of: dict[TopicName, list[str]]
-    others: list[str]
+    by_topic: dict[TopicName, list[str]]
+    unassigned: list[str]
 
 
-def assigned(paths: Iterable[str], catalog: Catalog) -> SampleFiles:
-    """Return whose the files are: `samples/orders.v3.bin` is of the topic `orders` that is declared in the folder around.
+def assign(paths: Iterable[str], catalog: Catalog) -> SampleFiles:
+    """Return the files by topic: `samples/orders.v3.bin` is of the topic `orders` that is declared in the folder around.
 
-    Where several names fit, the longest does. Raise DeclarationError: two topics that are declared there have that name.
+    Where the names of several topics fit, the longest counts. Raise DeclarationError if two topics that are declared there have that name.
     """
     declared: dict[str, list[TopicName]] = {}
     for topic in catalog.topics.values():
@@ -59,9 +59,9 @@ def assigned(paths: Iterable[str], catalog: Catalog) -> SampleFiles:
                 ]
             )
         if named:
-            found.of.setdefault(named[0], []).append(path)
+            found.by_topic.setdefault(named[0], []).append(path)
         else:
-            found.others.append(path)
+            found.unassigned.append(path)
     return found
 
 

@@ -17,7 +17,7 @@ from schemactl.errors import DeclarationError, Problem
 from schemactl.messages import versions as versions_said
 from schemactl.model import SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.printing import on_one_line
-from schemactl.samples.files import Sample, assigned, read
+from schemactl.samples.files import Sample, assign, read
 from schemactl.topic_codec import codec_of
 from schemactl.verdicts import Finding
 from schemactl.waivers import fingerprint
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schemactl.declare import Declared, Files
 
 _SHOWN: Final = 10
-"""The most messages of a topic that are found fault with one by one."""
+"""The most messages of a topic that have a finding each."""
 
 
 def with_samples(
@@ -50,11 +50,11 @@ def with_samples(
 
     Raises DeclarationError: a file is no file of samples; `problems` holds those of all files.
     """
-    here = assigned(declared.samples, declared.catalog)
+    here = assign(declared.samples, declared.catalog)
     proposed = {each.topic: each for each in reversed(report.topics) if each.schema}
     found: list[Finding] = []
     problems: list[Problem] = []
-    for name, paths in sorted(here.of.items()):
+    for name, paths in sorted(here.by_topic.items()):
         topic = declared.catalog.topics[name]
         if topic.schema is None or (only is not None and name not in only):
             continue
@@ -70,42 +70,39 @@ def with_samples(
             versions = check.versions if check else run.versions(name)
             if check and check.version is not None and check.is_pending:
                 versions = (*versions, SchemaVersion(check.version, topic.schema))
-            found += _judged(run, topic, topic.schema, versions, samples)
+            found += _findings(run, topic, topic.schema, versions, samples)
     if problems:
         raise DeclarationError(problems)
     notes = (
         f"{on_one_line(path)} has the name of no topic that is declared in the folder above: its samples were not read"
         for path in sorted(changed)
-        if path in here.others
+        if path in here.unassigned
     )
     return replace(report, findings=(*report.findings, *found), notes=(*report.notes, *notes))
 
 
-def _judged(
+def _findings(
     run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
 ) -> Iterator[Finding]:
     known = {each.number: each.info for each in versions if each.info}
     reasons = _reasons(run, topic, schema, versions, samples)
-    lost = [(sample, why) for sample, why in zip(samples, reasons, strict=True) if why[0]]
-    for at, (sample, why) in enumerate(lost[:_SHOWN], start=1):
-        number, (reason, with_approved) = sample.message.version, why
+    rejected = [(sample, *why) for sample, why in zip(samples, reasons, strict=True) if why[0]]
+    for at, (sample, reason, with_approved) in enumerate(rejected[:_SHOWN], start=1):
+        number = sample.message.version
+        before = ""
         if number is not None and number not in known:
-            reason = f"there is no version {number}: the topic has {versions_said([*known])}"
-            with_approved = None
-        said = "without a version" if number is None else f"of version {number}"
-        before = (
-            f" With the schema approved last it cannot be read either: {on_one_line(with_approved)}."
-            if with_approved
-            else ""
-        )
-        more = f" The same for {len(lost) - at:,} more samples." if at == _SHOWN < len(lost) else ""
+            reason = f"there is no version {number}: the topic has {versions_said([*known])}"  # noqa: PLW2901
+        elif with_approved:
+            before = f" With the schema approved last it cannot be read either: {on_one_line(with_approved)}."
+        written = "without a version" if number is None else f"of version {number}"
+        more = f" The same for {len(rejected) - at:,} more samples." if at == _SHOWN < len(rejected) else ""
         writer = known.get(number) if number is not None else None
         # Its key, too, and whether it has a payload at all; the number of its version is no part of what was approved.
         message = sample.message._replace(version=None).line()
         yield from run.find(
             "SAMPLE_UNREADABLE",
             topic,
-            f"This message {said} cannot be read with the schema of {topic.name}: {on_one_line(reason)}.{before}{more}",
+            f"This message {written} cannot be read with the schema of {topic.name}: {on_one_line(reason)}.{before}{more}",
             source=sample.source,
             against=() if number is None else (number,),
             fingerprint=fingerprint(
@@ -121,7 +118,7 @@ def _judged(
 def _reasons(
     run: Run, topic: Topic, schema: SchemaInfo, versions: tuple[SchemaVersion, ...], samples: list[Sample]
 ) -> list[tuple[str, str | None]]:
-    """Return for each sample why it is rejected, "" if it is not, and why with the schema approved last."""
+    """Return for each sample why it is rejected, "" if it is not, and why with the schema approved last, None if it is not."""
     generate = run.project.generate
     options = Options(recursion_depth=64, json_defaults=generate is not None and generate.json_defaults)
     known = replace(topic, versions=versions)

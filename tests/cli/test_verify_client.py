@@ -170,7 +170,7 @@ def test_a_class_that_a_broker_does_not_let_connect_is_refused(schemas: Scratch,
     locked = TOPIC.format(strategy="ALWAYS_INCOMPATIBLE")
     schemas.commit({"topics/orders.yaml": locked}, "locked")
     found = verify(schemas, f"{service}:ReadsNewest", "--role", "consumer", code=100).out
-    assert "A broker does not let it connect: IncompatibleSchema" in found
+    assert "A broker does not let it connect (C7): IncompatibleSchema" in found
 
 
 def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
