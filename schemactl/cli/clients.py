@@ -87,12 +87,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
         names = chosen_topics(names, target.target) if target else names
         topics = [topic for name in sorted(names) if not (topic := catalog.topics[name]).deleted]
     if target is None:
-        _print(context, args.format, None, [(each, _declared(each)) for each in topics])
+        _print(context, args.format, None, [(each, [*map(_Seen, each.clients)]) for each in topics])
         return 0
     there = {each.name: target.target.names.there(each.name) for each in topics}
     with closing(target.open(context)) as registry:
         found = registry.clients(there.values())
-    seen = [(each, _beside(each, target.target, found[there[each.name]])) for each in topics]
+    seen = [(each, _compared(each, target.target, found[there[each.name]])) for each in topics]
     behind: list[str] = []
     if args.expect is not None or args.drained:
         [(topic, clients)] = seen
@@ -128,21 +128,21 @@ def _require_usage(args: argparse.Namespace) -> None:
         raise UsageError("give only one of --client and --role")
 
 
-def _declared(topic: Topic) -> list[_Seen]:
-    return [_Seen(client) for client in topic.clients]
-
-
-def _beside(topic: Topic, target: Target, there: TopicClients) -> list[_Seen]:
+def _compared(topic: Topic, target: Target, there: TopicClients) -> list[_Seen]:
     """Return the clients that are declared for the target, each with its connections; then all other connections."""
-    left = list(there.connected)
+    clients = [each for each in topic.clients if each.runs_on(target.name)]
+    connections: dict[str, list[ConnectedClient]] = {each.name: [] for each in clients}
+    others: list[ConnectedClient] = []
+    for connected in there.connected:
+        # `billing-eu-1` is of `billing-eu`, where `billing` is declared, too.
+        names = [each.name for each in clients if _is(connected, each)]
+        connections.get(max(names, key=len, default=""), others).append(connected)
     found = []
-    for client in topic.clients:
-        if client.runs_on(target.name):
-            own = [each for each in left if _is(each, client)]
-            left = [each for each in left if not _is(each, client)]
-            names = {each.subscription for each in own} | ({client.name} if client.reads else set())
-            found.append(_Seen(client, tuple(own), _backlog(there, names)))
-    return [*found, *(_Seen(None, (each,), _backlog(there, {each.subscription})) for each in left)]
+    for client in clients:
+        own = connections[client.name]
+        subscriptions = {each.subscription for each in own} | ({client.name} if client.reads else set())
+        found.append(_Seen(client, tuple(own), _backlog(there, subscriptions)))
+    return [*found, *(_Seen(None, (each,), _backlog(there, {each.subscription})) for each in others)]
 
 
 def _backlog(there: TopicClients, subscriptions: Iterable[str]) -> int | None:

@@ -19,6 +19,7 @@ CLIENTS = """\
 clients:
   - {name: shop, team: web, role: producer, schema: 0, language: java, contact: "@acme/web"}
   - {name: billing, team: payments, role: consumer, schema: 0..1, targets: [prod]}
+  - {name: billing-eu, role: consumer, targets: [prod]}
   - {name: audit, role: reader}
   - {name: elsewhere, role: consumer, targets: [local]}
 """
@@ -50,6 +51,7 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
         ["client", "role", "built", "with", "language", "targets", "contact"],
         ["shop", "(team", "web)", "producer", "0", "java", "all", "@acme/web"],
         ["billing", "(team", "payments)", "consumer", "0..1", "-", "prod", "-"],
+        ["billing-eu", "consumer", "latest", "-", "prod", "-"],
         ["audit", "reader", "latest", "-", "all", "-"],
         ["elsewhere", "consumer", "latest", "-", "local", "-"],
     ]
@@ -57,6 +59,7 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
     assert [each["declared"]["name"] for each in orders["clients"]] == [
         "shop",
         "billing",
+        "billing-eu",
         "audit",
         "elsewhere",
     ]
@@ -99,7 +102,7 @@ def test_connected_clients_stand_beside_the_declared_ones(
     broker, tenant = brokers.running(release), brokers.new_tenant()
     folder = made(tmp_path / "r", tenant, broker.url)
     plain = schemactl(folder, "clients", "orders", "--target", "prod").out
-    assert "declared and not connected: shop, billing, audit" in plain
+    assert "declared and not connected: shop, billing, billing-eu, audit" in plain
     schemactl(folder, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
     pulsar: Any = import_module("pulsar")
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "log"))
@@ -115,6 +118,7 @@ def test_connected_clients_stand_beside_the_declared_ones(
         orders, "billing", consumer_name="a", consumer_type=pulsar.ConsumerType.Shared, **told(1)
     )
     client.subscribe(orders, "billing", consumer_type=pulsar.ConsumerType.Shared)
+    client.subscribe(orders, "billing-eu-1", **told(1))
     client.subscribe(orders, "someone", **told(0))
     client.subscribe(orders, "nobody").close()
     client.create_reader(f"{orders}-partition-1", pulsar.MessageId.earliest, reader_name="audit")
@@ -133,12 +137,13 @@ def test_connected_clients_stand_beside_the_declared_ones(
     assert shown == {
         "shop": ("connected", [("producer", 0)]),
         "billing": ("connected", [("consumer", 1), ("consumer", None)]),
+        "billing-eu": ("connected", [("consumer", 1)]),
         "audit": ("connected", [("reader", None)]),
         "someone": ("not declared", [("consumer", 0)]),
     }
     printed = schemactl(folder, "clients", "orders", "--target", "prod").out
     assert "connected and not declared: 1" in printed
-    [line] = [line.split() for line in printed.splitlines() if "billing" in line]
+    [line] = [line.split() for line in printed.splitlines() if "billing (" in line]
     assert line[-5:] == ["1", "and", "unknown", "2", "3"]
 
     def behind(*arguments: str, code: int = 100) -> list[str]:
