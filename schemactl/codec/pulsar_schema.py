@@ -74,7 +74,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
         """Return the number of the message's version. Raises UnknownVersion: the package has no such version."""
         number = number_of(message)
         if number is not None:
-            self._codec.commit(number)
+            self._codec.schema(number)
         return number
 
     @staticmethod
@@ -178,8 +178,7 @@ def topic_schema(
         raise ValueError(f"there is no mode {mode!r}: expected {', '.join(filter(None, _MODES))}")
     codec.columns  # noqa: B018  raises here, not at the first message
     number = _reader_number(codec) if version is None else version
-    codec.commit(number)
-    definition = next(each.schema for each in codec.versions if each.number == number)
+    definition = codec.schema(number)
     kind = definition.type if isinstance(definition, Definition) else "KEY_VALUE"
     if mode == "NATIVE_AVRO" and kind != "AVRO":
         raise ValueError(f"NATIVE_AVRO is for AVRO, and version {number} of {topic} is {kind}")

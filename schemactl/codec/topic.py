@@ -112,7 +112,7 @@ class Codec:
 
     def separates(self, version: int | None) -> bool:
         """Whether keys travel apart from the payloads that are written as `version`; None: as the reader's."""
-        return _is_separated(self._schema(version))
+        return _is_separated(self.schema(version))
 
     @property
     def is_record(self) -> bool:
@@ -159,7 +159,7 @@ class Codec:
 
     def _reading(self, version: int, options: Options) -> Codec:
         """Return the codec that reads into the schema of `version`."""
-        schema = self._schema(version)
+        schema = self.schema(version)
         numbers = self.numbers and replace(self.numbers, reader=version)
         return Codec(self.versions, reader=schema, options=options, numbers=numbers)
 
@@ -169,7 +169,7 @@ class Codec:
         Raises UnknownVersion: the codec has no such version, or the target whose numbers it has has none for the reader's schema.
         """
         if version is not None:
-            self._schema(version)
+            self.schema(version)
             return version
         if self.numbers is None:
             return next((one.number for one in reversed(self.versions) if one.schema == self.reader), None)
@@ -179,9 +179,17 @@ class Codec:
             )
         return self.numbers.reader
 
+    def schema(self, version: int | None) -> Definition | KeyValue:
+        """Return the schema of a version; None: that which messages are read into. Raises UnknownVersion: the codec has no such version."""
+        if version is None:
+            return self.reader
+        if version not in self._numbers:
+            raise UnknownVersion(self._unknown(version))
+        return self._numbers[version].schema
+
     def commit(self, version: int) -> str:
         """Return the commit that brought `version`. Raises UnknownVersion: the codec has no such version."""
-        self._schema(version)
+        self.schema(version)
         return self._numbers[version].commit
 
     def decode_one(
@@ -313,7 +321,7 @@ class Codec:
         columns, flat = self._layout(version)
         if set(rows.schema.names) == set(columns.names):
             rows = rows.select(columns.names)
-        elif not flat or isinstance(self._schema(version), KeyValue):
+        elif not flat or isinstance(self.schema(version), KeyValue):
             raise ValueError(
                 f"expected the columns {', '.join(columns.names)}, found {', '.join(rows.schema.names)}"
             )
@@ -364,21 +372,14 @@ class Codec:
         if version not in self._writers:
             self.number_written(version)
             self._writers[version] = message_writer(
-                self._schema(version), self.options, flat=self._layout(version).many
+                self.schema(version), self.options, flat=self._layout(version).many
             )
         return self._writers[version]
 
     def _layout(self, version: int | None) -> MessageColumns:
         if version not in self._layouts:
-            self._layouts[version] = layout(self._schema(version), self.options)
+            self._layouts[version] = layout(self.schema(version), self.options)
         return self._layouts[version]
-
-    def _schema(self, version: int | None) -> Definition | KeyValue:
-        if version is None:
-            return self.reader
-        if version not in self._numbers:
-            raise UnknownVersion(self._unknown(version))
-        return self._numbers[version].schema
 
     def _unknown(self, version: int) -> str:
         if self.numbers is None:
