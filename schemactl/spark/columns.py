@@ -64,6 +64,13 @@ class Columns:
     key: str | None
     others: tuple[str, ...]
 
+    def of(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None, pa.Array | None]:
+        """Return payloads, versions and keys of a batch, as codecs take them."""
+        payloads, versions, keys = (
+            None if name is None else batch.column(name) for name in (self.payload, self.version, self.key)
+        )
+        return payloads, versions, keys
+
 
 def message_columns(
     messages: DataFrame,

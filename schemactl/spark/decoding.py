@@ -191,10 +191,7 @@ def decode_batches(
 
 def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Return the batch as `decode` gives it, in as few parts as hold it."""
-    payloads, versions, keys = (
-        None if name is None else batch.column(name)
-        for name in (columns.payload, columns.version, columns.key)
-    )
+    payloads, versions, keys = columns.of(batch)
     start = 0
     for decoded in codec.decode_parts(payloads, versions, keys if codec.separated else None):
         count = decoded.rows.num_rows

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack, get_args
 
 import pyspark
 from pyspark.errors import PySparkException
@@ -38,9 +38,6 @@ SaveMode = Literal["append", "overwrite", "error", "errorifexists", "ignore"]
 """As Spark spells them."""
 
 Compression = Literal["none", "uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"]
-
-_OF_TABLES: Final = ("format", "rejected", "filesystem", "storage_options", "catalog")
-"""The options that say which tables messages are landed in."""
 
 
 class LandingOptions(TypedDict, total=False):
@@ -132,7 +129,7 @@ def land(
             raise FileExistsError(
                 f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere"
             )
-    landing = prepared(messages, codec, path, overwrite=mode == "overwrite", **options)
+    landing = prepared(messages, codec, path, options, overwrite=mode == "overwrite")
     return landing.run(messages, _transaction(app, txnVersion))
 
 
@@ -157,7 +154,7 @@ def land_stream(
         )
     from .landing_stream import register
 
-    landing = prepared(messages, codec, path, **options)
+    landing = prepared(messages, codec, path, options)
     source = register(messages.sparkSession, landing, options.get("txnAppId"))
     return messages.writeStream.format(source).outputMode("append")
 
@@ -185,7 +182,7 @@ class Sink:
         self._prepared(messages)
 
     def _prepared(self, messages: DataFrame) -> Landing:
-        return prepared(messages, self.codec, self.path, **self.options)
+        return prepared(messages, self.codec, self.path, self.options)
 
 
 def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptions]) -> Sink:
@@ -215,25 +212,20 @@ def _transaction(app: str | None, version: int | None) -> Transaction | None:
 
 def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[LandingTable, LandingTable]:
     """Return the table of rows and that of rejected messages; neither need exist."""
-    chosen: Any = {name: value for name, value in options.items() if name in _OF_TABLES}
-    return _tables(path, **chosen)
-
-
-def _tables(
-    path: str | PathLike[str],
-    *,
-    format: Format = "parquet",  # noqa: A002  as Spark spells it
-    rejected: str | PathLike[str] | None = None,
-    filesystem: fs.FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    catalog: str | Mapping[str, str] | None = None,
-) -> tuple[LandingTable, LandingTable]:
-    if format not in get_args(Format):
-        raise WrongArgument(f"no format is called {format}: take one of {', '.join(get_args(Format))}")
+    unknown = options.keys() - LandingOptions.__annotations__.keys()
+    if unknown:
+        raise WrongArgument(
+            f"a landing has no option {', '.join(sorted(unknown))}; it has {', '.join(LandingOptions.__annotations__)}"
+        )
+    form = options.get("format", "parquet")
+    if form not in get_args(Format):
+        raise WrongArgument(f"no format is called {form}: take one of {', '.join(get_args(Format))}")
+    rejected, filesystem = options.get("rejected"), options.get("filesystem")
+    storage_options, catalog = options.get("storage_options"), options.get("catalog")
     for name, given, of in (("storage_options", storage_options, "delta"), ("catalog", catalog, "iceberg")):
-        if given is not None and format != of:
-            raise WrongArgument(f'{name} is of format="{of}", and not of "{format}": leave it out')
-    if format == "parquet":
+        if given is not None and form != of:
+            raise WrongArgument(f'{name} is of format="{of}", and not of "{form}": leave it out')
+    if form == "parquet":
         rows = Folder.at(path, filesystem)
         bad = rows.below(REJECTED) if rejected is None else Folder.at(rejected, filesystem)
         _check_apart(rows, bad)
@@ -242,7 +234,7 @@ def _tables(
     aside = f"{place.rstrip('/')}{REJECTED}" if rejected is None else fspath(rejected)
     if place.rstrip("/") == aside.rstrip("/"):
         raise WrongArgument(f"{place} is the place of rows: give rejected messages a table of their own")
-    if format == "delta":
+    if form == "delta":
         from ..table_formats.delta import DeltaTable
 
         there = (storage_options or {}, filesystem)
@@ -272,55 +264,56 @@ def _check_apart(rows: Folder, bad: Folder) -> None:
             )
 
 
-def _shape(partition_by: Sequence[str], compression: str, *, file_rows: int | None, file_bytes: int) -> Shape:
+def _shape(options: LandingOptions) -> Shape:
+    partition_by, compression = options.get("partitionBy", ()), options.get("compression", "snappy")
     if isinstance(partition_by, str):
         raise WrongArgument(f"partitionBy is a list of columns: [{partition_by!r}]")
     if compression not in COMPRESSIONS:
         raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
+    file_rows, file_bytes = options.get("maxRecordsPerFile"), options.get("bytes_per_file", 256 * 2**20)
     if file_bytes < 1 or (file_rows is not None and file_rows < 1):
         raise WrongArgument("a file has one row at least: give positive numbers")
-    return Shape({}, tuple(partition_by), compression, file_bytes=file_bytes, file_rows=file_rows)
+    statistics = options.get("format") == "delta"
+    by = tuple(partition_by)
+    return Shape({}, by, compression, file_bytes=file_bytes, file_rows=file_rows, statistics=statistics)
 
 
-def prepared(  # noqa: PLR0913  see LandingOptions
+def prepared(
     messages: DataFrame,
     codec: Codec,
     path: str | PathLike[str],
+    options: LandingOptions,
     *,
     overwrite: bool = False,
-    payload: Name = PAYLOADS,
-    version: Name | None = VERSIONS,
-    key: Name | None = KEYS,
-    evolve: Evolution = "none",
-    former_names: Mapping[str, Sequence[str]] | None = None,
-    partitionBy: Sequence[str] = (),  # noqa: N803  as Spark spells it
-    compression: Compression = "snappy",
-    maxRecordsPerFile: int | None = None,  # noqa: N803  as Spark spells it
-    bytes_per_file: int = 256 * 2**20,
-    txnAppId: str | None = None,  # noqa: ARG001, N803  of whoever calls this
-    **place: Any,
 ) -> Landing:
     """Return what is to be landed; the tables take it as they are now."""
-    of_rows, of_rejected = _tables(path, **place)
+    of_rows, of_rejected = tables_of(path, options)
+    evolve = options.get("evolve", "none")
     if evolve not in get_args(Evolution):
         raise WrongArgument(f"evolve is one of {', '.join(get_args(Evolution))}, and not {evolve}")
     if evolve != "none" and isinstance(of_rows, ParquetTable):
         raise WrongArgument("folders of Parquet take files with any columns: leave evolve out")
-    columns = message_columns(messages, codec, payload=payload, version=version, key=key)
-    shape = _shape(partitionBy, compression, file_rows=maxRecordsPerFile, file_bytes=bytes_per_file)
+    columns = message_columns(
+        messages,
+        codec,
+        payload=options.get("payload", PAYLOADS),
+        version=options.get("version", VERSIONS),
+        key=options.get("key", KEYS),
+    )
+    shape = _shape(options)
     schema = decoded_schema(messages, codec, columns)
     rows = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     bad = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     by = _partitions(of_rows, fspath(path), shape.partition_by, overwrite=overwrite)
-    shape = replace(shape, partition_by=by, statistics=place.get("format") == "delta")
-    _check_partitions(rows, shape.partition_by)
+    _check_partitions(rows, by)
     destinations = (
-        _destination(of_rows, rows, shape),
+        _destination(of_rows, rows, replace(shape, partition_by=by)),
         _destination(of_rejected, bad, replace(shape, partition_by=())),
     )
-    landing = Landing(codec, columns, *destinations, evolve, former_names or {}, overwrite=overwrite)
+    former_names = options.get("former_names", {})
+    landing = Landing(codec, columns, *destinations, evolve, former_names, overwrite=overwrite)
     for to in destinations:
-        to.table.check(to.struct, to.needed(evolve, landing.former_names), overwrite=overwrite)
+        to.table.check(to.struct, to.needed(evolve, former_names), overwrite=overwrite)
     return landing
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,14 +55,13 @@ def replay(
         Conflict: another writer changed a table meanwhile, or replays it, too.
         Exception: as `land` does.
     """
-    given: Any = {**options, "payload": PAYLOAD}
     _, rejected = tables_of(path, options)
     folder, names = rejected.files()
     struct = rejected.columns() or _columns(folder, names)
     if struct is None:
         return Landed()
     messages = _messages(session, folder, names, struct, versioned=options.get("version", "") is not None)
-    landing = prepared(messages, codec, path, **given)
+    landing = prepared(messages, codec, path, {**options, "payload": PAYLOAD})
     try:
         return _replay(landing, messages, names)
     finally:

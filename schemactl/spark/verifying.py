@@ -112,11 +112,7 @@ def _verify_part(
     counts: list[Count] = []
     first: list[Unread] = []
     for batch in batches:
-        payloads, versions, keys = (
-            None if name is None else batch.column(name)
-            for name in (columns.payload, columns.version, columns.key)
-        )
-        judged = judge(codec, payloads, versions, keys, against)
+        judged = judge(codec, *columns.of(batch), against)
         counts = summed([*counts, *judged.counts()])
         wanted = judged.reasons.is_valid()
         if only_new_loss:

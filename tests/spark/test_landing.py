@@ -173,6 +173,10 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
         ({"partitionBy": ["id", "id"]}, "each column once"),
         ({"partitionBy": "id"}, r"partitionBy is a list of columns: \['id'\]"),
         ({"compression": "rar"}, "no compression is called rar"),
+        (
+            {"compresion": "zstd"},
+            "a landing has no option compresion; it has payload, version, key, format, evolve",
+        ),
         ({"maxRecordsPerFile": 0}, "give positive numbers"),
         ({"rejected": folder + "/bad"}, "one path contains the other"),
         ({"rejected": folder}, "one path contains the other"),
