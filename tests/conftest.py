@@ -112,11 +112,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(item.path))
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop() -> Generator[None, object, object]:
     gc.freeze()
     gc.enable()
     # A package of C++ that is left over at the end complains.
     atexit.register(gc.unfreeze)
+    return (yield)
 
 
 @pytest.hookimpl(optionalhook=True)
