@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,255 +15,78 @@ from schemactl.cli.parser import COMMANDS
 
 PACKAGE = Path(__file__).parent.parent / "schemactl"
 
-# What each layer may import. A layer is a module or a package directly in `schemactl`; inside a package anything goes.
-LAYERS: dict[str, set[str]] = {
-    "printing": set(),
-    "errors": {"printing"},
-    "extensions": set(),
-    "rules": {"errors", "extensions"},
-    "installation": set(),
-    "examples": set(),
-    "output": {"errors"},
-    "model": {"errors"},
-    "verdicts": {"errors", "model"},
-    "source": {"errors"},
-    "waivers": {"errors", "model", "verdicts", "formats"},
-    "deadline": {"errors"},
-    "workers": set(),
-    "json_values": {"errors", "model", "verdicts"},
-    "formats": {"errors", "model", "verdicts"},
-    "broker": {"errors", "extensions", "model", "verdicts", "formats"},
-    "compat": {"errors", "model", "verdicts", "formats", "broker"},
-    "messages": {"model", "verdicts"},
-    "topic_match": {"errors", "model"},
-    "declare": {
-        "registry_url",
-        "errors",
-        "output",
-        "rules",
-        "model",
-        "verdicts",
-        "source",
-        "formats",
-        "json_values",
-        "topic_match",
-    },
-    "history": {"errors", "output", "model", "source", "formats", "declare"},
-    "early_exit": {"history"},
-    "effective": {"errors", "model", "source", "declare", "history", "topic_match"},
-    "target_numbers": {
-        "errors",
-        "output",
-        "model",
-        "source",
-        "formats",
-        "broker",
-        "changes",
-        "declare",
-        "history",
-        "json_values",
-        "messages",
-    },
-    "changes": {"errors", "model", "formats", "broker"},
-    "checking": {
-        "errors",
-        "printing",
-        "model",
-        "verdicts",
-        "rules",
-        "formats",
-        "broker",
-        "compat",
-        "messages",
-        "tables",
-        "waivers",
-        "topic_match",
-    },
-    "rollout": {
-        "broker",
-        "changes",
-        "checking",
-        "compat",
-        "effective",
-        "formats",
-        "messages",
-        "model",
-        "printing",
-    },
-    "rewriting": {"declare", "model", "output"},
-    "layout": {"declare", "errors", "formats", "model", "rewriting", "source"},
-    "lint": {
-        "errors",
-        "messages",
-        "checking",
-        "declare",
-        "extensions",
-        "formats",
-        "model",
-        "rewriting",
-        "rules",
-        "source",
-        "verdicts",
-    },
-    "registry_url": set(),
-    "registry": {
-        "registry_url",
-        "errors",
-        "output",
-        "printing",
-        "model",
-        "verdicts",
-        "formats",
-        "broker",
-        "json_values",
-        "messages",
-    },
-    "serve": {"errors", "model", "verdicts", "formats", "broker", "registry"},
-    "plan": {
-        "effective",
-        "topic_match",
-        "errors",
-        "installation",
-        "output",
-        "model",
-        "verdicts",
-        "formats",
-        "broker",
-        "compat",
-        "changes",
-        "registry",
-        "messages",
-        "json_values",
-        "target_numbers",
-        "waivers",
-    },
-    "drift": {
-        "errors",
-        "model",
-        "verdicts",
-        "formats",
-        "broker",
-        "changes",
-        "plan",
-        "target_numbers",
-        "messages",
-        "waivers",
-    },
-    "status": {"changes", "drift", "json_values", "model", "plan"},
-    "promotion": {"changes", "model", "plan"},
-    "usage": {"declare", "errors", "formats", "model", "topic_match"},
-    "revision": {"changes", "compat", "errors", "formats", "model", "verdicts", "waivers"},
-    "importing": {
-        "errors",
-        "json_values",
-        "model",
-        "formats",
-        "broker",
-        "changes",
-        "declare",
-        "messages",
-        "source",
-        "layout",
-    },
-    "apply": {"deadline", "errors", "model", "messages", "changes", "plan", "registry", "workers"},
-    "report": {
-        "errors",
-        "formats",
-        "installation",
-        "source",
-        "model",
-        "verdicts",
-        "rules",
-        "checking",
-        "tables",
-        "plan",
-        "apply",
-        "messages",
-        "json_values",
-        "drift",
-        "target_numbers",
-        "printing",
-        "waivers",
-        "status",
-        "changes",
-        "promotion",
-        "revision",
-        "rollout",
-        "usage",
-    },
-    "codec": set(),
-    "table_formats": set(),
-    "spark": {"codec", "table_formats"},
-    "typed": set(),
-    "generated": {"codec", "spark", "table_formats", "typed"},
-    "columns": {"errors", "model", "formats"},
-    "exporting": {"errors", "model", "formats", "columns"},
-    "extracting": {"errors", "columns", "formats", "layout", "model", "typed"},
-    "codegen": {
-        "errors",
-        "installation",
-        "json_values",
-        "output",
-        "model",
-        "formats",
-        "columns",
-        "extracting",
-    },
-    "site": {
-        "errors",
-        "printing",
-        "installation",
-        "messages",
-        "model",
-        "formats",
-        "columns",
-        "codegen",
-        "history",
-        "report",
-        "codec",
-        "samples",
-        "topic_codec",
-    },
-    "tables": {"errors", "model", "formats", "columns"},
-    "topic_codec": {"codec", "codegen", "errors", "formats", "model"},
-    "samples": {
-        "checking",
-        "codec",
-        "declare",
-        "errors",
-        "messages",
-        "model",
-        "printing",
-        "topic_codec",
-        "verdicts",
-        "waivers",
-    },
-    "definition_json": {"broker", "formats", "model"},
-    "project_check": {
-        "checking",
-        "deadline",
-        "declare",
-        "early_exit",
-        "effective",
-        "errors",
-        "history",
-        "messages",
-        "model",
-        "samples",
-        "target_numbers",
-        "topic_codec",
-        "topic_match",
-    },
-    "api": {
-        "checking",
-        "deadline",
-        "declare",
-        "definition_json",
-        "errors",
-        "formats",
-        "model",
-        "project_check",
-    },
+TABLE = """\
+printing:
+errors: printing
+extensions:
+rules: errors extensions
+installation:
+examples:
+output: errors
+model: errors
+verdicts: errors model
+source: errors
+waivers: errors formats model verdicts
+deadline: errors
+workers:
+json_values: errors model verdicts
+formats: errors model verdicts
+broker: errors extensions formats model verdicts
+compat: broker errors formats model verdicts
+messages: model verdicts
+topic_match: errors model
+declare: errors formats json_values model output registry_url rules source topic_match verdicts
+history: declare errors formats model output source
+early_exit: history
+effective: declare errors history model source topic_match
+target_numbers: broker changes declare errors formats history json_values messages model output
+  source
+changes: broker errors formats model
+checking: broker compat errors formats messages model printing rules tables topic_match verdicts
+  waivers
+rollout: broker changes checking compat effective formats messages model printing
+rewriting: declare model output
+layout: declare errors formats model rewriting source
+lint: checking declare errors extensions formats messages model rewriting rules source verdicts
+registry_url:
+registry: broker errors formats json_values messages model output printing registry_url verdicts
+serve: broker errors formats model registry verdicts
+plan: broker changes compat effective errors formats installation json_values messages model output
+  registry target_numbers topic_match verdicts waivers
+drift: broker changes errors formats messages model plan target_numbers verdicts waivers
+status: changes drift json_values model plan
+promotion: changes model plan
+usage: declare errors formats model topic_match
+revision: changes compat errors formats model verdicts waivers
+importing: broker changes declare errors formats json_values layout messages model source
+apply: changes deadline errors messages model plan registry workers
+report: apply changes checking drift errors formats installation json_values messages model plan
+  printing promotion revision rollout rules source status tables target_numbers usage verdicts
+  waivers
+codec:
+table_formats:
+spark: codec table_formats
+typed:
+generated: codec spark table_formats typed
+columns: errors formats model
+exporting: columns errors formats model
+extracting: columns errors formats layout model typed
+codegen: columns errors extracting formats installation json_values model output
+site: codec codegen columns errors formats history installation messages model printing report
+  samples topic_codec
+tables: columns errors formats model
+topic_codec: codec codegen errors formats model
+samples: checking codec declare errors messages model printing topic_codec verdicts waivers
+definition_json: broker formats model
+project_check: checking deadline declare early_exit effective errors history messages model samples
+  target_numbers topic_codec topic_match
+api: checking deadline declare definition_json errors formats model project_check
+"""
+"""What each layer may import. A layer is a module or a package directly in `schemactl`; inside a package anything goes."""
+
+LAYERS = {
+    layer: set(below.split())
+    for layer, _, below in (line.partition(":") for line in re.split(r"\n(?=\S)", TABLE))
 }
 ON_TOP = {"cli", "__main__", "__init__"}
 """May import anything below."""
