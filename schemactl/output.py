@@ -62,8 +62,24 @@ def write(
     Raises:
         FileExistsError: it is there already, with `is_new`.
         SchemactlError: below `below` a link or Git's own folder is on the way to it, or it is one, a pipe or a device.
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; its `filename` is `path`.
     """
+    try:
+        _write(path, data, below=below, mode=mode, is_new=is_new, make_folders=make_folders)
+    except OSError as error:
+        # What failed may have been a folder or the temporary file, known by a name that means nothing to the user.
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
+
+
+def _write(
+    path: str | os.PathLike[str],
+    data: bytes | Iterable[bytes],
+    *,
+    below: str | None,
+    mode: int,
+    is_new: bool,
+    make_folders: bool,
+) -> None:
     place = _open(path, below, make=make_folders)
     try:
         place.is_file()

@@ -303,6 +303,14 @@ def test_what_fails_halfway_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
 
 
+def test_the_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    for below in (None, str(tmp_path)):
+        with pytest.raises(OSError, match=r"report\.json") as caught:
+            write(tmp_path / "taken" / "report.json", b"{}", below=below)
+        assert caught.value.filename == str(tmp_path / "taken" / "report.json")
+
+
 def test_a_process_that_is_killed_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"

@@ -106,7 +106,7 @@ def write(files: Mapping[str, str], out: Path, difference: Difference, *, below:
             output.remove(out / name, below=below)
             _remove_if_empty((out / name).parent, out)
     except OSError as error:
-        raise SchemactlError(f"{out} cannot be written: {error}") from None
+        raise SchemactlError(f"{error.filename} cannot be written: {error.strerror}") from None
 
 
 def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> None:
@@ -126,7 +126,7 @@ def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> N
     try:
         output.write(path, packed.getvalue(), below=below)
     except OSError as error:
-        raise SchemactlError(f"{path} cannot be written: {error}") from None
+        raise SchemactlError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _generated(files: Mapping[str, str], out: Path, below: str | None) -> Iterator[str]:
