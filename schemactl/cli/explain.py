@@ -11,7 +11,7 @@ from schemactl.cli.parser import add_options
 from schemactl.errors import UsageError, did_you_mean
 from schemactl.rules import Rule, every_rule
 
-_WIDTH = 100
+_WIDTH = 80
 
 _VERDICTS = ("data", "broker", "declaration", "tables", "lint")
 

@@ -149,9 +149,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         "  git add . && git commit             approves it\n"
         "  schemactl plan --target local       what would be registered?\n"
         "  schemactl apply --target local      registers it\n"
-        "  pre-commit install                  lets the hook check every commit from now on\n"
+        "  pre-commit install                  checks every commit from now on\n"
         f"  {DRIVER}\n"
-        "                                      lets `git diff` and `git log -p` show .avsc files field by field, in this clone"
+        "                                      shows .avsc field by field in `git diff`"
     )
     return 0
 
@@ -196,8 +196,8 @@ def write_new(files: Mapping[str, bytes], context: Context) -> None:
     taken = [name for name in files if os.path.lexists(folder / name)]
     if taken:
         raise SchemactlError(
-            f"{', '.join(taken)} exists already in {folder}: nothing was written",
-            fix="edit it, or start in another folder with -C DIR",
+            f"{', '.join(taken)} {'exists' if len(taken) == 1 else 'exist'} already in {folder}: nothing was written",
+            fix=f"edit {'it' if len(taken) == 1 else 'them'}, or start in another folder with -C DIR",
         )
     try:
         for name, data in files.items():

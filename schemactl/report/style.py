@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_WORD = re.compile(r"(?<=: )schemactl [a-z].*|(?:`[^`]*`|[^ ])+")
 _STYLE = re.compile(r"\x1b\[[0-9]+m")
 SIGNS: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 """The style of the sign in front of a line: what comes, becomes another, goes, is rejected or breaks, stays."""
@@ -92,7 +93,10 @@ def terminal_width() -> int | None:
 
 
 def fit(text: str, width: int | None) -> str:
-    """Return `text` with lines longer than `width` broken at blanks, the rest indented below; None: as it is."""
+    """Return `text` with lines longer than `width` broken at blanks, the rest indented below; None: as it is.
+
+    Commands and what is between backquotes are not broken, so that they can be pasted.
+    """
     if width is None:
         return text
     return "\n".join(piece for line in text.split("\n") for piece in _broken(line, width))
@@ -104,7 +108,7 @@ def _broken(line: str, width: int) -> Iterator[str]:
         return
     indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
     hanging, words, filled = f"{indent}  ", list[str](), len(indent) - 1
-    for word in line.lstrip(" ").split(" "):
+    for word in _words(line.lstrip(" ")):
         length = len(_STYLE.sub("", word))
         if words and filled + 1 + length > width:
             yield indent + " ".join(words)
@@ -112,6 +116,15 @@ def _broken(line: str, width: int) -> Iterator[str]:
         words.append(word)
         filled += 1 + length
     yield indent + " ".join(words)
+
+
+def _words(line: str) -> Iterator[str]:
+    """Yield what may be on lines of their own: a command that is to be pasted is one word."""
+    at = 0
+    while at <= len(line):
+        word = _WORD.match(line, at)
+        yield word[0] if word else ""
+        at = word.end() + 1 if word else at + 1
 
 
 def is_welcome(choice: str) -> bool:
