@@ -127,9 +127,11 @@ def _test(place: _RegistryTopic) -> int:
         lines = [f"{place.name}: compatible under {strategy}; an upload {done} version {upload.version}"]
     else:
         lines = _rejection(place, strategy, asked, upload)
-    lines += [f"  {_broken(breakage)}" for breakage in breakages[:_MOST_SHOWN]]
-    if len(breakages) > _MOST_SHOWN:
-        lines.append(f"  and {len(breakages) - _MOST_SHOWN} more; --format json has them all")
+    # A type that is used twice breaks at one place of the definition.
+    broken = list(dict.fromkeys(map(_broken, breakages)))
+    lines += [f"  {each}" for each in broken[:_MOST_SHOWN]]
+    if len(broken) > _MOST_SHOWN:
+        lines.append(f"  and {len(broken) - _MOST_SHOWN} more; --format json has them all")
     place.show(
         "\n".join(lines),
         strategy=strategy.value,

@@ -15,7 +15,7 @@ from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.model import WITHOUT_SCHEMA, SchemaInfo, SchemaType, TopicName
 
 if TYPE_CHECKING:
-    from schemactl.declare import Declared
+    from schemactl.declare import Declared, WorktreeFiles
 
 _YAML = (".yaml", ".yml")
 _DEFINITIONS = {
@@ -198,8 +198,8 @@ def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
     from schemactl.model import Project
 
     folder = path.parent.resolve()
-    top = _top(folder, context)
-    files = declare.WorktreeFiles(str(top))
+    files = _files(folder, context)
+    top = files.top
     document = declare.read_documents((folder.relative_to(top) / name).as_posix(), data)
     declared = declare.build([document], files, Project())
     if declared.problems:
@@ -207,12 +207,17 @@ def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
     return declared
 
 
-def _top(folder: Path, context: Context) -> Path:
-    """Return the folder that references may not lead out of: the repository's, where `folder` is in the project's."""
+def _files(folder: Path, context: Context) -> WorktreeFiles:
+    """Return the files that references may name: the repository's, where `folder` is in the project's.
+
+    Where a type is missing, its definition is looked for in the project's roots: a generated package has copies of all.
+    """
     from schemactl import declare
 
     try:
-        _, top = declare.load_project(context.directory, context.config)
+        project, top = declare.load_project(context.directory, context.config)
     except SchemactlError:
-        return folder
-    return Path(top) if folder.is_relative_to(top) else folder
+        return declare.WorktreeFiles(str(folder))
+    if not folder.is_relative_to(top):
+        return declare.WorktreeFiles(str(folder))
+    return declare.WorktreeFiles(str(top), folders=(folder.relative_to(top).as_posix(), *project.roots))

@@ -91,6 +91,15 @@ def test_test_says_what_breaks_and_stores_nothing(run: Run) -> None:
     assert told(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_missing_type_is_looked_for_in_the_roots_and_not_in_the_package(applied: Path, run: Run) -> None:
+    copy = applied / "generated" / "shop_schemas" / "copy.avsc"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes((applied / "namespaces/common/money.avsc").read_bytes())
+    done = run("test", "orders", "--file", f"{applied}/namespaces/sales/orders/orders.avsc", code=1)
+    copy.unlink()
+    assert "list that file under `references`: [../../common/money.avsc]" in done.err
+
+
 def test_test_knows_better_than_the_compatibility_endpoint(run: Run) -> None:
     run("put", "shop/sales/new", "--file", "TMP/payload.json")
     done = run("test", "shop/sales/new", "--file", "TMP/payload.json", code=100)
