@@ -135,6 +135,12 @@ def _topic_name(text: str, catalog: Catalog) -> TopicName:
     if len(spaces) > 1:
         listed = ", ".join(f"{each}/{local}" for each in spaces[:5])
         raise UsageError(f"{text!r} may be in {len(spaces)} namespaces", fix=f"write one of {listed}")
+    if (
+        len(space) == 1
+        and not spaces
+        and (near := did_you_mean(space[0], [each.name for each in catalog.namespaces]))
+    ):
+        raise UsageError(f"no file declares a namespace that is called {space[0]!r}{near}")
     if spaces:
         text = f"{spaces[0]}/{local}"
     name = _parsed(TopicName.parse, text)

@@ -148,7 +148,12 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse `args`, where an option that does not exist is the first thing to be said."""
         self._reject_unknown_options(args)
-        return super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            # Of a topic one thinks first.
+            topic = f"; did you mean --topic {unknown[0]}?" if self.option("--topic") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{topic}")
+        return parsed, unknown
 
     def _reject_unknown_options(self, args: Sequence[str]) -> None:
         """Report an unknown long option before argparse reports what it therefore misses."""
@@ -158,7 +163,14 @@ class Parser(argparse.ArgumentParser):
                 return
             option = word.partition("=")[0]
             if word.startswith("--") and " " not in word and option not in self._option_string_actions:
-                self.error(f"unknown option {option}{self.instead_of(option, self._option_string_actions)}")
+                self.error(f"unknown option {option}{self._without(option)}")
+
+    def _without(self, option: str) -> str:
+        """Return what to write in place of an option that does not exist."""
+        name = option.removeprefix("--").upper()
+        if name in (action.metavar for action in self.positionals()):
+            return f"; give the {name} without it"
+        return self.instead_of(option, self._option_string_actions)
 
     @property
     def subcommands(self) -> Mapping[str, Parser]:

@@ -67,6 +67,9 @@ COMMANDS_THAT_FAIL = (
     "check --format text --format json",
     "-C no-such-folder check",
     "init extra",
+    "check orders",
+    "promote --target prod --to main",
+    "new topic sals/refunds",
     "log",
 )
 
@@ -174,6 +177,13 @@ def test_elsewhere_nothing_is_shortened() -> None:
 def test_a_long_line_is_broken_with_its_indentation() -> None:
     assert fit("  ~ one two three", 12) == "  ~ one two\n    three"
     assert fit("\x1b[32mone\x1b[0m two", 7) == "\x1b[32mone\x1b[0m two"
+
+
+def test_a_command_is_not_broken_so_that_it_can_be_pasted() -> None:
+    command = "schemactl waive 4ee94166e8ab --until 2027-01-31"
+    assert fit(f"  To approve it: {command}", 20) == f"  To approve it:\n    {command}"
+    assert fit(f"Next: `{command}`, then merge", 20) == f"Next:\n  `{command}`,\n  then merge"
+    assert fit("an `unpaired one two three", 12) == "an `unpaired\n  one two\n  three"
 
 
 def test_a_plan_file_is_shown_without_asking_anybody(folder: Path, tmp_path: Path) -> None:
