@@ -240,6 +240,9 @@ class _DefinitionReader:
         file, text = main
         unreadable: list[Problem] = []
         offered = list(self._offered(unreadable))
+        if self.problems:
+            # Of a folder that matches nothing, every type would be missing.
+            return None
         inlined = inline(file, [each for _, each in references], [each for _, each in offered])
         self.problems += inlined.problems or self._unlisted(inlined, file, [*references, *offered])
         if inlined.unknown:
@@ -401,7 +404,7 @@ class _DefinitionReader:
             self._problem(str(error), "references", str(index))
             return []
         if not found and not others:
-            what = f"`{written}` means no {'.proto' if self.declaration.is_proto else '.avsc'} file"
+            what = f"`{written}` matches no {'.proto' if self.declaration.is_proto else '.avsc'} file"
             self._problem(what, "references", str(index), fix="correct the path, or add the file")
         return found
 
@@ -436,7 +439,7 @@ class _DefinitionReader:
             return path
         self.definitions.missed += 1
         # Each time all files are looked through, of which there may be as many.
-        if instead := said_instead(files, self.folder, written):
+        if at[0] == "references" and (instead := said_instead(files, self.folder, written)):
             self._problem(f"`{written}` is a folder", *at, fix=instead)
             return None
         near = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None

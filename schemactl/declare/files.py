@@ -245,6 +245,8 @@ def obstacle(files: Files, path: str) -> str | None:
             return f"`{part}` is a symbolic link; links are not followed"
         if kind == "submodule":
             return f"`{part}` is another repository (a submodule); its files are not part of this one"
+    if next(iter(files.below(path)), None) is not None:
+        return f"`{shown(path)}` is a folder, not a file"
     return f"there is no file `{shown(path)}`"
 
 

@@ -125,7 +125,7 @@ def _no_blank(path: str, text: str, error_text: str, mark: yaml.Mark) -> Problem
     if key is None:
         return None
     at = Source(path, over + 1, key.end(1) + 2)
-    return Problem(at, f"there is no blank behind `{key[1].strip()}:`", f"write `{key[1].strip()}: {key[2]}`")
+    return Problem(at, f"a space is missing after `{key[1].strip()}:`", f"write `{key[1].strip()}: {key[2]}`")
 
 
 def _too_deep(text: str, error_text: str, mark: yaml.Mark) -> tuple[int, str, str] | None:

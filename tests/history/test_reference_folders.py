@@ -136,8 +136,8 @@ def test_a_type_that_is_missing_names_the_file_that_cannot_be_read(tmp_path: Pat
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("../shared/*.txt", "`../shared/*.txt` means no .avsc file"),
-        ("../shred/", "`../shred/` means no .avsc file"),
+        ("../shared/*.txt", "`../shared/*.txt` matches no .avsc file"),
+        ("../shred/", "`../shred/` matches no .avsc file"),
         ("../shared", "`../shared` is a folder\n  Fix: write `../shared/` for all files of the folder"),
         ("../../*.avsc", "`../../*.avsc` leads out of the repository"),
         ("../shared/[z-a]*.avsc", "`../shared/[z-a]*.avsc` has a range that runs backwards"),

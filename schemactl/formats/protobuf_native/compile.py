@@ -216,7 +216,7 @@ def _fix(what: str) -> str:
     if "was not found or had errors" in what:
         return "list the file under `references`"
     if what == 'Expected ";".':
-        return "put `;` at the end of what stands before"
+        return "end the statement before this one with `;`"
     if following := re.search(r"has already been used in .* Next available field number is (\d+)\.", what):
         return f"write {following[1]}"
     name = re.fullmatch('"([a-z0-9]+)" is not defined.', what)
