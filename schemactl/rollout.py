@@ -34,7 +34,7 @@ class RolloutStep:
         target: where; "": it is the same for all.
         clients: the declared ones that it is about.
         text: what to do.
-        command: ends with 0 once it is done.
+        command: exits with 0 once it is done.
     """
 
     kind: Kind

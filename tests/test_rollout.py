@@ -142,7 +142,7 @@ def test_the_order_follows_from_the_change_and_from_who_reads_it(
     text = schemactl(repository.path, "rollout", "orders", code=code).out
     markdown = schemactl(repository.path, "rollout", "orders", "--format", "markdown", code=code).out
     for step in found["steps"]:
-        assert f"done once this ends with 0: {step['command']}" in text
+        assert f"done when this exits with 0: {step['command']}" in text
     assert markdown.count("- [ ] ") == len(seen)
 
 

@@ -205,9 +205,9 @@ def _after_a_waiver(proposal: Proposal, answer: Answer) -> str:
     strategy, lost = latest_alone
     old = versions([version.number for version in live(proposal.versions)])
     return (
-        f"\nUnder {proposal.strategy} the broker compares every later version with {old}, too, for ever: once this is waived, each of them "
-        f"needs a waiver as well. Instead, in this order: a new topic with `renamed_from: {proposal.topic.name}`; or {strategy}, which "
-        f"looks at the latest version alone, so that {lost}; or, only if the topic retains no message, "
+        f"\nUnder {proposal.strategy} the broker compares all later versions with {old}, too: if you waive this, each of them will need a "
+        f"waiver. Better, in this order: declare a new topic with `renamed_from: {proposal.topic.name}`; set {strategy}, which compares "
+        f"only with the latest version, so that {lost}; or, if the topic retains no messages, write "
         f"`generation: {proposal.topic.generation + 1}`, which deletes {old}."
     )
 

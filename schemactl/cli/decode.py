@@ -29,8 +29,8 @@ message cannot be decoded; the reason is on standard error.
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` next to its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key. Of AVRO, what Spark's from_avro has no row for is rejected, too: a message that is, as a whole, of a union with a
-record or with several types; and one that is a null, unless a number might stand there, of which from_avro makes 0.
+pairs, sorted by key. AVRO messages for which Spark's from_avro makes no row are rejected, too: those whose schema is, at the top,
+a union with a record or of several types; and a null at the top, except for number types, where from_avro returns 0.
 
 examples:
   schemactl decode orders --version 3 --base64 AAEGZm9v

@@ -160,7 +160,7 @@ def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: P
     ]
     for file in sorted({files[name] for name in listed}):
         of_file = [name for name in listed if files[name] == file]
-        yield f"Numbers of {_counted(of_file)}: as {file} has them, unless deleted since; what was approved since then follows."
+        yield f"Numbers of {_counted(of_file)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
     if alone:
         yield f"Numbers of {_counted(alone)}: Git's. They are correct if nothing but `apply` ever wrote there."
     if others:

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "The order in which the pending change of a topic's schema goes to its clients and targets: consumers first, then the schema, then "
         "producers; or the other way round; or none is safe. It follows from the actual change, over what the declared clients are "
-        "built with, and from the strategy. Each step has the command that ends with 0 once it is done."
+        "built with, and from the strategy. Each step has the command that exits with 0 once the step is done."
     )
     parser.epilog = _EPILOG
     parser.add_argument("topic", metavar="TOPIC", help=TOPIC_HELP)

@@ -487,7 +487,7 @@ class Planner:
 
 def _unstored(change: TextDiffers) -> PlanNote:
     if change.number != change.latest:
-        message = f"declares an old text: an upload returns v{change.number}, latest stays v{change.latest}"
+        message = f"declares an older version's content again: an upload returns v{change.number}, latest stays v{change.latest}"
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
     described = formats.spec(change.text).language in ("avro", "pair")
     what = "doc, aliases, enum default or properties differ" if described else "properties differ"

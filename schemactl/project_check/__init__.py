@@ -117,8 +117,8 @@ def check_project(
 
 
 _JUDGED_AGAINST_HEAD: Final = (
-    "a commit that replaces this one is judged against it, as hooks are not told; to judge it against the one before: "
-    "SCHEMACTL_AMEND=1 git commit --amend"
+    "git does not tell hooks of `--amend`, so an amended commit is compared with the commit that it replaces; to compare it with "
+    "the one before: SCHEMACTL_AMEND=1 git commit --amend"
 )
 
 

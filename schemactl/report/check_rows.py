@@ -102,7 +102,7 @@ def summary(report: CheckReport) -> str:
     if report.command == "lint":
         sums = [*_sum(report, "error"), *_sum(report, "warning")]
         return f"{counted(report.checked, 'topic')} linted: {', '.join(sums) or 'all fine'}."
-    left = f", left at {report.merge_base.short}," if report.merge_base else ""
+    left = f", from which this branch left at {report.merge_base.short}," if report.merge_base else ""
     on = f" on {report.target}" if report.target else ""
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
     waived = [f"{len(report.waived_causes)} waived"] if report.waived else []

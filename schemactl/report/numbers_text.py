@@ -28,15 +28,15 @@ def misread_block(
         after: it is not so yet, but will be when the plan has been applied.
         planned: the plan has something to apply, which comes first.
     """
-    when = "When this is applied, nothing" if after else "Nothing"
-    head = f"{when} approved says which versions these numbers of {target} are. Messages would be misread:"
+    when = f"After this apply, {target} will have" if after else f"{target} has"
+    head = f"{when} version numbers that are not Git's, and no approved numbers file records them. Messages would be misread:"
     lines = [SheetLine(head), *(SheetLine(f"{topic.name}: {topic}", "!", 1) for topic in misread)]
     if all(topic.unexplained for topic in misread):
         next_step = f"Next: `schemactl drift --target {target}` shows how to bring the commits back"
         return (*lines, SheetLine(next_step, depth=1))
     lines.append(SheetLine(f"Next: {advice(target, planned=planned)}", depth=1))
     if after and any(topic.contradicted for topic in misread):
-        rebuild = f"Where the registry lost what is recorded, first: `schemactl rebuild --target {target}` gives those numbers back"
+        rebuild = f"If the registry lost versions that are recorded, run `schemactl rebuild --target {target}` first: it restores their numbers"
         lines.append(SheetLine(rebuild, depth=1))
     return tuple(lines)
 

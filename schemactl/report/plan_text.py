@@ -187,7 +187,7 @@ def _lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
         case RestoreStrategy(_, strategy, latest):
             yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
             if latest is not None:
-                yield "=", f"v{latest} has to be the latest version then"
+                yield "=", f"afterwards v{latest} must be the latest version"
         case TakeNumber(_, number, versions):
             if versions:
                 yield "-", f"{messages.versions(versions)} no longer readable: a new generation begins"
@@ -205,8 +205,8 @@ def _relaxing(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:
         owner, reason = on_one_line(step.waiver.owner), on_one_line(step.waiver.reason)
         yield "~", f"waived by {owner}, until {step.waiver.until}: {reason}"
     if step.updates:
-        yield "~", f"automatic updates in {step.name.namespace_name}: off, for the time of these uploads"
-    yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, for the time of these uploads"
+        yield "~", f"automatic updates in {step.name.namespace_name}: off, during these uploads"
+    yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, during these uploads"
 
 
 def _policies(step: SetPolicies) -> Iterator[tuple[Sign, str]]:

@@ -18,7 +18,7 @@ _WORDS = {
 
 
 def render(found: Rollout) -> str:
-    """Return the order and why, and the steps, each with the command that ends with 0 once it is done."""
+    """Return the order and why, and the steps, each with the command that exits with 0 once the step is done."""
     lines = [
         _title(found),
         "",
@@ -30,7 +30,7 @@ def render(found: Rollout) -> str:
         lines.append(f"Fix: {found.fix}")
     for number, step in enumerate(found.steps, 1):
         lines.append(f"{number}. {_where(step)}{on_one_line(step.text)}")
-        lines.append(f"   done once this ends with 0: {on_one_line(step.command)}")
+        lines.append(f"   done when this exits with 0: {on_one_line(step.command)}")
     return "\n".join(lines).rstrip()
 
 
@@ -50,7 +50,7 @@ def _markdown(found: Rollout) -> Iterator[str]:
         yield prose(f"Fix: {found.fix}")
     for step in found.steps:
         where = f"{plain(step.target)}: " if step.target else ""
-        yield f"- [ ] {where}{prose(step.text)}. Done once this ends with 0:"
+        yield f"- [ ] {where}{prose(step.text)}. Done when this exits with 0:"
         yield ""
         # As code within a line it would hold characters that nobody sees, and that a shell would get.
         yield from (f"      {line}" for line in fenced([on_one_line(step.command)], "sh").split("\n"))

@@ -22,7 +22,7 @@ ADVICE: dict[Effect, str] = {
 }
 """Every effect, those that ask most of a table's owner first, and what is to be done about it; of a rewrite its line says all."""
 
-_LANDED = "A table that `land` writes to is changed by its option evolve, or by the statement that it names"
+_LANDED = "`schemactl spark land` changes its own tables with --evolve, or prints the statement that you need"
 """What Spark has for a Delta table would keep delta-rs from writing to it."""
 
 _PARQUET = "Read folders of Parquet through the generated view, or with the StructType, not with mergeSchema"

@@ -130,4 +130,4 @@ def test_the_default_that_is_proposed_for_a_decimal_is_a_number() -> None:
     )
     ((reason, _),) = breakages(new, old)
     told = explain(Breakage(reason, "new_reads_old", 0), new=new, old=old)
-    assert told.fix == r'give it one, for example "default": "\u0000".'
+    assert told.fix == r'give the field a default, for example "default": "\u0000".'

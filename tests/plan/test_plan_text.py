@@ -31,7 +31,7 @@ from schemactl.report.plan_text import render, render_result
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
 MISREAD = f"""\
-Nothing approved says which versions these numbers of local are. Messages would be misread:
+local has version numbers that are not Git's, and no approved numbers file records them. Messages would be misread:
   ! {ORDERS}: v1 is deleted, v2 is Git's v0
   Next: apply this; then `schemactl drift --target local --accept --reason TEXT`, commit what it writes, and merge it
 """
@@ -48,7 +48,7 @@ def test_a_first_plan(registry: EmbeddedRegistry) -> None:
         f"+ topic {ORDERS}, 4 partitions\n  + schema_compatibility_strategy: FULL_TRANSITIVE\n",
         "  + v0 AVRO (111111111, 2026-01-01): registers v0\n  + v1 AVRO (222222222, 2026-01-02): registers v1\n",
         f"+ topic {REFUNDS}\n  + v0 STRING (111111111, 2026-01-01): registers v0\n",
-        f"Stays as it is:\n  = {ORDERS} declares an old text: an upload returns v0, latest stays v1\n",
+        f"Stays as it is:\n  = {ORDERS} declares an older version's content again: an upload returns v0, latest stays v1\n",
         "Plan: 1 namespace, 2 topics, 3 versions to register.",
     ]
     places = [text.find(part) for part in parts]
@@ -103,13 +103,13 @@ def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
 def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
     plan = plan_for(registry, orders(A, record(ID, NEEDED), policies=Policies(S.FULL)), relax=True)
     before, _, uploads = render(plan).partition(
-        "  ~ automatic updates in shop/sales: off, for the time of these uploads\n"
-        "  ~ strategy: FULL -> ALWAYS_COMPATIBLE, for the time of these uploads\n"
+        "  ~ automatic updates in shop/sales: off, during these uploads\n"
+        "  ~ strategy: FULL -> ALWAYS_COMPATIBLE, during these uploads\n"
     )
     assert before.endswith("  + schema_compatibility_strategy: FULL\n")
     assert uploads.splitlines()[2:4] == [
         "  ~ the topic's own strategy: back to FULL, and automatic updates as before",
-        "  = v1 has to be the latest version then",
+        "  = afterwards v1 must be the latest version",
     ]
 
 

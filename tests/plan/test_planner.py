@@ -134,7 +134,7 @@ def test_properties_of_a_primitive_would_store_nothing(registry: EmbeddedRegistr
 def test_a_revert_at_the_tip_returns_the_old_version(registry: EmbeddedRegistry) -> None:
     target = orders(A, B, C, schema=A)
     first, second = carry_out(registry, target), plan_for(registry, target)
-    message = "declares an old text: an upload returns v0, latest stays v2"
+    message = "declares an older version's content again: an upload returns v0, latest stays v2"
     assert noted(first) == noted(second) == [(PlanNoteKind.OLD_VERSION, message)]
     assert second.steps == ()
 
@@ -394,6 +394,7 @@ def test_notes_of_compatible_reordering(registry: EmbeddedRegistry) -> None:
     target = orders(A, record(ID, NOTE))
     plan = carry_out(registry, target)
     assert registered(plan) == [(0, 1)]
-    assert (PlanNoteKind.OLD_VERSION, "declares an old text: an upload returns v0, latest stays v1") in noted(
-        plan
-    )
+    assert (
+        PlanNoteKind.OLD_VERSION,
+        "declares an older version's content again: an upload returns v0, latest stays v1",
+    ) in noted(plan)

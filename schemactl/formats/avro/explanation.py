@@ -84,7 +84,7 @@ def _missing_default(case: _Case) -> tuple[str, str]:
     default = default_for(field.schema if field else case.trace.schema)
     suggestion = f'"default": {json.dumps(default, ensure_ascii=False)}' if default is not NO_DEFAULT else ""
     if case.upgraded:
-        fix = f"give it one, for example {suggestion}."
+        fix = f"give the field a default, for example {suggestion}."
         return (
             f"{case.place} is new and has no default; messages of {case.older} do not carry it, and reading one throws.",
             fix if suggestion else 'make it a union with null first, and "default": null.',
