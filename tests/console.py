@@ -33,7 +33,7 @@ LIMIT_S = 120
 
 PACKAGES = tuple(
     f"schemactl.{name}"
-    for name in ["checking", "cli", "declare", "history", "plan", "report", "rules", "target_numbers"]
+    for name in ["checking", "cli", "declare", "history", "plan", "report", "target_numbers"]
 )
 """What a command in a process of its own has imported before it starts."""
 
