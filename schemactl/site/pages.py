@@ -28,7 +28,7 @@ from schemactl.report.schema_diff import schema_diff
 from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
 from schemactl.site.example import example_of
 from schemactl.site.field_rows import MAX_ROWS, FieldRow, message_types
-from schemactl.site.type_graph import Edges, Node, graph
+from schemactl.site.type_graph import Box, Edges, graph
 
 _FEED_ENTRIES: Final = 100
 _RECENT: Final = 10
@@ -296,9 +296,9 @@ class Site:
             for use in self._types.values()
         }
         for name, types in self._message_types.items():
-            topic = Node(name.schema_id, f"../{self._link(name)}", "topic")
+            topic = Box(name.schema_id, f"../{self._link(name)}", "topic")
             parts[topic] = [*map(_type_node, types & self._types.keys())]
-        users: dict[Node, list[Node]] = defaultdict(list)
+        users: dict[Box, list[Box]] = defaultdict(list)
         for user, nodes in parts.items():
             for node in nodes:
                 users[node].append(user)
@@ -380,8 +380,8 @@ def type_link(name: str) -> str:
     return f"types/{slug(name)}.html"
 
 
-def _type_node(name: str) -> Node:
-    return Node(name, f"../{type_link(name)}")
+def _type_node(name: str) -> Box:
+    return Box(name, f"../{type_link(name)}")
 
 
 def _moment(time_s: int) -> str:

@@ -20,7 +20,7 @@ _COLUMN: Final = _WIDTH + 56
 _ROW: Final = _HEIGHT + 12
 
 
-class Node(NamedTuple):
+class Box(NamedTuple):
     """A topic or a type: its name, and the address of its page."""
 
     name: str
@@ -28,10 +28,10 @@ class Node(NamedTuple):
     kind: Literal["topic", "type"] = "type"
 
 
-Edges = Mapping[Node, Sequence[Node]]
+Edges = Mapping[Box, Sequence[Box]]
 
 
-def graph(middle: Node, users: Edges, parts: Edges) -> str:
+def graph(middle: Box, users: Edges, parts: Edges) -> str:
     """Return the graph around a type; "" where nothing has it and it has nothing.
 
     Args:
@@ -43,11 +43,11 @@ def graph(middle: Node, users: Edges, parts: Edges) -> str:
     if len(levels) == 1:
         return ""
     first = min(levels.values())
-    columns: dict[int, list[Node]] = defaultdict(list)
+    columns: dict[int, list[Box]] = defaultdict(list)
     for node in sorted(levels):
         columns[first if node.kind == "topic" else levels[node]].append(node)
     height = _ROW * max(min(len(nodes), _MAX_ROWS + 1) for nodes in columns.values())
-    places: dict[Node, tuple[int, int]] = {}
+    places: dict[Box, tuple[int, int]] = {}
     boxes = ""
     for column, level in enumerate(sorted(columns)):
         shown, hidden = columns[level][:_MAX_ROWS], len(columns[level]) - _MAX_ROWS
@@ -69,7 +69,7 @@ def graph(middle: Node, users: Edges, parts: Edges) -> str:
     return f'<svg class="graph" role="group" aria-label="Graph" {size}>{lines}{boxes}</svg>'
 
 
-def _levels(middle: Node, edges: Edges) -> dict[Node, int]:
+def _levels(middle: Box, edges: Edges) -> dict[Box, int]:
     """Return how many steps each node is away, by the longest way; types that hold each other end it."""
     found = {middle: 0}
     left = deque([middle])
@@ -89,7 +89,7 @@ def _line(start: tuple[int, int], end: tuple[int, int]) -> str:
     return f'<path d="M{x} {y}C{x + 28} {y} {to_x - 28} {to_y} {to_x} {to_y}"/>'
 
 
-def _box(node: Node, x: int, y: int, *, is_middle: bool) -> str:
+def _box(node: Box, x: int, y: int, *, is_middle: bool) -> str:
     full_name = on_one_line(node.name)
     space, _, name = full_name.rpartition("/" if node.kind == "topic" else ".")
     shape = (
