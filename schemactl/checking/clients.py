@@ -85,6 +85,7 @@ def declared(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             topic=proposal.topic,
             source=proposal.topic.locate(f"/clients/{index}/schema"),
             owner=client.owner,
+            targets=_targets(run, client),
         )
         who = f"The {client.role} {on_one_line(client.who)}"
         missing = [each for each in (client.versions or ()) if each not in numbers]
@@ -108,6 +109,10 @@ def declared(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
                 message=f"{who} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
                 f"after this change ({rejection.row}).\nIt says: {on_one_line(says)}",
             )
+
+
+def _targets(run: Run, client: Client) -> tuple[str, ...]:
+    return tuple(name for name in run.targets if client.runs_on(name))
 
 
 def _pinned(client: Client, proposal: Proposal) -> list[ClientBuild]:
@@ -164,6 +169,7 @@ def _finding(
         older=older,
         counterexample=counterexample(bad, new=proposal.schema, old=build.info),
         owner=client.owner,
+        targets=_targets(run, client),
         fingerprint=fingerprint(
             "CLIENT_BREAKS",
             proposal.topic.name,

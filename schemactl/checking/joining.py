@@ -38,7 +38,7 @@ def _marked(targets: tuple[str, ...], report: CheckReport) -> CheckReport:
         return report
     return replace(
         report,
-        findings=tuple(replace(each, targets=targets) for each in report.findings),
+        findings=tuple(replace(each, targets=_among(targets, each)) for each in report.findings),
         topics=tuple(_with_own_clients(replace(each, targets=targets)) for each in report.topics),
         policies=tuple(replace(each, targets=targets) for each in report.policies),
         targets=dict.fromkeys(targets, report.release),
@@ -57,11 +57,17 @@ def _joined(parts: Sequence[tuple[tuple[str, ...], Sequence[T]]], about: Callabl
     for targets, items in parts:
         for item in items:
             group = groups.setdefault(about(item), [])
-            if not any(each == item for each, _ in group):
-                group.append((item, []))
+            anywhere = replace(item, targets=())
+            if not any(each == anywhere for each, _ in group):
+                group.append((anywhere, []))
             for each, names in group:
-                names.extend(targets if each == item else ())
+                names.extend(_among(targets, item) if each == anywhere else ())
     return [replace(each, targets=tuple(names)) for group in groups.values() for each, names in group]
+
+
+def _among(targets: tuple[str, ...], item: Finding | TopicCheck | PolicyChange) -> tuple[str, ...]:
+    """Return for which targets of an environment something holds: a client may run on some of them alone."""
+    return tuple(name for name in targets if name in item.targets) or targets
 
 
 def _by_severity(findings: Sequence[Finding]) -> Iterator[Finding]:

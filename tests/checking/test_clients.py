@@ -91,6 +91,16 @@ def test_clients_that_break_alike_have_one_fix_in_a_comment(tmp_path: Path) -> N
     assert comment.count("**Fix:** keep the field") == 1
 
 
+def test_a_finding_is_for_the_targets_that_its_client_runs_on(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", CLIENTS.replace("schema: 0,", "schema: 0, targets: [prod],"))
+    targets = "targets: {dev: {registry: 'sqlite:dev.db'}, prod: {registry: 'sqlite:prod.db'}}\n"
+    repository.commit({"schemactl.yaml": PROJECT + targets})
+    repository.write({"topics/orders.avsc": record(ID), "topics/audit.avsc": record(ID, NOTE)})
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    found = {each["owner"]: each["targets"] for each in report["findings"] if each["rule"] == "CLIENT_BREAKS"}
+    assert found == {"@acme/payments": ["prod"], "risk @ acme <b>": ["dev", "prod"]}
+
+
 def test_a_definition_of_its_own_is_called_by_its_file(tmp_path: Path) -> None:
     repository = made(tmp_path / "r")
     repository.write({"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')})
