@@ -7,6 +7,9 @@ import json
 import os
 import posixpath
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,9 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))
+from examples.shop.history import make  # noqa: E402  examples are no package that is installed
+
 OUTSIDE = "repository"
 """The folder of the site that has copies of files outside of docs/."""
 
@@ -134,11 +140,63 @@ def yaml_keys() -> str:
 
 def json_keys() -> str:
     """Return a page with every key of the JSON that commands write, as its JSON Schemas describe it."""
-    about = "Made of the JSON Schemas of what `--format json` prints."
-    return _described("JSON formats, key by key", about, ("check", "list", "revision"))
+    about = "Made of the JSON Schemas of what `--format json` prints, and of what commands print in the shop of `schemactl demo`."
+    described = _described("JSON formats, key by key", about, ("check", "list", "revision"))
+    return "\n\n".join([described.rstrip(), *_printed()]) + "\n"
+
+
+_PRINTING = (
+    "plan --target local --out plan.json",
+    "apply --target local --auto-approve --result result.json",
+    "registry delete shop/web/clicks --target local --allow-delete --format json",
+    "drift --target local --format json",
+    "status --format json",
+    "targets --format json",
+    "log orders --format json",
+    "show orders --format json",
+    "show orders --effective --format json",
+    "graph --format json",
+    "admit consumer orders --target local --format json",
+)
+"""Commands that write JSON which no JSON Schema describes, run one after the other; `--out` and `--result` name the file."""
+
+
+def _printed() -> Iterator[str]:
+    """Yield for each command the keys of what it writes, with the first value that each has."""
+    with tempfile.TemporaryDirectory() as folder:
+        repository = Path(folder, "shop")
+        make(repository)
+        for command in _PRINTING:
+            done = subprocess.run(  # noqa: S603  our own
+                [sys.executable, "-m", "schemactl", *command.split()],
+                cwd=repository, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            written = re.search(r"--(?:out|result) (\S+)", command)
+            text = (repository / written[1]).read_text("utf-8") if written else done.stdout
+            first: dict[str, str] = {}
+            for key, value in _keys(json.loads(text)):
+                first.setdefault(key, value)
+            rows = "\n".join(f"| `{key}` | {value} |" for key, value in first.items())
+            yield f"## schemactl {command}\n\n| key | such as |\n|---|---|\n{rows}"
+
+
+def _keys(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each key below `value`, with those above it, and its value unless that has keys itself."""
+    for key, each in value.items():
+        path = f"{above}.{key}" if above else key
+        inner = each if isinstance(each, list) else [each]
+        if any(isinstance(one, dict) and one for one in inner):
+            path += "[]" * isinstance(each, list)
+            yield path, ""
+            for one in inner:
+                yield from _keys(one, path) if isinstance(one, dict) else ()
+        else:
+            shown = json.dumps(each, ensure_ascii=False).replace("`", "'")
+            yield path, f"`{shown if len(shown) <= 60 else f'{shown[:57]}...'}`".replace("|", "\\|")
 
 
 def _described(title: str, about: str, names: Iterable[str]) -> str:
+    """Return a page with the keys that JSON Schemas describe."""
     parts = [f"# {title}", about]
     for path in (ROOT / f"schemas/{name}.schema.json" for name in names):
         schema = json.loads(path.read_text("utf-8"))

@@ -1,0 +1,64 @@
+"""The tutorial for beginners, followed to the letter: a topic is declared, registered, broken, repaired, and read in both versions."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from command import schemactl
+from scratch import ENVIRONMENT
+
+PAGE: Final = Path(__file__).parent.parent / "docs/tutorial/first-project.md"
+DEFINITION: Final = "namespaces/default/greetings.avsc"
+
+
+def declare(folder: Path, field: str) -> None:
+    """The record has the field, in place of one of that name."""
+    path, added = folder / DEFINITION, json.loads(field)
+    record = json.loads(path.read_text("utf-8"))
+    record["fields"] = [each for each in record["fields"] if each["name"] != added["name"]] + [added]
+    path.write_text(json.dumps(record), "utf-8")
+
+
+def test_the_tutorial_leads_from_nothing_to_messages_of_two_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, is_broken = tmp_path, False
+    printed: dict[str, str] = {}
+    for line in re.findall(r"^    ((?:\$|\{).*)$", PAGE.read_text("utf-8"), re.MULTILINE):
+        if line.startswith("{"):
+            declare(folder, line)
+            is_broken = "default" not in line
+            continue
+        for command in line.removeprefix("$ ").split(" && "):
+            program, *arguments = shlex.split(command)
+            if program == "cd":
+                folder /= arguments[0]
+            elif program == "git":
+                arguments += ["-b", "main"] if arguments[0] == "init" else []
+                subprocess.run(
+                    [program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
+                )
+            elif program == "schemactl":
+                # Who follows the page answers `yes`.
+                arguments += ["--auto-approve"] * (arguments[0] == "apply")
+                done = schemactl(folder, *arguments, code=100 if is_broken else 0)
+                printed[command] = printed.get(command, "") + done.out
+            else:
+                assert program in ("pip", "PYTHONPATH=generated")
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in printed["schemactl check"]
+    assert "BROKER_INCOMPATIBLE" in printed["schemactl check"]
+    assert "channel" in printed["schemactl diff greetings@0"]
+    monkeypatch.syspath_prepend(folder / "generated")
+    test = doctest.DocTestParser().get_doctest(PAGE.read_text("utf-8"), {}, PAGE.name, str(PAGE), 0)
+    found = doctest.DocTestRunner().run(test)
+    assert (found.failed, found.attempted) == (0, 4)
+    for name in [each for each in sys.modules if each.partition(".")[0] == "shop_schemas"]:
+        del sys.modules[name]
