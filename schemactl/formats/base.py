@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from schemactl.errors import InvalidSchema
@@ -206,10 +207,7 @@ class TypeSpec:
             text = self.text(info) or ""
         except InvalidSchema:
             text = info.schema.decode(errors="replace")
-        try:
-            return json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n")
-        except (ValueError, RecursionError):
-            return text.removesuffix("\n").split("\n") if text else []
+        return [*_lines(text)]
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages, the most telling first; none where nothing is known of the bytes.
@@ -248,3 +246,12 @@ def pair_of(info: SchemaInfo) -> Pair | None:
         InvalidSchema: the definition does not parse.
     """
     return SPECS[info.type].pair(info)
+
+
+@lru_cache(maxsize=16)
+def _lines(text: str) -> tuple[str, ...]:
+    """Return the lines of a text: of JSON one for each value. A page of the catalogue asks for those of a version several times."""
+    try:
+        return tuple(json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n"))
+    except (ValueError, RecursionError):
+        return tuple(text.removesuffix("\n").split("\n")) if text else ()

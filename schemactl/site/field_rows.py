@@ -255,6 +255,7 @@ def _logical(schema: avro.Schema) -> str:
 def _message(message: Any, spark: SparkType | None, depth: int, above: frozenset[str]) -> Iterator[FieldRow]:
     kinds, wrapper = protobuf_native.load("kinds"), protobuf_native.load("wrapper")
     columns = _columns(spark)
+    above |= {message.full_name}
     for number, field in sorted(message.fields().items()):
         value = field.message_type.fields()[2] if field.cardinality == kinds.MAP else field
         name = value.type_name or kinds.KIND_NAMES[value.kind]
@@ -273,9 +274,7 @@ def _message(message: Any, spark: SparkType | None, depth: int, above: frozenset
             symbols=tuple(value.enum.numbers()) if value.kind == kinds.ENUM else (),
         )
         if held is not None and held.full_name not in above:
-            yield from _message(
-                held, _inner(column.type) if column else None, depth + 1, above | {message.full_name}
-            )
+            yield from _message(held, _inner(column.type) if column else None, depth + 1, above)
 
 
 def _proto_type(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:

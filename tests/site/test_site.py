@@ -65,7 +65,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
             "topics/carts.yaml": "topic: shop/web/carts\nschema: {type: STRING}\n",
             "topics/clicks.yaml": "topic: shop/web/clicks\n"
             "schema: {type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}\n",
-            "topics/click.proto": 'syntax = "proto3";\npackage web;\nmessage Click { string url = 1; map<string, Click> more = 2; }\n',
+            "topics/click.proto": 'syntax = "proto3";\npackage web;\nmessage Click { string url = 1; map<string, Click> more = 2; repeated Click path = 3; }\n',
             "topics/pairs.yaml": "topic: shop/web/pairs\nschema: {type: KEY_VALUE, encoding: SEPARATED, key: {type: STRING}, "
             "value: {type: JSON, definition: money.avsc}}\n",
             "topics/pings.yaml": "topic: shop/web/pings\n",
@@ -371,6 +371,11 @@ def test_messages_that_hold_each_other_have_rows_though_spark_has_no_such_column
     rows = table(page(odd / "topics/shop/web/clicks.html"), "Fields")
     assert [row[0] for row in rows] == ["at", "inner", "back", "end", "more", "back", "end"]
     assert not [path.name for path in odd.rglob("*.html") if "moreentry" in path.name]
+
+
+def test_a_message_that_holds_itself_has_its_rows_once(site: Path) -> None:
+    rows = table(page(site / "topics/shop/web/clicks.html"), "Fields")
+    assert [row[0] for row in rows] == ["url", "more", "path"]
 
 
 def test_what_the_definition_says_is_shown_and_found_beside_the_description(odd: Path) -> None:
