@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from schemactl.model import SchemaInfo, SchemaType
 
-_PARTS: Final = ("schema", "properties", "source", "locator", "proto")
+_PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments")
 """Of a SchemaInfo, besides its type."""
 
 

@@ -81,10 +81,9 @@ Locator = Callable[[str], Source]
 class SchemaInfo:
     """What Pulsar stores of a schema: type, bytes and properties. Where it was read from takes no part in equality.
 
-    `schema` holds, by type: AVRO, JSON, PROTOBUF the Avro schema's JSON text; PROTOBUF_NATIVE the JSON wrapper of a
-    descriptor set; KEY_VALUE two length-prefixed halves; every other type nothing (STRING from Python: `null`).
-    `proto` is what `proto:` of a PROTOBUF declaration names, as PROTOBUF_NATIVE: Pulsar never sees it, but wire
-    rules and codecs do.
+    `schema` holds, by type: AVRO, JSON, PROTOBUF the Avro schema's JSON text; PROTOBUF_NATIVE the JSON wrapper of a descriptor set; KEY_VALUE two
+    length-prefixed halves; every other type nothing (STRING from Python: `null`). `proto` is what `proto:` of a PROTOBUF declaration names, as
+    PROTOBUF_NATIVE: Pulsar never sees it, but wire rules and codecs do. `comments` gives those of `.proto` files, by pointers.
     """
 
     type: SchemaType
@@ -93,6 +92,7 @@ class SchemaInfo:
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
     proto: SchemaInfo | None = field(default=None, compare=False, repr=False)
+    comments: Callable[[], Mapping[str, str]] | None = field(default=None, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
         """Return the nearest place in the user's files to `pointer` in this definition; None when it came from no file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -84,6 +84,10 @@ def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None
 
 def message_doc(info: SchemaInfo, release: Release) -> str:
     """Return what the definition says of the whole message; "": nothing. Raises as `field_rows`."""
+    native = _native(info)
+    if native is not None:
+        root = protobuf_native.load("wrapper").parse(native.schema).root
+        return _comments(native).get(root.pointer, "")
     if spec(info).language != "avro":
         return ""
     root = parse(info.schema, release)
@@ -116,10 +120,10 @@ def _rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> 
         return
     found = _spark(info, release, options)
     kind = spec(info)
-    native = info if kind.language == "protobuf" else info.proto
+    native = _native(info)
     if native is not None:
         root = protobuf_native.load("wrapper").parse(native.schema).root
-        yield from _message(root, found, 0, frozenset())
+        yield from _message(root, found, 0, frozenset(), _comments(native))
     elif kind.language == "avro":
         root = parse(info.schema, release)
         if isinstance(root, avro.Record):
@@ -128,6 +132,15 @@ def _rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> 
             yield from _value("value", root, found, 0, frozenset())
     else:
         yield FieldRow(0, "value", (Piece(info.type.name),), spark=_ddl(found))
+
+
+def _native(info: SchemaInfo) -> SchemaInfo | None:
+    """Return the PROTOBUF_NATIVE definition of protobuf messages; None: they are none, or nothing says of which type they are."""
+    return info if spec(info).language == "protobuf" else info.proto
+
+
+def _comments(native: SchemaInfo) -> Mapping[str, str]:
+    return native.comments() if native.comments else {}
 
 
 def _spark(info: SchemaInfo, release: Release, options: StructOptions | None) -> SparkType | None:
@@ -252,7 +265,9 @@ def _logical(schema: avro.Schema) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _message(message: Any, spark: SparkType | None, depth: int, above: frozenset[str]) -> Iterator[FieldRow]:
+def _message(
+    message: Any, spark: SparkType | None, depth: int, above: frozenset[str], comments: Mapping[str, str]
+) -> Iterator[FieldRow]:
     kinds, wrapper = protobuf_native.load("kinds"), protobuf_native.load("wrapper")
     columns = _columns(spark)
     above |= {message.full_name}
@@ -264,17 +279,19 @@ def _message(message: Any, spark: SparkType | None, depth: int, above: frozenset
         held = value.message_type if value.is_message else None
         if held is not None and wrapper.is_shipped(held.file.name):
             held = None
+        said = comments.get(field.pointer) or (comments.get(held.pointer) if held else "")
         yield FieldRow(
             depth,
             field.name,
             (*_proto_type(field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
-            doc=f"one of {field.oneof}" if field.oneof else "",
+            doc="\n".join(filter(None, (said, field.oneof and f"One of {field.oneof}."))),
             holder=message.full_name,
             spark=_ddl(column.type) if column and not isinstance(_inner(column.type), Struct) else "",
             symbols=tuple(value.enum.numbers()) if value.kind == kinds.ENUM else (),
         )
         if held is not None and held.full_name not in above:
-            yield from _message(held, _inner(column.type) if column else None, depth + 1, above)
+            inner = _inner(column.type) if column else None
+            yield from _message(held, inner, depth + 1, above, comments)
 
 
 def _proto_type(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:

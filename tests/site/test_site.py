@@ -146,8 +146,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "topics/clicks.yaml": "topic: shop/web/clicks\n"
             "schema: {type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}\n",
             "topics/click.proto": 'syntax = "proto3"; package web; import "google/protobuf/timestamp.proto";\n'
-            "message Click { google.protobuf.Timestamp at = 1; Inner inner = 2; map<string, Inner> more = 3; }\n"
-            "message Inner { oneof one { Click back = 1; string end = 2; } }\n",
+            "// A press on\n// a button.\nmessage Click { google.protobuf.Timestamp at = 1; Inner inner = 2; map<string, Inner> more = 3; }\n"
+            "// Ends,\n// or goes on.\nmessage Inner {\n  // Where from.\n  oneof one {\n    Click back = 1; // The one before.\n    string end = 2;\n  }\n}\n",
         }
     )
     odd.commit({"topics/past.yaml": None})
@@ -376,6 +376,15 @@ def test_messages_that_hold_each_other_have_rows_though_spark_has_no_such_column
 def test_a_message_that_holds_itself_has_its_rows_once(site: Path) -> None:
     rows = table(page(site / "topics/shop/web/clicks.html"), "Fields")
     assert [row[0] for row in rows] == ["url", "more", "path"]
+
+
+def test_comments_of_proto_files_are_documentation(odd: Path) -> None:
+    root = page(odd / "topics/shop/web/clicks.html")
+    assert "A press on a button." in text(root)
+    rows = {row[0]: row[-1] for row in table(root, "Fields")}
+    assert rows["inner"] == "Ends, or goes on."
+    assert (rows["back"], rows["end"]) == ("The one before. One of one.", "One of one.")
+    assert "The one before." in (odd / "search.js").read_text()
 
 
 def test_what_the_definition_says_is_shown_and_found_beside_the_description(odd: Path) -> None:

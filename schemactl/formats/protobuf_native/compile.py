@@ -22,7 +22,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.errors import InvalidSchema, SchemactlError, Source
 from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage, Span
-from schemactl.formats.protobuf_native.places import locator, source_at
+from schemactl.formats.protobuf_native.places import comments, locator, source_at
 from schemactl.formats.protobuf_native.worker import worker
 from schemactl.formats.protobuf_native.wrapper import find_message, from_descriptor_set, render
 from schemactl.model import SchemaInfo, SchemaType
@@ -134,7 +134,8 @@ def _definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo | Inv
         return _placed(error, source)
     paths = {name: proto.paths.get(name, name) for name in proto.sources}
     where = locator(read_root, paths=paths, texts=proto.sources, elsewhere=source)
-    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source, locator=where)
+    said = partial(comments, read_root)
+    return SchemaInfo(SchemaType.PROTOBUF_NATIVE, schema, source=source, locator=where, comments=said)
 
 
 def _placed(error: InvalidSchema, source: Source) -> InvalidSchema:

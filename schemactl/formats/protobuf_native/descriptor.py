@@ -66,6 +66,14 @@ class SourceMap:
         span = self._source_info.location[index].span
         return Span(span[0] + 1, span[1] + 1) if len(span) in (3, 4) else None
 
+    def comment(self, path: Path) -> str:
+        """Return what the text says before the part at `path`, or else behind it."""
+        index = self._locations.get(path)
+        if index is None:
+            return ""
+        location = self._source_info.location[index]
+        return (location.leading_comments or location.trailing_comments).strip()
+
     def first_below(self, path: Path) -> Path | None:
         """Return the first part that has a location inside the one at `path`."""
         self._sorted = self._sorted or sorted(self._locations)

@@ -132,6 +132,13 @@ def locator(
     return locate
 
 
+def comments(read_root: Callable[[], ProtoMessage]) -> Mapping[str, str]:
+    """Return the comments of the user's files, by the pointers of what they are about."""
+    elements = read_root().file.image.by_pointer
+    found = {pointer: each.file.places.comment(each.path) for pointer, each in elements.items()}
+    return {pointer: text for pointer, text in found.items() if text}
+
+
 def source_at(path: str, text: bytes, span: Span) -> Source:
     """Return the place in code points: protoc counts bytes, and a tab as reaching to the next multiple of eight."""
     lines = text.split(b"\n", span.line)
