@@ -8,6 +8,7 @@ own file and each file that it takes types of are parsed by themselves, once for
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -18,8 +19,7 @@ from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern
 from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS, avro, identity
 from schemactl.formats.avro.equality import Composition, composition
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.schema import Union
+from schemactl.formats.avro.parse import parse_file
 from schemactl.history.files import GitFiles
 from schemactl.model import SchemaInfo, SchemaType
 from schemactl.source import MAX_DEPTH, JsonText
@@ -159,8 +159,7 @@ class Fingerprints:
         read = _composed(text, names) if text is not None else None
         if text is None or read is None:
             return None
-        made, depth = read
-        used = made.types.keys() & names
+        made, used, depth = read
         own = frozenset(value for name, value in _hashes(made).items() if name not in used)
         taken = {
             path: (frozenset(each.reached), (*used.intersection(each.reached),))
@@ -177,8 +176,8 @@ class Fingerprints:
             return None
         if entry.blob not in self._shared:
             text = self._text(path)
-            found = _composed(text, ()) if text is not None else None
-            self._shared[entry.blob] = _defined(found, len(text)) if text is not None and found else None
+            found = _composed(text, frozenset()) if text is not None else None
+            self._shared[entry.blob] = _defined(found[0], found[2], len(text)) if text and found else None
             if len(self._shared) > _REVISIONS:
                 del self._shared[next(iter(self._shared))]
         return self._shared[entry.blob]
@@ -193,30 +192,26 @@ class Fingerprints:
             return None
 
 
-def _composed(text: str, elsewhere: set[str] | tuple[()]) -> tuple[Composition, int] | None:
-    """Return what a definition is made of, parsed where types of the names `elsewhere` are defined; and how deep it nests.
+def _composed(text: str, elsewhere: AbstractSet[str]) -> tuple[Composition, frozenset[str], int] | None:
+    """Return what a definition is made of, which of the names `elsewhere` it takes, and how deep it nests.
 
-    None where it has problems by itself, or is none that can stand behind others in a union: it is read as a whole then.
+    None where it has problems by itself, or takes other types, too: it is read as a whole then.
     """
     try:
         value = read_json(JsonText(text, lambda _: Source("")))
-        if not elsewhere:
-            return composition(parse(text, avro.NEWEST)), _depth(text, value)
-        stubs = [f'{{"type":"fixed","size":1,"name":"{name}"}}' for name in elsewhere]
-        both = parse(f"[{','.join(stubs)},{text}\n]", avro.NEWEST)
+        schema, taken = parse_file(text, value)
     except (DeclarationError, InvalidSchema):
         return None
-    if not isinstance(both, Union) or len(both.branches) != len(stubs) + 1:
-        return None
-    made = composition(both.branches[-1])
+    made = composition(schema)
     # A name without namespace could be taken for another where types are defined in another order.
     simple = {name.rpartition(".")[2] for name in elsewhere}
-    own = {name.rpartition(".")[2] for name in made.types if name not in elsewhere}
-    return (made, _depth(text, value)) if simple.isdisjoint(own) else None
+    own = {name.rpartition(".")[2] for name in made.types.keys() - taken}
+    if not taken <= elsewhere or not simple.isdisjoint(own):
+        return None
+    return made, taken, _depth(text, value)
 
 
-def _defined(found: tuple[Composition, int], size: int) -> SharedTypes:
-    made, depth = found
+def _defined(made: Composition, depth: int, size: int) -> SharedTypes:
     hashes = _hashes(made)
     reached: dict[str, frozenset[bytes]] = {}
     for name in made.types:

@@ -18,6 +18,8 @@ from schemactl.model import Commit
 _GROUP_BYTES = 4096
 """So much is asked of `git cat-file` at once: any pipe holds that (PIPE_BUF), so neither side waits for the other to read."""
 
+_AHEAD_BYTES = 1 << 26
+
 _BETWEEN = "--schemactl-next"
 """Separates two answers of `git rev-parse`, which repeats options that it does not know."""
 
@@ -128,6 +130,7 @@ class Repository:
         self._present: set[str] | None = None
         self._fetched_later: set[str] = set()
         self._added: dict[str, Blob] = {}
+        self._ahead: dict[str, Blob] = {}
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
@@ -183,14 +186,25 @@ class Repository:
 
     def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
         """Yield the blobs with these ids, in order; those that a partial clone lacks are fetched together."""
-        stored = [each for each in ids if each not in self._added]
+        stored = [each for each in ids if each not in self._added and each not in self._ahead]
         self.fetch_missing(stored)
         found = self.objects(stored)
         for blob_id in ids:
-            blob = self._added.get(blob_id) or next(found)
+            blob = self._added.get(blob_id) or self._ahead.get(blob_id) or next(found)
             if blob is None or blob.type != "blob":
                 raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
             yield blob
+
+    def read_ahead(self, ids: Iterable[str]) -> None:
+        """Read the blobs with these ids, of which `blobs` will be asked next, as far as _AHEAD_BYTES go."""
+        self._ahead = {}
+        size = 0
+        for blob in self.objects([*dict.fromkeys(ids)]):
+            if blob:
+                self._ahead[blob.id] = blob
+                size += len(blob.content)
+            if size > _AHEAD_BYTES:
+                break
 
     def add_content(self, blob: Blob) -> None:
         """Let `blobs` give a content that git need not have: of a file at hand."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from schemactl.declare import (
@@ -45,6 +45,9 @@ from schemactl.model import Commit, Project
 _KEPT_DOCUMENTS: Final = 8_192
 _KEPT_DOCUMENT_BYTES: Final = 1_000
 """Declarations that leave their definitions to other files are small, and asked for when those change."""
+
+_GROUP: Final = 100
+"""So many commits have their files read at once."""
 
 _GROWTH: Final = 1.01
 """What is kept is written anew when it has grown by a hundredth: a long history takes longer to write than some commits to read."""
@@ -153,7 +156,7 @@ class VersionDerivation:
         """Go through `commits`; `progress` is called for each, and at the end, whatever ends it."""
         done = 0
         try:
-            for each in self._fetched(commits) if self._repository.promisor else commits:
+            for each in self._read_ahead(self._fetched(commits) if self._repository.promisor else commits):
                 self._writer.begin(each.commit)
                 self._apply(each)
                 self._large.clear()
@@ -170,6 +173,16 @@ class VersionDerivation:
         # Should a definition outside of the roots be needed, all others come with it.
         self._repository.fetch_later(change.blob for change in changes)
         return found
+
+    def _read_ahead(self, commits: Iterable[LoggedCommit]) -> Iterator[LoggedCommit]:
+        """Yield the commits, some at a time, after git was asked for their declarations at once: one by one takes it longer."""
+        remaining = iter(commits)
+        while group := [*islice(remaining, _GROUP)]:
+            changes = chain.from_iterable(each.changes for each in group)
+            self._repository.read_ahead(
+                change.blob for change in changes if is_read(change) and self._is_wanted(change.path)
+            )
+            yield from group
 
     def _apply(self, logged: LoggedCommit) -> None:
         before: dict[str, Entry | None] = {}

@@ -55,6 +55,8 @@ _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 def canonical_json(value: JsonValue) -> str:
     """Return the JSON text of a parsed value, the same for values that Jackson holds for equal: 1 and 1.0 are not."""
+    if value is None:  # as most defaults
+        return "null"
     return _CANONICAL.encode(value)
 
 

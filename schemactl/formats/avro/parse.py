@@ -21,7 +21,15 @@ from schemactl.formats.avro.schema import (
     Record,
     Schema,
 )
-from schemactl.formats.avro.text import InvalidAvro, TrailingText, decode, read, shown, without_comments
+from schemactl.formats.avro.text import (
+    InvalidAvro,
+    TrailingText,
+    check_limits,
+    decode,
+    read,
+    shown,
+    without_comments,
+)
 from schemactl.model import Release
 
 _WITH_PARTS: Final = ("record", "enum", "array", "map", "fixed")
@@ -55,14 +63,18 @@ def parse_for_spark(text: bytes | str, spark: tuple[int, int]) -> Schema:
     return _read_until_bad(text, dialect, FieldDefaults(Release.R5_0))
 
 
-def parse_file(text: bytes | str) -> tuple[Schema, frozenset[str]]:
+def parse_file(text: bytes | str, json: JsonValue = None) -> tuple[Schema, frozenset[str]]:
     """Return the schema in one file's text, and the full names of the types that other files define: a fixed of each stands there.
 
-    Raises:
-        InvalidAvro: the newest Avro refuses the text, even so.
+    `json` is the value in the text, where it was read before. Raise InvalidAvro where the newest Avro refuses the text, even so.
     """
     decoded = decode(text)
-    reader = _FileReader(decoded, read(decoded), None)
+    if json is None or "/" in decoded:
+        # Where comments may stand is seen from the text.
+        json = read(decoded)
+    else:
+        check_limits(decoded)
+    reader = _FileReader(decoded, json, None)
     return reader.read(), frozenset(reader.missing)
 
 

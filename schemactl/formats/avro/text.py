@@ -17,9 +17,6 @@ MAX_DEPTH: Final = 250
 MAX_NUMBER_LENGTH: Final = 1_000
 MAX_KEY_LENGTH: Final = 50_000
 
-_SHORT: Final = 2 * MAX_DEPTH
-"""So many characters cannot nest deeper, nor hold a number that is too long."""
-
 JAVA_SPACES: Final = "".join(map(chr, range(33)))
 """What Java's String.trim cuts off."""
 
@@ -31,7 +28,8 @@ _WHITESPACE: Final = " \t\r\n"
 # Patterns for what is rare, compiled at first use.
 # What is never closed takes all that follows: were it looked for again behind its start, reading would be quadratic.
 _STRING_OR_COMMENT: Final = r'(?s)"(?:[^"\\]++|\\.)*+"?|/\*(?:.*?\*/|.*+)|//[^\r\n]*+'
-_STRING_OR_BRACKET: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]'
+_LIMITED: Final = r'(?s)"(?:[^"\\]++|\\.)*+(?:"(?:[ \t\r\n]*+:)?)?|[\[\]{}]|[-+.0-9eE]++'
+_IN_NUMBERS: Final = frozenset("-+.0123456789eE")
 
 
 class InvalidAvro(InvalidSchema):
@@ -72,22 +70,11 @@ def read(text: str) -> Any:
         TrailingText: something follows the value.
         InvalidAvro: it is not JSON that Jackson reads with Avro's settings.
     """
-    if len(text) <= _SHORT and "/" not in text:
-        try:
-            value, end = _scan_short(text, 0)
-            if end == len(text):
-                return value
-        except (json.JSONDecodeError, StopIteration, RecursionError):
-            pass
-    return _read_with_care(text)
-
-
-def _read_with_care(text: str) -> Any:
     plain = without_comments(text)
     start = len(plain) - len(plain.lstrip(_WHITESPACE))
     if start == len(plain):
         raise InvalidAvro("the definition is empty; expected an Avro schema in JSON")
-    _check_limits(plain)
+    check_limits(plain)
     try:
         value, end = _DECODER.raw_decode(plain, start)
     except json.JSONDecodeError as problem:
@@ -112,41 +99,32 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\r\n]", " ", found)
 
 
-def _check_limits(text: str) -> None:
-    """Raise InvalidAvro unless `text` keeps to the limits on depth and on the length of keys."""
-    if len(text) <= MAX_KEY_LENGTH and text.count("{") + text.count("[") <= MAX_DEPTH:
+def check_limits(text: str) -> None:
+    """Raise InvalidAvro unless `text` keeps to the limits on depth and on the length of keys and numbers."""
+    # A number that is too long has one of these characters.
+    some = text[MAX_NUMBER_LENGTH - 1 :: MAX_NUMBER_LENGTH]
+    brackets = text.count("{") + text.count("[")
+    if len(text) <= MAX_KEY_LENGTH and brackets <= MAX_DEPTH and _IN_NUMBERS.isdisjoint(some):
         return
     depth = 0
-    for match in re.finditer(_STRING_OR_BRACKET, text):
+    for match in re.finditer(_LIMITED, text):
         found = match[0]
         if found in "[{":
             depth += 1
         elif found in "]}":
             depth -= 1
-        elif len(found) > MAX_KEY_LENGTH and found[-1] == ":":
-            raise InvalidAvro(
-                f"a key at {_place(text, match.start())} is longer than {MAX_KEY_LENGTH:,} characters"
-            )
+        elif found[0] == '"':
+            if len(found) > MAX_KEY_LENGTH and found[-1] == ":":
+                raise InvalidAvro(
+                    f"a key at {_place(text, match.start())} is longer than {MAX_KEY_LENGTH:,} characters"
+                )
+        elif len(found) > MAX_NUMBER_LENGTH:
+            raise InvalidAvro(f"the number {found[:20]}... has more than {MAX_NUMBER_LENGTH:,} digits")
         if depth > MAX_DEPTH:
             raise InvalidAvro(
                 f"the definition nests deeper than {MAX_DEPTH:,} levels at {_place(text, match.start())}",
                 fix="give inner types names of their own and refer to them by name",
             )
-
-
-def _integer(digits: str) -> int:
-    _check_number(digits)
-    return int(digits)
-
-
-def _float(digits: str) -> float:
-    _check_number(digits)
-    return float(digits)
-
-
-def _check_number(digits: str) -> None:
-    if len(digits) > MAX_NUMBER_LENGTH:
-        raise InvalidAvro(f"the number {digits[:20]}... has more than {MAX_NUMBER_LENGTH:,} digits")
 
 
 def _constant(name: str) -> NoReturn:
@@ -155,8 +133,7 @@ def _constant(name: str) -> NoReturn:
     )
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
-_scan_short: Final = json.JSONDecoder(parse_constant=_constant).scan_once  # type: ignore[attr-defined]  # undocumented, and there since Python 2.6
+_DECODER: Final = json.JSONDecoder(parse_constant=_constant)
 
 
 def _not_json(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
