@@ -6,7 +6,6 @@ import argparse
 import os
 import posixpath
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from schemactl.printing import on_one_line
 from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
-    from schemactl.history.repository import NewCommit, Repository
+    from schemactl.history import Repository
     from schemactl.importing import ImportResult
     from schemactl.model import Catalog, Commit, NamespaceName, Project, Target
     from schemactl.registry import Registry
@@ -191,11 +190,11 @@ def _write(
     target: Target,
 ) -> Commit | None:
     """Write everything: as commits, of which the last is returned, or as files alone."""
-    from schemactl.history.repository import NewCommit, add_commits
+    from schemactl.cli.import_commits import NewCommit, add_commits, commits_of
     from schemactl.output import write
 
     if args.commit_each_version:
-        return add_commits(repository, _commits({**around, **imported.namespace_files}, imported, target))
+        return add_commits(repository, commits_of({**around, **imported.namespace_files}, imported, target))
     files = {**around, **imported.latest}
     if args.one_commit:
         subject = f"Import {_counted(imported)} from {target.name}"
@@ -223,26 +222,6 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
     except HistoryError:
         return project.approved
     return None if found and found.id == tip.id else ref
-
-
-def _commits(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
-    """Yield the commits: first what has no versions, then each version."""
-    from schemactl.history.repository import NewCommit
-    from schemactl.messages import moment
-
-    now_s = int(time.time())
-    if around:
-        yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, around)
-    for revision in imported.revisions:
-        number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
-        uploaded = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""
-        yield NewCommit(
-            f"{revision.topic}: version {number} of {target.name}\n\n"
-            f"Imported from {target.registry}{uploaded}.\n",
-            # What a registry says may be anything; nothing was uploaded after now, as far as Git is concerned.
-            min(max(uploaded_ms // 1000, 0), now_s) if uploaded_ms else now_s,
-            revision.files,
-        )
 
 
 def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:

@@ -24,17 +24,24 @@ if TYPE_CHECKING:
         waivers_at,
     )
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
-    from schemactl.history.history import History, read, read_here
-    from schemactl.history.local_changes import Forked, Merged, read_forked, read_merged
-    from schemactl.history.positions import (
+    from schemactl.history.history import (
+        History,
         Position,
-        Proposed,
         later_versions,
         position,
         promoted,
-        proposed,
+        read,
         read_at,
+        read_here,
         until,
+    )
+    from schemactl.history.local_changes import (
+        Forked,
+        Merged,
+        Proposed,
+        proposed,
+        read_forked,
+        read_merged,
     )
     from schemactl.history.repository import Repository
     from schemactl.history.store import Store
@@ -79,11 +86,11 @@ _MODULES = {
         "waivers_at",
     ),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
-    "history": ("History", "read", "read_here"),
-    "local_changes": ("Forked", "Merged", "read_forked", "read_merged"),
-    "positions": (
-        *("Position", "Proposed", "later_versions", "position", "promoted", "proposed", "read_at", "until"),
+    "history": (
+        *("History", "Position", "later_versions", "position", "promoted"),
+        *("read", "read_at", "read_here", "until"),
     ),
+    "local_changes": ("Forked", "Merged", "Proposed", "proposed", "read_forked", "read_merged"),
     "repository": ("Repository",),
     "store": ("Store",),
 }

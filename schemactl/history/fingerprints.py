@@ -92,7 +92,7 @@ def fingerprint(info: SchemaInfo) -> bytes:
     if _is_avro(info.type):
         found = composition(avro.parsed_by_any(info.schema))
         return _combined(info.type, frozenset(_hashes(found).values()))
-    return _hash(info.type.name, repr(identity(info)))
+    return _hash(info.type.name.encode(), _encoded(repr(identity(info))))
 
 
 class Fingerprints:
@@ -227,18 +227,21 @@ def _defined(made: Composition, depth: int, size: int) -> SharedTypes:
 
 def _hashes(made: Composition) -> dict[str, bytes]:
     """Return the hashes of the root, by "", and of each named type."""
-    types = {name: _hash("type", name, each.text) for name, each in made.types.items()}
-    return {"": _hash("root", made.root.text), **types}
+    types = {name: _hash(b"type", _encoded(name), _encoded(each.text)) for name, each in made.types.items()}
+    return {"": _hash(b"root", _encoded(made.root.text)), **types}
 
 
 def _combined(type_: SchemaType, hashes: frozenset[bytes]) -> bytes:
-    return _hash(type_.name, *sorted(hashes))
+    return _hash(type_.name.encode(), *sorted(hashes))
 
 
-def _hash(*parts: str | bytes) -> bytes:
+def _hash(*parts: bytes) -> bytes:
     """Return the hash of a list: of each part its length, then the part."""
-    raw = [each if isinstance(each, bytes) else each.encode("utf-8", "surrogatepass") for each in parts]
-    return blake2b(b"".join([b"%d:%b" % (len(each), each) for each in raw]), digest_size=_BYTES).digest()
+    return blake2b(b"".join([b"%d:%b" % (len(each), each) for each in parts]), digest_size=_BYTES).digest()
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _depth(text: str, value: Any) -> int:

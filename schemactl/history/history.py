@@ -1,4 +1,8 @@
-"""The approved history: a catalog with versions, from Git or the cache; definitions are loaded lazily."""
+"""The approved history: a catalog with versions, from Git or the cache; definitions are loaded lazily.
+
+A position is a commit of that line. What was approved up to it is a beginning of the approved history, so that its numbers are
+the same everywhere. What is declared counts as of the position; what the project file says of targets, as of the tip.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import RLock
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from schemactl.declare import (
     Definitions,
@@ -23,7 +27,7 @@ from schemactl.declare import (
 from schemactl.declare.deferred import DeferredInfo
 from schemactl.declare.reference_patterns import folders_above
 from schemactl.errors import HistoryError, Problem, Source
-from schemactl.history.approved import approved, load_project
+from schemactl.history.approved import UnknownRef, advice, approved, load_project, project_at, resolve_shared
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
 from schemactl.history.files import Entry, content
 from schemactl.history.git import FSCK
@@ -39,6 +43,7 @@ from schemactl.model import (
     SchemaInfo,
     SchemaType,
     SchemaVersion,
+    Target,
     Topic,
     TopicName,
 )
@@ -257,6 +262,105 @@ def read_here(directory: str, config: str | None = None, *, progress: Progress =
         return read(repository, project, progress=progress)
 
 
+class Position(NamedTuple):
+    """A commit of the approved line, and the name that leads there; `ref` is that name in full."""
+
+    name: str
+    ref: str
+    commit: Commit
+
+
+def until(repository: Repository, project: Project, whole: History, found: Position) -> History:
+    """Return the history `whole` as it was at a position."""
+    return whole.until(found.commit, project_at(repository, project, found.commit), found.name)
+
+
+def read_at(repository: Repository, project: Project, whole: History, name: str) -> History:
+    """Return the history up to the commit `name`, which need not be approved: its versions are counted along its own line.
+
+    Raises:
+        UnknownRef: there is no such commit.
+    """
+    found = _named(repository, name, "instead")
+    if whole.has(found.commit):
+        return until(repository, project, whole, found)
+    state = Derivation(repository, project).at(found.commit, keep=False)
+    return History(repository, project_at(repository, project, found.commit), name, state)
+
+
+def later_versions(history: History) -> dict[TopicName, tuple[SchemaVersion, ...]]:
+    """Return the versions that follow in the whole history, of each topic that has some."""
+    before, after = history.catalog, history.whole.catalog
+    names = [name for name in after.topics if name.schema_id in history.grown]
+    return {name: after.versions(name)[len(before.versions(name)) :] for name in names}
+
+
+def promoted(repository: Repository, whole: History, target: Target) -> Position:
+    """Return the position that `promoted` of the target names.
+
+    Raises:
+        UnknownRef: there is no such ref yet, or not here.
+        HistoryError: it leads beside the approved line.
+    """
+    name = target.promoted or whole.ref
+    try:
+        return position(repository, whole, name, f"as `promoted:` of the target {target.name}")
+    except UnknownRef as error:
+        raise UnknownRef(
+            f"{error.what}, and the target {target.name} is where that leads",
+            fix=f"{error.fix}; or, when nothing was promoted yet, `schemactl promote {target.name} --to {whole.ref}`",
+        ) from None
+    except HistoryError as error:
+        raise HistoryError(
+            f"{target.name} is `promoted: {name}`. {error.what}",
+            fix=f"{error.fix}: `schemactl promote {target.name} --to COMMIT`, and push that",
+        ) from None
+
+
+def position(repository: Repository, whole: History, name: str, where: str) -> Position:
+    """Return the position called `name`, a ref or commit; `where` is how another one is named.
+
+    Raises:
+        UnknownRef: there is no such ref.
+        HistoryError: it is no commit of the approved line.
+    """
+    found = _named(repository, name, where)
+    if not whole.has(found.commit):
+        raise _off_the_line(repository, whole, name, found.commit)
+    return found
+
+
+def _named(repository: Repository, name: str, where: str) -> Position:
+    """Return the ref or commit `name`; raise UnknownRef where there is none. `where` is how another one is named."""
+    if found := resolve_shared(repository, name):
+        return Position(name, *found)
+    raise UnknownRef(
+        f"there is no ref or commit {name!r} in this repository",
+        fix=advice(repository, name, repository.refs(), where),
+    )
+
+
+def _off_the_line(repository: Repository, whole: History, name: str, commit: Commit) -> HistoryError:
+    """Say why a commit is no position, and which one to name instead."""
+    what = f"{name} is {commit.short}, which is not on the first-parent line of {whole.ref}"
+    tip = whole.tip.id if whole.tip else ""
+    listed = (
+        repository.run("rev-list", "--ancestry-path", tip, f"^{commit.id}").decode().split() if tip else []
+    )
+    brought = next(
+        (found for each in reversed(listed) if (found := repository.commit(each)) and whole.has(found)), None
+    )
+    if brought is None:
+        return HistoryError(
+            f"{what}: it was never approved, or this clone is behind",
+            fix=f"`git fetch`; or have it merged, and name the commit of {whole.ref} that brings it",
+        )
+    return HistoryError(
+        f"{what}: it is a commit of a branch, which {brought.short} ({brought.subject}) merged",
+        fix=f"name {brought.short}",
+    )
+
+
 class DefinitionLoader:
     """Reads documents and definitions of any step again, since histories are long, even after `repository` was closed."""
 
@@ -265,7 +369,7 @@ class DefinitionLoader:
         self._cache = cache
         # A state keeps what it was asked for, and many definitions are of one step.
         self._at = functools.cache(cache.at)
-        self._documents: dict[tuple[str, str], Documents] = {}
+        self._documents = functools.lru_cache(_KEPT_DOCUMENTS)(functools.partial(_documents, repository))
         # Git answers one question at a time.
         self._lock = RLock()
         weakref.finalize(self, repository.close)
@@ -329,13 +433,13 @@ class DefinitionLoader:
 
     def _read(self, cache: Cache, held: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
         entry = cache.entry(held.path)
-        key = (held.path, held.blob or (entry.blob if entry else ""))
-        if key not in self._documents:
-            [blob] = self._repository.blobs([key[1]])
-            self._documents[key] = read_documents(held.path, content(held.path, blob))
-            if len(self._documents) > _KEPT_DOCUMENTS:
-                del self._documents[next(iter(self._documents))]
-        return self._documents[key].documents
+        return self._documents(held.path, held.blob or (entry.blob if entry else "")).documents
+
+
+def _documents(repository: Repository, path: str, blob_id: str) -> Documents:
+    """Return what the file at `path` declares where its content is that blob."""
+    [blob] = repository.blobs([blob_id])
+    return read_documents(path, content(path, blob))
 
 
 class LazyMapping(Mapping[K, V]):

@@ -12,11 +12,18 @@ from schemactl.declare.reference_patterns import folders_above, is_among, is_fol
 from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.history.approved import approved
 from schemactl.history.cache import Cache
+from schemactl.history.confined import BARE_FETCH, FETCH, OPTIONS, fetch_variables
 from schemactl.history.files import CommitFiles, Entry, GitFiles, HashedFiles, blob_id
-from schemactl.history.history import History
+from schemactl.history.git import GitFailed
+from schemactl.history.history import History, read
 from schemactl.history.repository import Blob, ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.versions import Derivation, Progress, StepFiles, derived_from, is_read, no_progress
 from schemactl.model import Commit, Project, SchemaInfo, TopicName
+
+_NOBODY: Final = "schemactl"
+
+_WITHOUT_FILTERS: Final = ("-c", "merge.renormalize=false")
+"""Options with which a merge runs no program that the settings name as a filter; no code host does."""
 
 _MODES: Final = {"file": "100644", "symlink": "120000", "submodule": "160000"}
 
@@ -387,3 +394,70 @@ def _changes(
                 data = read_bytes(here, path)
                 repository.add_content(Blob(found.blob, "blob", len(data), data))
             yield ChangedFile(path, _MODES[found.kind], found.blob)
+
+
+class Proposed(NamedTuple):
+    """A commit that no ref leads to, and what was merged into what."""
+
+    commit: Commit
+    name: str
+
+    def read(self, repository: Repository, project: Project, *, progress: Progress = no_progress) -> History:
+        """Return the history that ends with it."""
+        found = read(repository, project, self.commit.id, progress=progress)
+        found.ref = self.name
+        return found
+
+
+def proposed(repository: Repository, project: Project, base: str) -> Proposed:
+    """Return the squash of HEAD into the ref `base`, as Git merges them.
+
+    Its objects are written, as `git merge-tree` does, but no ref and no file; the same work gives the same commit.
+
+    Raises:
+        HistoryError: there is no such ref, nothing was committed, or the two cannot be merged by themselves.
+    """
+    name, tip = approved(repository, project, base)
+    head = repository.commit("HEAD")
+    if head is None or tip is None:
+        raise HistoryError("--base plans for what is committed, and there is no commit here yet")
+    options: tuple[str, ...] = OPTIONS
+    variables = _without_drivers(repository)
+    if repository.promisor:
+        # Which of the files that a partial clone lacks a merge compares, it finds out itself.
+        options = FETCH if repository.top else BARE_FETCH
+        variables |= {**fetch_variables(), "GIT_NO_LAZY_FETCH": "0"}
+    try:
+        merged = repository.run(
+            *("merge-tree", "--write-tree", tip.id, head.id),
+            options=(*options, *_WITHOUT_FILTERS),
+            variables=variables,
+        )
+    except GitFailed as failure:
+        if "usage:" in failure.words:
+            raise HistoryError(
+                "this git cannot merge without a working tree", fix="install Git 2.38 or newer"
+            ) from failure
+        if failure.words.strip():
+            raise
+        raise HistoryError(
+            f"{head.short} cannot be merged into {name}: they conflict",
+            fix=f"`git merge {name}`, and commit what resolves it",
+        ) from failure
+    merge = f"{head.short} merged into {name}"
+    roles = {f"GIT_{role}_{key}": _NOBODY for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+    dates = {f"GIT_{role}_DATE": f"@{tip.time_s} +0000" for role in ("AUTHOR", "COMMITTER")}
+    tree = merged.decode().strip()
+    made = repository.run("commit-tree", tree, "-p", tip.id, "-m", merge, variables={**roles, **dates})
+    commit = repository.commit(made.decode().strip())
+    assert commit  # noqa: S101  it was made here
+    return Proposed(commit, merge)
+
+
+def _without_drivers(repository: Repository) -> dict[str, str]:
+    """Return variables that have each program that the settings name for merges fail, which is a conflict, instead of run."""
+    names = dict.fromkeys(name for name, _ in repository.settings(r"^merge\..*\.driver$"))
+    found = {"GIT_CONFIG_COUNT": str(len(names))}
+    for number, name in enumerate(names):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": "false"}
+    return found

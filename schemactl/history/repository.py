@@ -1,9 +1,9 @@
-"""A Git repository, found and trusted by git: its objects, its settings, the commits of a line, and new ones for `import`."""
+"""A Git repository, found and trusted by git: its objects, its settings, and the commits of a line."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -15,10 +15,11 @@ from schemactl.history.confined import BARE_FETCH, FETCH, RAW, fetch_variables, 
 from schemactl.history.git import CHUNK_BYTES, FSCK, GitFailed, Process, Runner
 from schemactl.model import Commit
 
-_GROUP_BYTES = 4096
-"""So much is asked of `git cat-file` at once: any pipe holds that (PIPE_BUF), so neither side waits for the other to read."""
+_GROUP_BYTES = 1024
+"""So much is asked of `git cat-file` at once: any pipe holds that, so neither side waits for the other to read."""
 
 _AHEAD_BYTES = 1 << 26
+"""No more is read ahead than this, and what was asked for at once with it."""
 
 _BETWEEN = "--schemactl-next"
 """Separates two answers of `git rev-parse`, which repeats options that it does not know."""
@@ -31,9 +32,6 @@ _LOG: Final = (
     *("--no-show-signature", "--encoding=UTF-8", "--format=%x01%H %ct %P%x00%s", "--end-of-options"),
 )
 """The command for the commits of a line. Whatever a user's settings could change about the output is said here."""
-
-_IMPORT_REF: Final = "refs/schemactl/import"
-"""Where new commits are until the branch takes them over."""
 
 
 class ChangedFile(NamedTuple):
@@ -53,14 +51,6 @@ class LoggedCommit(NamedTuple):
     commit: Commit
     changes: list[ChangedFile]
     parents: tuple[str, ...]
-
-
-class NewCommit(NamedTuple):
-    """A commit to be made: its message, its time in seconds since the epoch, its files (None removes one)."""
-
-    message: str
-    time_s: int
-    files: Mapping[str, bytes | None]
 
 
 class Blob(NamedTuple):
@@ -198,11 +188,12 @@ class Repository:
     def read_ahead(self, ids: Iterable[str]) -> None:
         """Read the blobs with these ids, of which `blobs` will be asked next, as far as _AHEAD_BYTES go."""
         self._ahead = {}
+        wanted = [each for each in dict.fromkeys(ids) if each not in self._added]
+        self.fetch_missing(wanted)
         size = 0
-        for blob in self.objects([*dict.fromkeys(ids)]):
-            if blob:
-                self._ahead[blob.id] = blob
-                size += len(blob.content)
+        for blob in filter(None, self.objects(wanted)):
+            self._ahead[blob.id] = blob
+            size += len(blob.content)
             if size > _AHEAD_BYTES:
                 break
 
@@ -326,10 +317,10 @@ class Repository:
         if self._present is None:
             everything = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
             self._present = set(self.run(*everything).decode().split("\n"))
-        missing = {*blob_ids} - self._present
+        missing = {*blob_ids}.difference(self._present, self._added)
         if not missing:
             return
-        missing |= self._fetched_later - self._present
+        missing |= self._fetched_later.difference(self._present, self._added)
         self._fetched_later.clear()
         # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
         upload = () if self.top else ("--upload-pack=git-upload-pack",)
@@ -388,54 +379,6 @@ def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[
             raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
     if logged:
         yield logged
-
-
-def add_commits(repository: Repository, commits: Iterable[NewCommit]) -> Commit | None:
-    """Add `commits` to the branch that HEAD names, and to the working tree; return its new tip, None without `commits`.
-
-    One git process makes them, and the branch takes over all or none. Git's hooks do not run, and nothing is signed.
-    Where the working tree has other work in the way, git refuses, and everything is as it was.
-    """
-    try:
-        repository.run("symbolic-ref", "--quiet", "HEAD")
-    except GitFailed as error:
-        raise HistoryError(
-            "HEAD is on no branch, so that the commits would be lost", fix="git switch -c import"
-        ) from error
-    identity = repository.run("var", "GIT_COMMITTER_IDENT").rsplit(b" ", 2)[0]
-    head = repository.commit("HEAD")
-    stream = b"".join(_stream(commits, identity, head))
-    try:
-        repository.run("fast-import", "--quiet", "--date-format=raw", standard_input=stream)
-        tip = repository.commit(_IMPORT_REF)
-        if tip is not None:
-            repository.run("-C", str(repository.top), "merge", "--quiet", "--ff-only", _IMPORT_REF)
-    finally:
-        repository.run("update-ref", "-d", _IMPORT_REF)
-    return tip
-
-
-def _stream(commits: Iterable[NewCommit], identity: bytes, head: Commit | None) -> Iterator[bytes]:
-    """Yield the commits as `git fast-import` reads them."""
-    for number, commit in enumerate(commits):
-        message = commit.message.encode()
-        yield b"commit %s\n" % _IMPORT_REF.encode()
-        for role in (b"author", b"committer"):
-            yield b"%s %s %d +0000\n" % (role, identity, commit.time_s)
-        yield b"data %d\n%s\n" % (len(message), message)
-        if not number and head is not None:
-            yield b"from %s\n" % head.id.encode()
-        for path, content in commit.files.items():
-            name = _quoted(path)
-            if content is None:
-                yield b"D %s\n" % name
-            else:
-                yield b"M 100644 inline %s\ndata %d\n%s\n" % (name, len(content), content)
-
-
-def _quoted(path: str) -> bytes:
-    raw = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
-    return b'"' + raw.replace(b"\n", rb"\n") + b'"'
 
 
 def time_of(digits: bytes) -> int:

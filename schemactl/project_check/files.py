@@ -11,7 +11,8 @@ from schemactl import declare
 from schemactl.declare.files import SUFFIXES
 from schemactl.declare.reference_patterns import is_folder
 from schemactl.errors import DeclarationError, Problem, did_you_mean
-from schemactl.history import Store, attributes
+from schemactl.history import Store
+from schemactl.project_check import attributes
 from schemactl.target_numbers import JudgedNumbers, judge_files
 
 if TYPE_CHECKING:

@@ -194,7 +194,7 @@ class _Spelling:
         """Spell a place in a schema out, a named type by its name."""
         match schema:
             case Primitive():
-                return schema.type + _properties(schema)
+                return schema.type + _properties(schema) if schema.properties else schema.type
             case Union():
                 return f"union({','.join(map(self.reference, schema.branches))})"
             case Array():
