@@ -165,6 +165,13 @@ def test_a_pull_request_is_checked_in_a_clone_without_blobs(upstream: Scratch) -
     assert steps == ["break"]
 
 
+def test_a_package_is_generated_of_work_at_hand_in_a_clone_without_blobs(upstream: Scratch) -> None:
+    folder = clone(upstream, "--filter=blob:none").path
+    (folder / "common" / "money.avsc").write_text(record("amount", name="Money", field=99))
+    schemactl(folder, "generate")
+    assert any(folder.rglob("shop_schemas"))
+
+
 def test_a_clone_whose_remote_is_gone_is_refused(upstream: Scratch, tmp_path: Path) -> None:
     here = clone(upstream, "--filter=blob:none")
     folder = here.path
