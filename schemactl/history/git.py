@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 TIME_LIMIT_S = 3600.0
 """A command that gives no more output for so long is killed."""
 
+_STREAM = (*OPTIONS, "-c", "core.deltaBaseCacheLimit=16m")
+"""Options for a process that reads much: by default it keeps 96 MB of objects, and is no sooner done."""
+
 CHUNK_BYTES = 1 << 16
 _STDERR_BYTES = 1 << 16
 
@@ -72,7 +75,7 @@ class Runner:
 
     def start(self, *arguments: str) -> Process:
         """Start a git command that runs beside this process, with pipes to and from it."""
-        return self._start(OPTIONS, arguments, istream=PIPE)
+        return self._start(_STREAM, arguments, istream=PIPE)
 
     def _start(self, options: Sequence[str], arguments: Sequence[str], **settings: Any) -> Process:
         from git.exc import GitCommandNotFound
