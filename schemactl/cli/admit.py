@@ -80,9 +80,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.all:
         return _all(args, context)
     if args.role is None or args.topic is None:
-        raise UsageError(
-            "who wants in, and where?", fix="schemactl admit producer|consumer|reader TOPIC, or --jsonl"
-        )
+        missing = "TOPIC is missing" if args.role else "ROLE and TOPIC are missing"
+        raise UsageError(missing, fix="schemactl admit producer|consumer|reader TOPIC, or --all TOPIC")
     from schemactl.broker import TopicState, admit
 
     question = _question(args, context)
@@ -222,8 +221,11 @@ def _fix(question: _Question, decision: Decision) -> str:
         return "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"
     if question.client is None:
         return "give the client the topic's schema, or turn schema_validation_enforced off"
-    if not live(question.topic.versions):
+    stored = live(question.topic.versions)
+    if not stored:
         return "register the schema before the client connects: `schemactl apply`"
+    if (info := stored[-1].info) and info.type is not question.client.type:
+        return f"give the client a schema of type {info.type.name}, as the topic has it"
     if decision.row == "P8":
         return "clients cannot register schemas here: merge the schema, then run `schemactl apply`"
     return "`schemactl diff` shows what it is that breaks between two versions, `schemactl check` for a changed file"

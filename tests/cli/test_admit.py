@@ -91,7 +91,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (
             ("consumer", "orders", "--type", "STRING"),
             100,
-            ("exists schema type AVRO, new schema type STRING",),
+            ("exists schema type AVRO, new schema type STRING", "give the client a schema of type AVRO"),
         ),
         (
             ("producer", "orders", "--file", "namespaces/sales/payments.yaml"),
