@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
+from schemactl import registry_url
 from schemactl.broker.checkers import TRANSITIVE
 from schemactl.changes import Contents
 from schemactl.checking import CheckReport, TopicCheck, client_impacts
@@ -104,8 +105,11 @@ def rollout(
     is_safe = order != "no safe order"
     reasons = (*refused, *facts.reasons)
     numbers = {target: each.version or version for each in rows for target in each.targets}
-    there = {target: numbers.get(target, version) for target in _in_order(name, targets)}
-    steps = tuple(_steps(name, facts, order, version, more, there)) if is_safe else ()
+    on_targets = [
+        _OnTarget(each, numbers.get(each, version), has_clients=_has_clients(targets.get(each)))
+        for each in _in_order(name, targets)
+    ]
+    steps = tuple(_steps(name, facts, order, version, more, on_targets)) if is_safe else ()
     rebased = version + more if more else None
     return Rollout(
         name, version, latest, rebased, row.strategy, order, reasons, steps, "" if is_safe else fix
@@ -200,10 +204,22 @@ def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
     return found or ([] if targets else [_ANY_TARGET])
 
 
+class _OnTarget(NamedTuple):
+    """The new version on one target: the number that it gets there, and whether clients connect to what the target's registry is."""
+
+    target: str
+    number: int
+    has_clients: bool
+
+
+def _has_clients(target: Target | None) -> bool:
+    return target is None or registry_url.parse(target.registry).kind == "pulsar"
+
+
 def _steps(
-    name: TopicName, facts: _Facts, order: Order, version: int, more: int, targets: Mapping[str, int]
+    name: TopicName, facts: _Facts, order: Order, version: int, more: int, targets: Sequence[_OnTarget]
 ) -> Iterator[RolloutStep]:
-    """Yield the steps to what is `version` in Git, and on each of `targets` has the number that it gives.
+    """Yield the steps to what is `version` in Git on each of `targets`.
 
     After a rebase merge all these numbers are higher by `more`.
     """
@@ -226,15 +242,14 @@ def _steps(
         f"merge the change: {versions_said([version])} is approved{rebased if more else ''}",
         f"schemactl show {short}@{version}",
     )
-    for target, number in targets.items():
-        said = f"version {version}" + (f" ({number} there)" if number != version else "")
-        yield from _on(target, facts, order, short, number, said)
+    for each in targets:
+        said = f"version {version}" + (f" ({each.number} there)" if each.number != version else "")
+        yield from _on(each, facts, order, short, said)
 
 
-def _on(
-    target: str, facts: _Facts, order: Order, short: str, number: int, version: str
-) -> Iterator[RolloutStep]:
-    """Yield the steps on one target, where what is called `version` has this number."""
+def _on(to: _OnTarget, facts: _Facts, order: Order, short: str, version: str) -> Iterator[RolloutStep]:
+    """Yield the steps on one target for the topic `short`, whose new version is called `version`."""
+    target = to.target
     there = [each for each in facts.clients if target == _ANY_TARGET or each.client.runs_on(target)]
     # What has a definition of its own that understands the new version stays as it is.
     moving = [each for each in there if not (each.client.file and each.is_fine)]
@@ -249,6 +264,10 @@ def _on(
         f"schemactl plan --target {target} --topic {short} --detailed-exitcode",
     )
 
+    if not to.has_clients:
+        yield apply
+        return
+
     def upgrade(kind: Literal["consumers", "producers"], who: Sequence[Client]) -> Iterator[RolloutStep]:
         # Where the topic declares none, the step is for all that are connected.
         is_declared = any(each.client.reads == (kind == "consumers") for each in facts.clients)
@@ -260,7 +279,7 @@ def _on(
                 target,
                 tuple(who),
                 f"upgrade {_names(who) or kind} to {version}",
-                f"schemactl clients {short} --target {target} --expect {number}{asked}",
+                f"schemactl clients {short} --target {target} --expect {to.number}{asked}",
             )
 
     if order == "consumers first":

@@ -44,7 +44,7 @@ target_numbers: broker changes declare errors formats history json_values messag
 changes: broker errors formats model
 checking: broker compat errors formats messages model printing rules tables topic_match verdicts
   waivers
-rollout: broker changes checking compat effective formats messages model printing
+rollout: broker changes checking compat effective formats messages model printing registry_url
 rewriting: declare model output
 layout: declare errors formats model rewriting source
 lint: checking declare errors extensions formats messages model rewriting rules source verdicts

@@ -13,9 +13,9 @@ from scratch import Scratch
 
 TARGETS = """\
 targets:
-  prod: {registry: 'sqlite:prod.db', after: [stage]}
-  stage: {registry: 'sqlite:stage.db', after: [dev]}
-  dev: {registry: 'sqlite:dev.db'}
+  prod: {registry: 'https://prod.example.com', after: [stage]}
+  stage: {registry: 'https://stage.example.com', after: [dev]}
+  dev: {registry: 'https://dev.example.com'}
   web: {registry: 'sqlite:web.db', exclude: ['shop/**']}
 """
 A, B = '{"name": "a", "type": "int"}', '{"name": "b", "type": "int"}'
@@ -156,6 +156,14 @@ def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: 
         ("merge", None, []),
         ("consumers", "dev", ["billing"]),
     ]
+
+
+def test_a_registry_without_clients_has_no_step_but_apply(tmp_path: Path) -> None:
+    targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db")
+    repository = made(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}", targets)
+    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    assert [kind for kind, target, _ in kinds(found) if target == "dev"] == ["apply"]
+    assert ("drain", "prod", ["billing"]) in kinds(found)
 
 
 def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import admin_rest
 import brokers
 import pytest
 from command import schemactl
@@ -62,7 +63,7 @@ def follow(
             path = folder / part.file
             path.parent.mkdir(exist_ok=True)
             path.write_text(
-                "\n".join(part.lines).replace('"sqlite:prod.db"', registry) + "\n", encoding="utf-8"
+                "\n".join(part.lines).replace('"http://localhost:8080"', registry) + "\n", encoding="utf-8"
             )
         elif part.connected:
             if connect:
@@ -87,8 +88,10 @@ def expect(part: Part, printed: str) -> None:
         left = left[at + 1 :]
 
 
+@pytest.mark.network
 def test_the_story_ends_as_it_is_told(tmp_path: Path) -> None:
-    follow(Scratch(tmp_path / "shop").path, '"sqlite:prod.db"', None)
+    with admin_rest.served(folder=tmp_path) as (url, _):
+        follow(Scratch(tmp_path / "shop").path, f'"{url}"', None)
 
 
 @pytest.mark.live

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,9 @@ def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
 @pytest.mark.slow
 def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
     edit(estate, "id", note=0, theirs=0)
+    project = estate.scratch.path / "schemactl.yaml"
+    # Where clients connect.
+    project.write_text(re.sub('"sqlite:.*?"', '"https://pulsar.example.com"', project.read_text()))
     for targets in (("local", "other"), ("local",)):
         found = json.loads(estate.run("rollout", "orders", "--format", "json").out)
         assert (found["version"], found["latest"]) == (2, 1)
@@ -159,7 +163,6 @@ def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
         if "other" in targets:
             assert commands["consumers", "other"][1].endswith("--target other --expect 2 --role consumer")
         # Then with no target that has Git's numbers.
-        project = estate.scratch.path / "schemactl.yaml"
         project.write_text(project.read_text().partition("  other:")[0])
 
 
