@@ -88,8 +88,8 @@ def _waiver(entry: Mapping[str, str], source: Source) -> Waiver:
 
 
 _HEAD: Final = """\
-# Findings that are approved all the same. `schemactl waive` adds entries. Keep those that have expired: `schemactl apply` needs them
-# to register the versions that they approved in a registry that lacks those.
+# Findings that are approved all the same. `schemactl waive` adds entries. An entry counts in the commit that brings its change:
+# once that is merged, it may stay here or be removed.
 """
 
 
