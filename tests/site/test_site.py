@@ -446,6 +446,13 @@ def test_feed_readers_get_each_version_once(site: Path) -> None:
     )
 
 
+def test_what_is_printed_is_dark_on_white(site: Path) -> None:
+    css = (site / "site.css").read_text("utf-8")
+    printed = re.sub(r"@media screen[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", css)
+    dark = "--paper: #0f1419"
+    assert (css.count(dark), printed.count(dark), printed.count("--paper: #fff")) == (2, 0, 1)
+
+
 def test_pages_are_small_and_ask_nobody_for_anything(site: Path) -> None:
     for path in site.rglob("*"):
         if path.suffix in (".html", ".css", ".js"):

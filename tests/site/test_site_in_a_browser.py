@@ -137,6 +137,32 @@ def test_the_search_finds_topics_fields_types_and_words_of_the_documentation(sit
         assert (site / "topics/shop/sales" / address.partition("#")[0]).resolve().is_file(), text
 
 
+def test_somebody_new_finds_the_answers(site: Path) -> None:
+    """Who owns orders, when and by which commit `channel` came, who uses `Money`, whether v2 reads today's messages, how Spark reads it."""
+    seen = searched(site, "orders", "channel", "money", at="index.html")
+    orders = opened(site, seen["orders"][0][1])
+    assert '<dt>Owner</dt><dd><a href="../../../owners/team-orders.html">team-orders</a>' in orders
+    assert "Today's messages are of version 5." in orders
+    assert '<strong class="bad">v2 cannot</strong>: Order.customer_id is gone' in orders
+    assert "rows, rejected = ORDERS.split(ORDERS.decode(messages))" in orders
+    (field,) = (address for text, address in seen["channel"] if text.startswith("field channel"))
+    row = field.partition("#")[2]
+    (since,) = re.findall(
+        rf'<tr id="{row}">.*?data-head="Since"[^>]*><a href="([^"]+)">v5</a>', orders, re.DOTALL
+    )
+    assert re.search(
+        r"<dt>Commit</dt><dd><code>73de7ff0[0-9a-f]{32}</code>", opened(site, f"topics/shop/sales/{since}")
+    )
+    (money,) = (address for text, address in seen["money"] if text.startswith("type com.example.shop.Money"))
+    used = opened(site, money).partition("<h2>Used by 2 topics</h2>")[2].partition("</ul>")[0]
+    assert re.findall(r">(shop/[^<]+)<", used) == ["shop/sales/orders", "shop/sales/payments"]
+
+
+def opened(site: Path, address: str) -> str:
+    """The page at an address of the start page."""
+    return html.unescape((site / address.partition("#")[0]).read_text("utf-8"))
+
+
 def test_the_keyboard_is_enough(site: Path) -> None:
     seen = searched(site, "orders")
     assert seen["focused"] == "../../../topics/shop/sales/orders.html"
