@@ -12,7 +12,7 @@ from uuid import UUID
 from schemactl.errors import SchemactlError
 from schemactl.extracting.defaults import DefaultWriter
 from schemactl.extracting.loading import name_of
-from schemactl.typed.annotations import ONE, ORDERED, Hint, read
+from schemactl.typed.annotations import ORDERED, SINGLE, Hint, read
 from schemactl.typed.records import NO_DEFAULT, ClassField, avro_of, doc_of, fields_of, is_fixed, is_record
 from schemactl.typed.values import member_of, symbol
 
@@ -105,7 +105,7 @@ class _Definer:
             found["default"] = field.avro["default"]
         elif given:
             found["default"] = DefaultWriter(self._definitions, place).json(default, type_)
-        elif (adds_null and ORDERED not in hint.words) or java_null:
+        elif (adds_null and ORDERED not in hint.markers) or java_null:
             found["default"] = None
         return {**found, **field.avro}
 
@@ -125,11 +125,11 @@ class _Definer:
         if hint.members:
             return self._union(hint, namespace, place, first)
         found = self._single(hint, namespace, place)
-        return [found] if ONE in hint.words else found
+        return [found] if SINGLE in hint.markers else found
 
     def _union(self, hint: Hint, namespace: str, place: str, first: int | None) -> Json:
         members = [*hint.members]
-        if ORDERED not in hint.words:
+        if ORDERED not in hint.markers:
             null = next((at for at, each in enumerate(members) if each is type(None)), None)
             at = first if first is not None else null
             if at is not None:
@@ -261,9 +261,9 @@ def member_of_default(hint: Hint, default: Any, place: str) -> int | None:
 
 def _about(kind: type) -> dict[str, Json]:
     """Return what a class says of its type besides its members."""
-    said, doc = avro_of(kind), doc_of(kind)
-    first = {"namespace": said["namespace"]} if "namespace" in said else {}
-    return {**first, **({"doc": doc} if doc else {}), **said}
+    avro, doc = avro_of(kind), doc_of(kind)
+    first = {"namespace": avro["namespace"]} if "namespace" in avro else {}
+    return {**first, **({"doc": doc} if doc else {}), **avro}
 
 
 def _shown(kind: Any) -> str:

@@ -33,21 +33,13 @@ from schemactl.formats.avro.schema_text import schema_text
 from schemactl.model import ClassKind, Release, SchemaInfo, TopicName
 from schemactl.typed.annotations import LOGICAL
 
-_NATURAL: Final = {
-    "boolean": "",
-    "int": "int",
-    "long": "",
-    "float": "float",
-    "double": "",
-    "bytes": "",
-    "string": "",
-    "null": "",
-}
-"""Of a primitive without properties, what its annotation says besides the Python type."""
+_SMALL_NUMBERS: Final = ("int", "float")
+"""The primitives that an annotation names: Python's `int` and `float` alone are Avro's `long` and `double`."""
 
-_NATURAL_LOGICAL: Final = {"dt.date": "date", "dt.datetime": "timestamp-micros", "dt.time": "time-micros"}
+_PLAIN_LOGICAL_TYPES: Final = {"dt.date": "date", "dt.datetime": "timestamp-micros", "dt.time": "time-micros"}
+"""The logical types that Python's own types stand for."""
 
-_ONE_NUMBER: Final = ({"int", "long"}, {"float", "double"})
+_NUMBER_PAIRS: Final = ({"int", "long"}, {"float", "double"})
 """A union of these, and of null, is one number in Spark, and so in codecs."""
 
 _IMPORTS: Final = {
@@ -203,7 +195,7 @@ class _Classes:
             case Union():
                 return self._union(schema, namespace)
         base = self._base(schema)
-        return _annotated(base, self._said(base, schema.type, schema.properties))
+        return _annotated(base, self._type_text(base, schema.type, schema.properties))
 
     def _base(self, schema: Schema) -> str:
         """Return the type of what a codec gives for a value without parts."""
@@ -213,13 +205,13 @@ class _Classes:
         name = "int" if isinstance(found, Decimal) else PYTHON_TYPES[getattr(found, "name", "")]
         return f"dt.{name}" if name in ("date", "datetime", "time", "timedelta") else name
 
-    def _said(self, base: str, type_: str, properties: Mapping[str, Any]) -> str:
+    def _type_text(self, base: str, type_: str, properties: Mapping[str, Any]) -> str:
         """Return the text beside a Python type from which `extract` knows a primitive."""
         logical = properties.get("logicalType")
         if not properties:
-            return _NATURAL[type_]
+            return type_ if type_ in _SMALL_NUMBERS else ""
         if properties.keys() == {"logicalType"} and LOGICAL.get(str(logical)) == type_:
-            return "" if _NATURAL_LOGICAL.get(base) == logical else str(logical)
+            return "" if _PLAIN_LOGICAL_TYPES.get(base) == logical else str(logical)
         if base == "Decimal" and list(properties) in (
             ["logicalType", "precision", "scale"],
             ["precision", "scale"],
@@ -232,7 +224,7 @@ class _Classes:
         if len(kinds) == 1:
             return _annotated(self._type(union.branches[0], namespace), "union")
         others = {*kinds} - {"null"}
-        if len(others) == len(kinds) - ("null" in kinds) == 2 and others in _ONE_NUMBER:
+        if len(others) == len(kinds) - ("null" in kinds) == 2 and others in _NUMBER_PAIRS:
             number = "float" if "double" in others else "int"
             null = " | None" if "null" in kinds else ""
             return _annotated(f"{number}{null}", json.dumps(json.loads(schema_text(union))))
@@ -250,8 +242,14 @@ class _Classes:
         avro = self._avro(schema, name, namespace)
         match schema:
             case Fixed() if (base := self._base(schema)) != "bytes":
-                said = {"type": "fixed", "name": schema.name, "size": schema.size, **avro, **_doc(schema.doc)}
-                return f"{name} = {_annotated(base, _json(said))}\n"
+                definition = {
+                    "type": "fixed",
+                    "name": schema.name,
+                    "size": schema.size,
+                    **avro,
+                    **_doc(schema.doc),
+                }
+                return f"{name} = {_annotated(base, _json(definition))}\n"
             case Fixed():
                 head, members = f"class {name}(bytes):", []
                 avro = {"type": "fixed", "size": schema.size, **avro}
@@ -325,13 +323,13 @@ class _Classes:
 
 
 def _dataclass_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
-    told = {**({"name": field.name} if attribute != field.name else {}), **_doc(field.doc), **avro}
+    extra = {**({"name": field.name} if attribute != field.name else {}), **_doc(field.doc), **avro}
     made = is_factory(default)
-    if not told and not made:
+    if not extra and not made:
         return f" = {default}" if default else ""
     arguments = [f"default{'_factory' if made else ''}={default}"] if default else []
-    if told:
-        arguments.append(f"metadata={_python({'avro': told})}")
+    if extra:
+        arguments.append(f"metadata={_python({'avro': extra})}")
     return f" = field({', '.join(arguments)})"
 
 
@@ -355,8 +353,8 @@ def _doc(doc: str | None) -> dict[str, str]:
     return {} if doc is None else {"doc": doc}
 
 
-def _annotated(annotation: str, said: str) -> str:
-    return f"Annotated[{annotation}, {literal(said)}]" if said else annotation
+def _annotated(annotation: str, extra: str) -> str:
+    return f"Annotated[{annotation}, {literal(extra)}]" if extra else annotation
 
 
 def _json(value: Mapping[str, Any]) -> str:

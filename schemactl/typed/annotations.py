@@ -32,7 +32,7 @@ What follows after a colon tells two such apart, for Python takes `int | str` fo
 the other is written.
 """
 
-ONE: Final = "union"
+SINGLE: Final = "union"
 """Beside a type: it is the only member of a union."""
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+), *(\d+)\)")
@@ -46,14 +46,14 @@ class Hint:
         type: the Python type, without `Annotated` around it.
         attributes: of the Avro type, as its JSON has them; `type` and `logicalType` among them.
         verbatim: the whole Avro type as JSON; None: it follows from the rest.
-        words: ORDERED, ONE.
+        markers: ORDERED, SINGLE.
         doc: what the annotation says for people.
     """
 
     type: Any
     attributes: Mapping[str, Any] = field(default_factory=dict)
     verbatim: Any = None
-    words: frozenset[str] = frozenset()
+    markers: frozenset[str] = frozenset()
     doc: str = ""
 
     @property
@@ -65,7 +65,7 @@ class Hint:
 def read(annotation: Any) -> Hint:
     """Return what an annotation says. Raise ValueError if a text in `Annotated` begins like JSON and does not parse."""
     attributes: dict[str, Any] = {}
-    verbatim, words, doc = None, set(), ""
+    verbatim, markers, doc = None, set(), ""
     while True:
         if isinstance(annotation, NewType):
             annotation = annotation.__supertype__
@@ -75,9 +75,9 @@ def read(annotation: Any) -> Hint:
         elif get_origin(annotation) is Annotated:
             annotation, *extras = get_args(annotation)
             for extra in extras:
-                word = extra.partition(":")[0] if isinstance(extra, str) else ""
-                if word in (ORDERED, ONE):
-                    words.add(word)
+                marker = extra.partition(":")[0] if isinstance(extra, str) else ""
+                if marker in (ORDERED, SINGLE):
+                    markers.add(marker)
                 elif isinstance(extra, str) and extra.startswith("["):
                     verbatim = json.loads(extra)
                 elif (found := _attributes(extra)) is not None:
@@ -85,7 +85,7 @@ def read(annotation: Any) -> Hint:
                 else:
                     doc = _doc(extra) or doc
         else:
-            return Hint(annotation, attributes, verbatim, frozenset(words), doc)
+            return Hint(annotation, attributes, verbatim, frozenset(markers), doc)
 
 
 def _attributes(extra: Any) -> Mapping[str, Any] | None:

@@ -55,7 +55,7 @@ class ClassField:
 
 
 def is_record(kind: Any) -> bool:
-    """Whether it is a class whose fields can be told."""
+    """Whether it is a class with fields that `fields_of` knows."""
     return isinstance(kind, type) and any(
         hasattr(kind, name) for name in ("__dataclass_fields__", "__pydantic_fields__", "__attrs_attrs__")
     )
@@ -123,8 +123,8 @@ def _of_pydantic(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:
         extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
         alias = info.alias or name
         annotation = Annotated[hints[name], *info.metadata] if info.metadata else hints[name]
-        told: Any = {"name": alias, "doc": info.description, **extra.get("avro", {})}
-        yield _field(name, alias, annotation, default, told)
+        avro: Any = {"name": alias, "doc": info.description, **extra.get("avro", {})}
+        yield _field(name, alias, annotation, default, avro)
 
 
 def _field(
