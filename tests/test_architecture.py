@@ -167,6 +167,12 @@ def test_the_layers_have_no_cycle() -> None:
         done |= free
 
 
+def test_only_two_commands_run_the_code_of_users() -> None:
+    loaders = {"schemactl.extracting.load_class", "schemactl.extracting.load_module"}
+    found = {str(path.relative_to(PACKAGE)) for path in MODULES if loaders & {*imports_of(path)}}
+    assert found == {"cli/extract.py", "cli/verify_client.py"}
+
+
 def test_no_two_classes_share_a_name() -> None:
     modules: dict[str, list[str]] = {}
     for path in MODULES:
