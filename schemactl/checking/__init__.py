@@ -6,56 +6,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from schemactl.checking import namespaces, policies, renames
-from schemactl.checking.branches import (
-    MAX_PAIRS,
-    Fork,
-    Stepwise,
-    compare,
-    number,
-    pairs,
-    steps,
-    unjudged,
-    untouched,
-)
-from schemactl.checking.causes import Cause
-from schemactl.checking.deprecation import deprecations
-from schemactl.checking.gate import judging, with_settings
-from schemactl.checking.joining import joined
+from schemactl.checking.branches import MAX_PAIRS, compare, number, pairs, steps, unjudged, untouched
+from schemactl.checking.branches import Fork as Fork
+from schemactl.checking.branches import Stepwise as Stepwise
+from schemactl.checking.causes import Cause as Cause
+from schemactl.checking.deprecation import deprecations as deprecations
+from schemactl.checking.gate import judging as judging
+from schemactl.checking.gate import with_settings as with_settings
+from schemactl.checking.joining import joined as joined
 from schemactl.checking.merging import merged
-from schemactl.checking.report import (
-    ORDER,
-    Change,
-    CheckReport,
-    PolicyChange,
-    TopicCheck,
-    client_impacts,
-    undecided,
-)
+from schemactl.checking.report import ORDER as ORDER
+from schemactl.checking.report import Change as Change
+from schemactl.checking.report import CheckReport as CheckReport
+from schemactl.checking.report import PolicyChange as PolicyChange
+from schemactl.checking.report import TopicCheck as TopicCheck
+from schemactl.checking.report import client_impacts as client_impacts
+from schemactl.checking.report import undecided as undecided
 from schemactl.checking.run import Run
 from schemactl.checking.topics import look_at
-from schemactl.checking.waiving import WaiverFile, with_waivers
+from schemactl.checking.waiving import WaiverFile as WaiverFile
+from schemactl.checking.waiving import with_waivers as with_waivers
 from schemactl.model import Catalog, Project, TopicName
 from schemactl.verdicts import Finding
-
-__all__ = [
-    "ORDER",
-    "Cause",
-    "Change",
-    "CheckReport",
-    "Fork",
-    "PolicyChange",
-    "Stepwise",
-    "TopicCheck",
-    "WaiverFile",
-    "check",
-    "client_impacts",
-    "deprecations",
-    "joined",
-    "judging",
-    "undecided",
-    "with_settings",
-    "with_waivers",
-]
 
 
 def check(  # noqa: PLR0913  what differs between environments

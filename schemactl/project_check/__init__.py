@@ -6,8 +6,8 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
-from functools import cache, reduce
+from dataclasses import dataclass, replace
+from functools import cache, partial, reduce
 from itertools import chain
 from operator import or_
 from pathlib import Path
@@ -20,13 +20,13 @@ from schemactl.topic_match import require_matches, select
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport, Fork
+    from schemactl.checking.run import Run
     from schemactl.deadline import Deadline
-    from schemactl.declare import Declared, Files
+    from schemactl.declare import Declared
     from schemactl.history import CommitFiles, Forked, HashedFiles, Repository
     from schemactl.model import Catalog, Commit, Project, TopicName, Waiver, WaiversAt
     from schemactl.project_check.environments import Environment
     from schemactl.project_check.files import ProjectFiles
-    from schemactl.target_numbers import JudgedNumbers
 
 
 def check_project(
@@ -40,9 +40,9 @@ def check_project(
 
     Args:
         request: what to check.
-        deadline: is told what is being done.
-        progress: is called with the number of commits read, and of how many.
-        note: takes what the approved history cannot read.
+        deadline: the time limit.
+        progress: called with the number of commits read so far, and of all.
+        note: called for parts of the approved history that cannot be read.
 
     Raises:
         DeclarationError: the files have problems; `problems` holds all of them.
@@ -50,8 +50,7 @@ def check_project(
     """
     from schemactl import declare, history
     from schemactl.checking import WaiverFile, with_waivers
-    from schemactl.checking.run import Run
-    from schemactl.project_check.files import overlay_paths, paths_of, read_files
+    from schemactl.project_check.files import read_files
 
     def on_commit(done: int, total: int | None) -> None:
         deadline.look()
@@ -66,7 +65,6 @@ def check_project(
         if request.target is not None:
             declare.choose_target(proposed, request.target, f"--target {request.target}")
         read = read_files(repository, replace(project, targets=proposed.targets), files)
-        declared, numbers, waivers = read.declared, read.numbers, read.waivers
         deadline.begin("reading the approved history")
         head = repository.commit("HEAD^" if request.amend else "HEAD")
         forked = history.read_forked(
@@ -80,38 +78,30 @@ def check_project(
         for each in forked.approved.notes:
             note(each)
         deadline.begin("comparing what is declared with what was approved")
-        approved, base = forked.approved, forked.base
-        tips = {base.tip, approved.tip} if waivers else set()
-        known: Counter[tuple[str, str, str]] = reduce(
-            or_, (_waived_at(repository, project, tip) for tip in tips), Counter()
-        )
-        file = WaiverFile(waivers, known, request.today)
+        check = _Check(request, repository, proposed, project, files, read, forked, note)
+        tips = {forked.base.tip, forked.approved.tip} if read.waivers else set()
+        known: Counter[tuple[str, str, str]] = reduce(or_, map(check.waived_at, tips), Counter())
+        file = WaiverFile(read.waivers, known, request.today)
 
         @cache
         def in_force(commit: Commit) -> tuple[Waiver, ...]:
             return replace(file, waivers=history.waivers_at(repository, project, commit)).in_force
 
-        found = _judged(request, (proposed, project), files, read, forked, in_force, repository, note)
+        found = check.report(in_force)
         if request.base and isinstance(files, history.CommitFiles):
-            paths = {project.path, project.waivers, *paths_of(declared), *numbers.paths}
-            paths |= overlay_paths(proposed)
-            notes = _not_judged(repository, project, files, paths)
-            found = replace(found, notes=(*found.notes, *notes))
-        run = Run(declared.catalog, base.catalog, project)
+            found = replace(found, notes=(*found.notes, *check.not_judged(files)))
         is_whole = not (request.topics or request.namespaces or request.target)
-        report = with_waivers(found, run, file, is_whole=is_whole)
+        report = with_waivers(found, check.run, file, is_whole=is_whole)
         is_recorded = request.staged and is_whole and not request.config
         if is_recorded and not report.count("error") and Path.cwd() == Path(request.directory):
-            _record(repository, proposed, declared, numbers)
+            check.record()
         if request.staged and head and not in_ci():
-            now, then = Counter(each.key for each in waivers), _waived_at(repository, project, head)
+            now, then = Counter(each.key for each in read.waivers), check.waived_at(head)
             changed = {key for key in now | then if now[key] != then[key]}
-            before = history.CommitFiles(repository, head)
-            settings = {project.path, *overlay_paths(proposed)}
-            found = _of_this_commit(found, report, before, files, declared, forked, settings, changed)
+            found = check.of_this_commit(found, report, head, changed)
             file = replace(file, known=file.known | then)
-            report = with_waivers(found, run, file, is_whole=is_whole)
-            if report.count("error") and approved.tip == head:
+            report = with_waivers(found, check.run, file, is_whole=is_whole)
+            if report.count("error") and forked.approved.tip == head:
                 report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
     return report
 
@@ -122,17 +112,8 @@ _JUDGED_AGAINST_HEAD: Final = (
 )
 
 
-def _waived_at(
-    repository: Repository, project: Project, commit: Commit | None
-) -> Counter[tuple[str, str, str]]:
-    """Return what the waivers in the tree of a commit are of, and how many there are of each; None: of no commit."""
-    from schemactl.history import waivers_at
-
-    return Counter(each.key for each in waivers_at(repository, project, commit)) if commit else Counter()
-
-
 def _amended(request: CheckRequest, repository: Repository, project: Project) -> str | None:
-    """Return the ref to judge a commit against that replaces the tip of the approved ref: its parent; else None."""
+    """Return the parent of HEAD if an amended commit replaces the tip of the approved ref; else None."""
     from schemactl.history.approved import approved
 
     head = repository.commit("HEAD")
@@ -146,238 +127,231 @@ def _amended(request: CheckRequest, repository: Repository, project: Project) ->
     return "HEAD^"
 
 
-def _of_this_commit(
-    found: CheckReport,
-    report: CheckReport,
-    before: CommitFiles,
-    files: CommitFiles | HashedFiles,
-    declared: Declared,
-    forked: Forked,
-    settings: Collection[str],
-    waived: Collection[tuple[str, str, str]],
-) -> CheckReport:
-    """Return `found` without findings of what the commit leaves as `before` has it: another commit of the branch brought them.
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """One check, after everything was read.
 
-    What the commit waives, or waives no longer, is `waived`: findings of these stay. `report` is `found` with its waivers.
+    Attributes:
+        request: what to check.
+        repository: the open repository.
+        proposed: the project as the files have it.
+        project: the project by whose settings they are judged.
+        files: the index, HEAD, or the working tree.
+        read: the content of the files.
+        forked: the approved history, and the point where the work left it.
+        note: is called for what cannot be read.
     """
-    from schemactl.messages import counted
 
-    def made_of(name: TopicName) -> Iterator[str]:
-        for catalog in (declared.catalog, forked.base.catalog):
-            named = (catalog.topics.get(name), catalog.namespaces.get(name.namespace_name))
-            yield from (each.source.path for each in named if each and each.source)
-        yield from declared.dependencies.get(name, ())
+    request: CheckRequest
+    repository: Repository
+    proposed: Project
+    project: Project
+    files: CommitFiles | HashedFiles
+    read: ProjectFiles
+    forked: Forked
+    note: Callable[[object], None]
 
-    @cache
-    def is_touched(name: TopicName | None, place: str | None) -> bool:
-        paths = (*settings, *([place] if place else ()), *(made_of(name) if name else ()))
-        return any(before.entry(path) != files.entry(path) for path in paths)
+    @property
+    def run(self) -> Run:
+        """The declarations, compared with the approved history where the work left it."""
+        from schemactl.checking.run import Run
 
-    kept = tuple(
-        finding
-        for finding in found.findings
-        if finding.key in waived or is_touched(finding.topic, finding.source.path if finding.source else None)
-    )
-    dropped = {id(each) for each in found.findings} - {id(each) for each in kept}
-    # What is waived would stop no commit.
-    left_out = sum(id(each) in dropped for each in report.findings)
-    notes = list(found.notes)
-    if left_out:
-        notes.append(
-            f"left out: {counted(left_out, 'finding')} of earlier commits on this branch; "
-            f"`schemactl check` without --staged shows {'them' if left_out > 1 else 'it'}"
+        return Run(self.read.declared.catalog, self.forked.base.catalog, self.project)
+
+    def waived_at(self, commit: Commit | None) -> Counter[tuple[str, str, str]]:
+        """Return the keys of the waivers in the tree of a commit, and how many there are of each; None: no commit."""
+        from schemactl.history import waivers_at
+
+        waivers = waivers_at(self.repository, self.project, commit) if commit else ()
+        return Counter(each.key for each in waivers)
+
+    def report(self, waivers: WaiversAt) -> CheckReport:
+        """Return the report for all environments, or for the target that is asked for.
+
+        `waivers` returns those in force in the tree of a commit. Raise DeclarationError if the files contradict the history.
+        """
+        from schemactl.checking import joined
+        from schemactl.project_check.environments import environments, setting_problems
+        from schemactl.target_numbers import expect_agreement
+
+        read, forked, asked = self.read, self.forked, self.request.target
+        declared, approved = read.declared.catalog, forked.approved.catalog
+        changes = forked.changes(self.files, read.declared)
+        if problems := [*setting_problems(self.files, self.proposed, declared, approved)]:
+            raise DeclarationError(problems)
+        expect_agreement(read.numbers.records, declared, forked)
+        judged = environments(self.proposed, self.project, read, forked, self.repository, self.note)
+        if asked is not None:
+            judged = [replace(each, targets=(asked,)) for each in judged if asked in each.targets]
+        only = self._only(declared, approved)
+        shown = [(each, each.of(read.declared, forked, changes, self.note)) for each in judged]
+        report = joined([self._compared(*each, only, waivers) for each in shown])
+        names = {name for _, (here, *_) in shown for name in here.catalog.topics}
+        report = replace(report, checked=len(names if only is None else names & only))
+        return self._with_settings(self._with_samples(report, only), judged, only)
+
+    def _only(self, *catalogs: Catalog) -> frozenset[TopicName] | None:
+        """Return the topics that --topic and --namespace select; None: all."""
+        topics, namespaces = self.request.topics, self.request.namespaces
+        if not topics and not namespaces:
+            return None
+        names = {name for catalog in catalogs for name in catalog.topics}
+        require_matches(names, topics, namespaces, where="the declared files and the approved history")
+        return select(names, topics, namespaces)
+
+    def _compared(
+        self,
+        environment: Environment,
+        shown: tuple[Declared, Forked, Fork],
+        only: frozenset[TopicName] | None,
+        waivers: WaiversAt,
+    ) -> tuple[tuple[str, ...], CheckReport]:
+        """Compare the declarations with the approved history, both `shown` as an environment has them."""
+        from schemactl.checking import Stepwise, check
+        from schemactl.checking.schemas import UNPROTECTED
+
+        declared, forked, fork = shown
+        approved, _, stepwise, branch, *_ = forked
+        asked = self.project.severities
+        if self.request.strict:
+            asked = {UNPROTECTED: "warning", **asked}
+        if environment.only is not None:
+            only = environment.only if only is None else environment.only & only
+        report = check(
+            declared.catalog,
+            approved=approved.catalog,
+            project=replace(self.project, severities=asked, release=environment.release),
+            label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
+            declared=declared.findings,
+            only=only,
+            fork=fork,
+            stepwise=Stepwise(
+                stepwise.catalog, [each.commit for each in branch.commits], forked.recorded, waivers
+            )
+            if stepwise and branch
+            else None,
+            targets=environment.targets,
         )
-    return replace(found, findings=kept, notes=tuple(notes))
+        return environment.targets, report
 
+    def _with_samples(self, report: CheckReport, only: frozenset[TopicName] | None) -> CheckReport:
+        """Add the samples that cannot be read: those of topics whose schema changes, and those that the change adds."""
+        from schemactl.history import CommitFiles
 
-def _record(repository: Repository, project: Project, declared: Declared, numbers: JudgedNumbers) -> None:
-    """Let the next check leave early where nothing of a schema is staged: see `early_exit`."""
-    from schemactl import early_exit
-    from schemactl.declare import PROJECT_FILE, in_roots
-    from schemactl.project_check.files import overlay_paths
+        declared = self.read.declared
+        before = CommitFiles(self.repository, self.forked.base.tip)
+        changed = {path for path in declared.samples if self.files.entry(path) != before.entry(path)}
+        if not declared.samples or not (changed or any(each.schema for each in report.topics)):
+            return report
+        from schemactl.topic_codec import require_codec
 
-    if "" in project.roots or project.path != PROJECT_FILE or str(repository.top) != os.path.realpath("."):
-        return
-    definitions = chain.from_iterable(declared.dependencies.values())
-    # Definitions beside the roots are watched by their folders, which are fewer.
-    outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
-    overlays = overlay_paths(project)
-    early_exit.record({project.path, project.waivers, *project.roots, *outside, *numbers.places, *overlays})
+        require_codec()
+        from schemactl.samples.judging import with_samples
 
+        return with_samples(report, self.run, declared, self.files, changed, only)
 
-def _not_judged(
-    repository: Repository, project: Project, files: CommitFiles, judged: set[str]
-) -> Iterator[str]:
-    """Say that files of the working tree are not as HEAD has them."""
-    from schemactl import declare, history
-    from schemactl.history.files import differing_files
-    from schemactl.messages import counted
+    def _with_settings(
+        self, report: CheckReport, judged: Sequence[Environment], only: frozenset[TopicName] | None
+    ) -> CheckReport:
+        """Add what concerns no single target: changed settings, and what the day of the check brings."""
+        from schemactl.checking import deprecations, with_settings
+        from schemactl.declare import place_in_project
 
-    worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
-    here = history.HashedFiles(worktree, repository.object_format)
-    paths = differing_files(files, here, judged)
-    if paths:
-        named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
-        yield (
-            f"not judged: {counted(len(paths), 'file')} that differ{'' if len(paths) > 1 else 's'} from HEAD "
-            f"({named}); commit them, or leave --base out"
+        run, forked = self.run, self.forked
+        found = (*report.findings, *deprecations(run, only, self.request.today))
+        report = replace(report, findings=found, target=self.request.target or "")
+        overlays = {name: (each.left, each.overlays) for each in judged for name in each.targets}
+        locate = partial(place_in_project, self.files, self.proposed)
+        report = with_settings(report, run, self.proposed, locate, overlays)
+        notes = [*_notes(self.project, report)]
+        if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
+            notes.append(
+                f"this branch has merged {forked.approved.ref} into itself: a fast-forward would make the branch's line the record, "
+                "and count versions along it. Merge with a merge commit, a squash or a rebase"
+            )
+        return replace(report, notes=(*report.notes, *notes))
+
+    def of_this_commit(
+        self, found: CheckReport, report: CheckReport, head: Commit, waived: Collection[tuple[str, str, str]]
+    ) -> CheckReport:
+        """Return `found` without findings about what is as in `head`: they come from earlier commits of the branch.
+
+        Findings whose waivers the commit changes, `waived`, stay. `report` is `found` with its waivers.
+        """
+        from schemactl.history import CommitFiles
+        from schemactl.messages import counted
+        from schemactl.project_check.files import overlay_paths
+
+        declared, before = self.read.declared, CommitFiles(self.repository, head)
+        settings = {self.project.path, *overlay_paths(self.proposed)}
+
+        def made_of(name: TopicName) -> Iterator[str]:
+            for catalog in (declared.catalog, self.forked.base.catalog):
+                named = (catalog.topics.get(name), catalog.namespaces.get(name.namespace_name))
+                yield from (each.source.path for each in named if each and each.source)
+            yield from declared.dependencies.get(name, ())
+
+        @cache
+        def is_touched(name: TopicName | None, place: str | None) -> bool:
+            paths = (*settings, *([place] if place else ()), *(made_of(name) if name else ()))
+            return any(before.entry(path) != self.files.entry(path) for path in paths)
+
+        kept = tuple(
+            finding
+            for finding in found.findings
+            if finding.key in waived
+            or is_touched(finding.topic, finding.source.path if finding.source else None)
         )
+        dropped = {id(each) for each in found.findings} - {id(each) for each in kept}
+        # What is waived would stop no commit.
+        left_out = sum(id(each) in dropped for each in report.findings)
+        notes = list(found.notes)
+        if left_out:
+            notes.append(
+                f"left out: {counted(left_out, 'finding')} of earlier commits on this branch; "
+                f"`schemactl check` without --staged shows {'them' if left_out > 1 else 'it'}"
+            )
+        return replace(found, findings=kept, notes=tuple(notes))
 
+    def not_judged(self, files: CommitFiles) -> Iterator[str]:
+        """Yield a note if files of the working tree differ from HEAD, whose `files` were judged."""
+        from schemactl import declare, history
+        from schemactl.history.files import differing_files
+        from schemactl.messages import counted
+        from schemactl.project_check.files import overlay_paths, paths_of
 
-def _judged(
-    request: CheckRequest,
-    projects: tuple[Project, Project],
-    files: CommitFiles | HashedFiles,
-    read: ProjectFiles,
-    forked: Forked,
-    waivers: WaiversAt,
-    repository: Repository,
-    note: Callable[[object], None],
-) -> CheckReport:
-    """Return the report for all environments, or for the one target that is asked for; what the files say is `read`.
+        project, read, repository = self.project, self.read, self.repository
+        judged = {project.path, project.waivers, *paths_of(read.declared), *read.numbers.paths}
+        judged |= overlay_paths(self.proposed)
+        worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
+        paths = differing_files(files, history.HashedFiles(worktree, repository.object_format), judged)
+        if paths:
+            named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
+            yield (
+                f"not judged: {counted(len(paths), 'file')} that differ{'' if len(paths) > 1 else 's'} from HEAD "
+                f"({named}); commit them, or leave --base out"
+            )
 
-    `projects` are as the files have it, and the one that judges; `waivers` returns those in force in the tree of a commit. Raise
-    DeclarationError where what the files say contradicts the history.
-    """
-    from schemactl.checking import joined
-    from schemactl.project_check.environments import environments, setting_problems
-    from schemactl.target_numbers import expect_agreement
+    def record(self) -> None:
+        """Let the next check end early if nothing staged concerns a schema (see `early_exit`)."""
+        from schemactl import early_exit
+        from schemactl.declare import PROJECT_FILE, in_roots
+        from schemactl.project_check.files import overlay_paths
 
-    proposed, project = projects
-    declared, approved = read.declared.catalog, forked.approved.catalog
-    changes = forked.changes(files, read.declared)
-    if problems := [*setting_problems(files, proposed, declared, approved)]:
-        raise DeclarationError(problems)
-    expect_agreement(read.numbers.records, declared, forked)
-    judged = environments(proposed, project, read, forked, repository, note)
-    asked = request.target
-    if asked is not None:
-        judged = [replace(each, targets=(asked,)) for each in judged if asked in each.targets]
-    only = _only(request, declared, approved)
-    shown = [(each, each.of(read.declared, forked, changes, note)) for each in judged]
-    report = joined([_compared(request, project, only, *each, waivers) for each in shown])
-    names = {name for _, (here, *_) in shown for name in here.catalog.topics}
-    report = replace(report, checked=len(names if only is None else names & only))
-    if read.declared.samples:
-        report = _with_samples(report, project, files, read.declared, forked, repository, only)
-    return _with_settings(request, projects, files, read, forked, report, judged, only)
-
-
-def _with_samples(
-    report: CheckReport,
-    project: Project,
-    files: CommitFiles | HashedFiles,
-    declared: Declared,
-    forked: Forked,
-    repository: Repository,
-    only: frozenset[TopicName] | None,
-) -> CheckReport:
-    """Return the report with the samples that cannot be read: of topics whose schema changes, and those that the change brings."""
-    from schemactl.checking.run import Run
-    from schemactl.history import CommitFiles
-
-    before = CommitFiles(repository, forked.base.tip)
-    changed = {path for path in declared.samples if files.entry(path) != before.entry(path)}
-    if not changed and not any(each.schema for each in report.topics):
-        return report
-    from schemactl.topic_codec import require_codec
-
-    require_codec()
-    from schemactl.samples.judging import with_samples
-
-    run = Run(declared.catalog, forked.base.catalog, project)
-    return with_samples(report, run, declared, files, changed, only)
-
-
-def _compared(
-    request: CheckRequest,
-    project: Project,
-    only: frozenset[TopicName] | None,
-    environment: Environment,
-    shown: tuple[Declared, Forked, Fork],
-    waivers: WaiversAt,
-) -> tuple[tuple[str, ...], CheckReport]:
-    """Compare what is declared with what was approved, both as an environment has them.
-
-    `waivers` returns those in force in the tree of a commit.
-    """
-    from schemactl.checking import Stepwise, check
-    from schemactl.checking.schemas import UNPROTECTED
-
-    declared, forked, fork = shown
-    approved, _, stepwise, branch, *_ = forked
-    asked = {UNPROTECTED: "warning", **project.severities} if request.strict else project.severities
-    if environment.only is not None:
-        only = environment.only if only is None else environment.only & only
-    report = check(
-        declared.catalog,
-        approved=approved.catalog,
-        project=replace(project, severities=asked, release=environment.release),
-        label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
-        declared=declared.findings,
-        only=only,
-        fork=fork,
-        stepwise=Stepwise(
-            stepwise.catalog, [each.commit for each in branch.commits], forked.recorded, waivers
-        )
-        if stepwise and branch
-        else None,
-        targets=environment.targets,
-    )
-    return environment.targets, report
-
-
-def _with_settings(
-    request: CheckRequest,
-    projects: tuple[Project, Project],
-    files: Files,
-    read: ProjectFiles,
-    forked: Forked,
-    report: CheckReport,
-    judged: Sequence[Environment],
-    only: frozenset[TopicName] | None,
-) -> CheckReport:
-    """Return `report` with what is no target's own: settings, and what a day has brought.
-
-    `projects` are as the files have it, and the one that judges.
-    """
-    from schemactl.checking import deprecations, with_settings
-    from schemactl.checking.run import Run
-    from schemactl.declare import place_in_project
-
-    proposed, project = projects
-    run = Run(read.declared.catalog, forked.base.catalog, project)
-    found = (*report.findings, *deprecations(run, only, request.today))
-    report = replace(report, findings=found, target=request.target or "")
-    overlays = {name: (each.left, each.overlays) for each in judged for name in each.targets}
-    report = with_settings(
-        report, run, proposed, lambda key: place_in_project(files, proposed, key), overlays
-    )
-    notes = _notes(project, report)
-    approved, branch = forked.approved, forked.branch
-    if branch and branch.is_updated and forked.base is approved:
-        foxtrot = (
-            f"this branch has merged {approved.ref} into itself: a fast-forward would make the branch's line the record, and count "
-            "versions along it. Merge with a merge commit, a squash or a rebase"
-        )
-        notes = chain(notes, [foxtrot])
-    return replace(report, notes=(*report.notes, *notes))
+        project, read = self.proposed, self.read
+        is_at_top = project.path == PROJECT_FILE and str(self.repository.top) == os.path.realpath(".")
+        if "" in project.roots or not is_at_top:
+            return
+        definitions = chain.from_iterable(read.declared.dependencies.values())
+        # Definitions beside the roots are watched by their folders, which are fewer.
+        outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
+        others = {*read.numbers.places, *overlay_paths(project)}
+        early_exit.record({project.path, project.waivers, *project.roots, *outside, *others})
 
 
 def _notes(project: Project, report: CheckReport) -> Iterator[str]:
-    """Say what a reader of the report might not expect."""
+    """Yield notes about what a reader of the report might not expect."""
     if project.pulsar != project.release:
         yield f"{project.path} says Pulsar {project.pulsar}; predicting the answers of {project.release}, the nearest supported release"
     if not report.checked and not report.topics:
         yield f"nothing is declared in {', '.join(root or '.' for root in project.roots)} (`roots` of {project.path})"
-
-
-def _only(request: CheckRequest, *catalogs: Catalog) -> frozenset[TopicName] | None:
-    """Return the topics that --topic and --namespace leave; None: all."""
-    if not request.topics and not request.namespaces:
-        return None
-    names = {name for catalog in catalogs for name in catalog.topics}
-    require_matches(
-        names, request.topics, request.namespaces, where="the declared files and the approved history"
-    )
-    return select(names, request.topics, request.namespaces)

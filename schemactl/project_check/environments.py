@@ -1,4 +1,4 @@
-"""The environments that a check judges for: what targets make of declarations and history. Targets that differ in nothing are one."""
+"""The environments that a check judges for: declarations and history as targets have them. Equal targets are one environment."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ Note = Callable[[object], None]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One way in which what is declared is deployed.
+    """A target, or several that differ in nothing.
 
     Attributes:
-        targets: the names of those that have it; none: nothing but the declarations.
-        target: one of them, whose settings are those of all.
-        release: whose answers are predicted.
-        overlays: what differs there, as the files say. `approved` and `left` are the same as the approved history says now, and
-            said where the work left it.
-        numbers: the record of its version numbers; None: they are Git's.
-        only: these topics alone, which no target has; None: all that the target has.
+        targets: their names; empty for the declarations by themselves.
+        target: one of them.
+        release: the Pulsar release whose answers are predicted.
+        overlays: the overlays in the files; `approved`: those in the approved history now; `left`: those where the work left it.
+        numbers: the record of their version numbers; None: they are Git's.
+        only: topics that are on no target, and are checked as declared; None: all topics of the target.
     """
 
     targets: tuple[str, ...]
@@ -43,7 +42,7 @@ class Environment:
     only: frozenset[TopicName] | None = None
 
     def is_as(self, other: Environment) -> bool:
-        """Whether both make the same of everything."""
+        """Return whether both environments are the same."""
         return self._settings() == other._settings()
 
     def _settings(self) -> tuple[object, ...]:
@@ -55,7 +54,7 @@ class Environment:
     def of(
         self, declared: Declared, forked: Forked, changes: LocalChanges, note: Note
     ) -> tuple[Declared, Forked, Fork]:
-        """Return what is declared, the history and where the work left it, as this environment has them."""
+        """Return the declarations, the history, and the point where the work left it, as this environment has them."""
         unchanged = changes.unchanged
         if self.target and differs(self.target):
             declared, forked = self._shown(declared, forked, self.target)
@@ -90,15 +89,15 @@ def environments(
     repository: Repository,
     note: Note,
 ) -> list[Environment]:
-    """Return the environments of the project's targets, each once, and what no target has as it is declared.
+    """Return the environments of the project's targets, each once, and one for topics that are on no target.
 
     Args:
-        proposed: has the targets, as the change has them.
-        judging: has them as they were approved, and the release of the project.
-        read: what the files say.
+        proposed: the project as the change has it.
+        judging: the project as it was approved.
+        read: the content of the files.
         forked: the approved history.
-        repository: where the approved overlays are read.
-        note: takes what cannot be read there.
+        repository: has the approved overlays.
+        note: called for overlays that cannot be read.
     """
     found: list[Environment] = []
     for target in proposed.targets.values():
@@ -137,7 +136,7 @@ def environments(
 def _left(
     found: Sequence[Environment], declared: Catalog, approved: Catalog, release: Release
 ) -> Iterator[Environment]:
-    """Yield what is declared and on no target, which is judged all the same."""
+    """Yield an environment for the topics that are on no target, which are judged all the same."""
     names = frozenset({*declared.topics, *approved.topics})
     left = names.difference(*(chosen_topics(names, each.target) for each in found if each.target))
     if left or not found:
@@ -147,7 +146,7 @@ def _left(
 def setting_problems(
     files: Files, project: Project, declared: Catalog, approved: Catalog
 ) -> Iterator[Problem]:
-    """Yield what does not fit the declarations, now or as they were approved: globs of no topic, and names that targets lack."""
+    """Yield globs of targets that match no topic, declared or approved, and namespaces without a name on a target."""
     names = {*declared.topics, *approved.topics}
     for target in project.targets.values():
         at = ("targets", target.name)

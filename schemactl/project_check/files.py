@@ -1,4 +1,4 @@
-"""What the files of a project say: declarations, what differs on targets, their version numbers, and waivers."""
+"""Read all files of a project: declarations, overlays, numbers files and waivers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """What the files of a project say, none of which has problems.
+    """The content of a project's files, which have no problems.
 
     Attributes:
-        overlays: by target, what differs there.
+        overlays: by target.
         numbers: the numbers files of all targets.
     """
 
@@ -37,7 +37,7 @@ class ProjectFiles:
 
 
 def read_files(repository: Repository, project: Project, files: CommitFiles | HashedFiles) -> ProjectFiles:
-    """Return what `files` say. Raise DeclarationError, with all their problems, if they have any."""
+    """Return the content of `files`; raise DeclarationError with all their problems if they have any."""
     store = Store(repository.common_directory, project.path)
     release = f"{project.release}\n".encode()
     before = bytes(store.read("valid") or b"")
@@ -82,7 +82,7 @@ def paths_of(declared: Declared) -> Iterator[str]:
 
 
 def _state(files: CommitFiles | HashedFiles, path: str) -> str:
-    """Return what tells one state of a file from another, or of all files in a folder."""
+    """Return an id for the content of a file, or of all files in a folder."""
     if not is_folder(path):
         return ":".join(files.entry(path) or ())
     below = sorted(each for each in files.below(path.removesuffix("/")) if each.endswith(SUFFIXES))
@@ -90,12 +90,12 @@ def _state(files: CommitFiles | HashedFiles, path: str) -> str:
 
 
 def overlay_paths(project: Project) -> frozenset[str]:
-    """Return the files that say what differs on targets."""
+    """Return the paths of the overlay files."""
     return frozenset(path for target in project.targets.values() for path in target.overlays)
 
 
 def _undeclared(overlays: Catalog, declared: Catalog) -> Iterator[Problem]:
-    """Yield the overlays of what no file declares."""
+    """Yield a problem for each overlay of something that no file declares."""
     for kind, held, known in (
         ("namespace", overlays.namespaces, declared.namespaces),
         ("topic", overlays.topics, declared.topics),
