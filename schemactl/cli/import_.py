@@ -80,14 +80,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
             exists=lambda path: os.path.lexists(top / path),
             every_version=args.commit_each_version,
         )
-        around = {}
         if is_new:
             place = project.roots[0].removeprefix(f"{project.folder}/" if project.folder else "")
             text = project_text(
                 root=place, target=target.name, registry=target.registry, release=registry.release
             )
-            around[project.path] = text
-    tip = _write(args, context, repository, around, imported, target)
+            imported = replace(imported, namespace_files={project.path: text, **imported.namespace_files})
+    tip = _write(args, context, repository, imported, target)
     elsewhere = _approved_elsewhere(repository, project, tip) if tip else None
     _report(args, imported, target, elsewhere)
     return 0
@@ -152,7 +151,7 @@ def _inside(folder: str, context: Context, top: Path) -> str:
 
 
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
-    """Return what was asked for of the registry, by the names it is to be declared under."""
+    """Return the selected part of the registry, by the names under which it is to be declared."""
     from schemactl.model import TargetNames
     from schemactl.plan import renamed
     from schemactl.registry import Scope
@@ -182,20 +181,15 @@ def _declared(name: NamespaceName, target: Target) -> NamespaceName:
 
 
 def _write(
-    args: argparse.Namespace,
-    context: Context,
-    repository: Repository,
-    around: dict[str, bytes],
-    imported: ImportResult,
-    target: Target,
+    args: argparse.Namespace, context: Context, repository: Repository, imported: ImportResult, target: Target
 ) -> Commit | None:
-    """Write everything: as commits, of which the last is returned, or as files alone."""
+    """Write everything, as commits, of which the last is returned, or as files only."""
     from schemactl.cli.import_commits import NewCommit, add_commits, commits_of
     from schemactl.output import write
 
     if args.commit_each_version:
-        return add_commits(repository, commits_of({**around, **imported.namespace_files}, imported, target))
-    files = {**around, **imported.latest}
+        return add_commits(repository, commits_of(imported, target))
+    files = imported.latest
     if args.one_commit:
         subject = f"Import {_counted(imported)} from {target.name}"
         return add_commits(repository, [NewCommit(f"{subject}\n", int(time.time()), files)] if files else [])
@@ -214,7 +208,7 @@ def _write(
 
 
 def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
-    """Return the approved ref, where that is not at `tip` now."""
+    """Return the approved ref if it is not at `tip` now; else None."""
     from schemactl.history.approved import approved
 
     try:
@@ -225,7 +219,7 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
 
 
 def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:
-    """Print what was declared, what one should know about it, and what comes next."""
+    """Print what was declared, notes about it, and the next steps."""
     from schemactl.messages import counted
 
     if imported.notes:

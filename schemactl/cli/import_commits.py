@@ -27,11 +27,11 @@ class NewCommit(NamedTuple):
     files: Mapping[str, bytes | None]
 
 
-def commits_of(around: dict[str, bytes], imported: ImportResult, target: Target) -> Iterator[NewCommit]:
-    """Yield the commits: first what has no versions, then each version."""
+def commits_of(imported: ImportResult, target: Target) -> Iterator[NewCommit]:
+    """Yield a commit of everything that has no versions, then a commit of each version."""
     now_s = int(time.time())
-    if around:
-        yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, around)
+    if imported.namespace_files:
+        yield NewCommit(f"Import the namespaces of {target.name}\n", now_s, imported.namespace_files)
     for revision in imported.revisions:
         number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
         uploaded = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""

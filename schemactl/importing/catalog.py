@@ -46,7 +46,7 @@ class ImportResult:
     """The files to write.
 
     Attributes:
-        namespace_files: the files of namespaces, of topics without schema, and of types that topics share.
+        namespace_files: the files that belong to no version: of namespaces, of topics without schema, of shared types.
         revisions: the versions of all topics, oldest first.
         notes: sorted by name.
         counts: how many namespaces and topics are declared.
@@ -196,11 +196,7 @@ class _Importer:
                 if name not in made:
                     try:
                         files = topic_files(
-                            self.held.topics[name],
-                            version.info,
-                            stems[name],
-                            printed=printed,
-                            shared=shared,
+                            self.held.topics[name], version.info, stems[name], printed=printed, shared=shared
                         )
                         tried[name] = files, version.info
                     except InvalidSchema as error:
