@@ -183,7 +183,7 @@ _GOOD_STRING_PART: Final = re.compile(
 )
 _STRING: Final = re.compile(_GOOD_STRING_PART.pattern + '"')
 SCALAR: Final = re.compile(
-    _STRING.pattern + r"|(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?![\w.+-])",
+    _STRING.pattern + r"|(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?![\w.+-])"
 )
 _OTHER_LANGUAGES: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _INDEX: Final = re.compile(r"[0-9]{1,9}")

@@ -13,16 +13,7 @@ from schemactl.checking.run import STRICT_POLICIES, Proposal, Run, is_rejected
 from schemactl.messages import partitions as partitions_said
 from schemactl.messages import policy_origin, policy_word
 from schemactl.messages import versions as versions_said
-from schemactl.model import (
-    SETTINGS,
-    Catalog,
-    Level,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Topic,
-    TopicName,
-)
+from schemactl.model import SETTINGS, Catalog, Level, Namespace, NamespaceName, Policies, Topic, TopicName
 from schemactl.model.settings import address
 from schemactl.verdicts import Finding, Verdict
 

@@ -37,13 +37,7 @@ class WaiverFile:
         return tuple(each for each in self.waivers if each.until >= self.today)
 
 
-def with_waivers(
-    report: CheckReport,
-    run: Run,
-    file: WaiverFile,
-    *,
-    is_whole: bool,
-) -> CheckReport:
+def with_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: bool) -> CheckReport:
     """Return `report` with its waived findings apart from the others, and what is wrong with the waivers.
 
     Args:

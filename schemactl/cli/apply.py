@@ -70,10 +70,7 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
         "--fail-fast: do nothing of a plan that leaves something out, and stop at the first failure",
     )
     add_options(
-        parser,
-        "--parallel N: so many topics are worked on at once (default: 8)",
-        type=_parallel,
-        default=8,
+        parser, "--parallel N: so many topics are worked on at once (default: 8)", type=_parallel, default=8
     )
     add_timeout(parser)
 

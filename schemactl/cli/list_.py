@@ -50,11 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--label NAME[=TEXT]...: only what has this label; may be repeated, and then all are needed",
         "--type TYPE...: only this schema type; may be repeated",
     )
-    add_options(
-        parser,
-        "--deprecated: only what is deprecated",
-        "--changed: only what the files change",
-    )
+    add_options(parser, "--deprecated: only what is deprecated", "--changed: only what the files change")
     choices = ("text", "json", "codeowners")
     text = "(default: text); codeowners: who reviews which file, for GitHub and GitLab"
     parser.add_argument("--format", choices=choices, default="text", help=text)

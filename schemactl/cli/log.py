@@ -42,9 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--version-bytes HEX: the schema version of a message, to find the commit that introduced it",
     )
     add_target(
-        parser,
-        "show this target's version numbers next to Git's, where they differ",
-        from_environment=False,
+        parser, "show this target's version numbers next to Git's, where they differ", from_environment=False
     )
     add_format(parser)
 

@@ -38,9 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, "--to REF: a commit of the approved first-parent line, by any name", required=True)
     add_options(
-        parser,
-        "--dry-run: move nothing",
-        "--back: move to an older commit, although no registry goes back",
+        parser, "--dry-run: move nothing", "--back: move to an older commit, although no registry goes back"
     )
     add_trust(parser)
     add_format(parser)
@@ -118,11 +116,7 @@ def _promotion(
 
 
 def _waivers(
-    repository: Repository,
-    project: Project,
-    older: History | None,
-    newer: History,
-    changes: Iterable[Change],
+    repository: Repository, project: Project, older: History | None, newer: History, changes: Iterable[Change]
 ) -> Iterator[Waiver]:
     """Yield the waivers that were added between two positions, even if they were removed again."""
     from schemactl.changes import VersionsMissing

@@ -20,14 +20,7 @@ from schemactl.compat import judge
 from schemactl.errors import InvalidSchema, NotPermitted, RegistryError, SchemaRejected, UsageError
 from schemactl.json_values import breakage_value
 from schemactl.messages import moment, numbers, versions
-from schemactl.model import (
-    CompatibilityStrategy,
-    Project,
-    SchemaInfo,
-    SchemaVersion,
-    TopicName,
-    live,
-)
+from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, TopicName, live
 from schemactl.registry import Registry
 from schemactl.verdicts import Answer, Breakage, Outcome
 

@@ -176,11 +176,7 @@ def _expect_allowed(plan: Plan, args: argparse.Namespace) -> None:
 
 
 def _at(
-    plan: Plan,
-    args: argparse.Namespace,
-    repository: Repository,
-    chosen: ChosenTarget,
-    approved: History,
+    plan: Plan, args: argparse.Namespace, repository: Repository, chosen: ChosenTarget, approved: History
 ) -> History | None:
     """Return the approved history up to the plan's commit; None: nothing was approved yet."""
     from schemactl.effective import on_target

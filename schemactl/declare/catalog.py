@@ -1,4 +1,4 @@
-"""The parser of all declarations together: one catalog, or every problem of the run."""
+"""Read all declarations together: into one catalog, or every problem of the run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from schemactl.declare.definition import Definitions, ResolvedDefinition
-from schemactl.declare.document import (
-    Documents,
-    SchemaDeclaration,
-    TopicDocument,
-    read_documents,
-)
+from schemactl.declare.document import Documents, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
     SAMPLE_SUFFIXES,
     SUFFIXES,
@@ -48,10 +43,10 @@ class Declared:
 
     Attributes:
         catalog: every namespace and topic without problems.
-        problems: everything wrong, ordered by place; where there is any, the catalog is not the whole.
-        dependencies: the files that a topic's definition is made of, read or missed, besides the YAML file.
+        problems: everything wrong, ordered by place; if there are any, the catalog is incomplete.
+        dependencies: by topic, the files of its definition besides the YAML file, including missing ones.
         findings: what is allowed but worth a look.
-        written: the Avro definitions that a topic's is made of, as they stand in files; not of files that a cache knows.
+        written: by topic, the Avro definitions in files that make up its own; not for files that a cache knows.
         samples: the files of sample messages, in folders called `samples`.
     """
 
@@ -73,7 +68,7 @@ def load(files: Files, project: Project) -> Catalog:
 
 
 def load_all(files: Files, project: Project) -> Declared:
-    """Return everything the project's files declare, with what it is made of.
+    """Return everything the project's files declare, with its dependencies.
 
     Raises:
         DeclarationError: all problems of all files.
@@ -87,7 +82,7 @@ def load_all(files: Files, project: Project) -> Declared:
 def read(files: Files, project: Project, *, cache: ValidationCache | None = None) -> Declared:
     """Return everything the project's files declare, and everything that is wrong with them.
 
-    A file that `cache` knows is read when somebody looks at its definitions or places, and not judged again.
+    A file that `cache` knows is not checked again, and read only if its definitions or places are used.
     """
     paths = sorted(files.paths())
     problems: list[Problem] = list(_empty_roots(files, project, paths))
@@ -185,7 +180,7 @@ class _Builder:
             self.problems.append(Problem(namespace.source, what, "keep one of the two"))
 
     def _known(self, file: KnownFile) -> None:
-        """Add what a file declares that was judged before."""
+        """Add the declarations of a file that the cache knows."""
         for declared, made_of in file.declared:
             if isinstance(declared, Namespace):
                 self._namespace(declared)
@@ -195,14 +190,14 @@ class _Builder:
                     self.dependencies[declared.name] = made_of
 
     def _is_first(self, topic: Topic) -> bool:
-        """Return whether nothing before declares the topic, or shares its schemas in Pulsar; else that is a problem."""
+        """Return whether no earlier topic has this name, or shares its schemas in Pulsar; add a problem if one does."""
         first = self.by_schema.setdefault(topic.name.schema_id, topic)
         if first is not topic and topic.source:
             self.problems.append(_twice(topic, first, topic.source))
         return first is topic
 
     def _topic(self, document: TopicDocument) -> tuple[str, ...] | None:
-        """Return the files that the topic's definition is made of; None: whoever checks again has to read them again."""
+        """Return the files that the topic's definition is made of; None: they must be read again by the next check."""
         topic = document.topic
         if not self._is_first(topic):
             return None
@@ -222,7 +217,7 @@ class _Builder:
         return tuple(self.dependencies[topic.name]) if is_kept else None
 
     def _schema(self, name: TopicName, declaration: SchemaDeclaration) -> tuple[SchemaInfo | None, bool]:
-        """Return the schema of a topic, and whether there is nothing to say of it; None, and problems, where it cannot be read."""
+        """Return the schema of a topic, None if it cannot be read, and whether it has neither problems nor findings."""
         definition = self.definitions.read(declaration)
         self.dependencies[name] = definition.paths
         self.written[name] = definition.written
@@ -236,7 +231,7 @@ class _Builder:
 
 
 class ReadClients(NamedTuple):
-    """The clients of a topic, each with the definition that it is built with, and what was read for that."""
+    """The clients of a topic, each with its own definition if it has one, and the files read for that."""
 
     clients: tuple[Client, ...]
     problems: tuple[Problem, ...] = ()
@@ -244,7 +239,7 @@ class ReadClients(NamedTuple):
 
 
 def read_clients(document: TopicDocument, definitions: Definitions) -> ReadClients:
-    """Return the clients that the topic declares, with the definitions that some have of their own."""
+    """Return the clients that the topic declares, with their own definitions where they have one."""
     if not document.clients:
         return ReadClients(document.topic.clients)
     read = {name: definitions.read(each) for name, each in document.clients.items()}
@@ -257,7 +252,7 @@ def read_clients(document: TopicDocument, definitions: Definitions) -> ReadClien
 
 
 def _wrong_targets(topic: Topic, project: Project) -> Iterator[Problem]:
-    """Yield the targets of the topic's clients that the project does not have, and the clients whose targets all lack the topic."""
+    """Yield unknown targets of the topic's clients, and clients none of whose targets has the topic."""
     if not any(client.targets for client in topic.clients):
         return
     having = [each.name for each in project.targets.values() if select([topic.name], each.globs)]
@@ -276,7 +271,7 @@ def _wrong_targets(topic: Topic, project: Project) -> Iterator[Problem]:
 
 
 def _is_compiled(declaration: SchemaDeclaration) -> bool:
-    """Return whether protoc reads the definition, or a half of it: its answers hang on more than the files."""
+    """Return whether protoc compiles the definition, or a half of it: the result depends on more than the files."""
     return (
         declaration.is_proto
         or declaration.proto is not None
@@ -285,7 +280,7 @@ def _is_compiled(declaration: SchemaDeclaration) -> bool:
 
 
 def judged(info: SchemaInfo, release: Release) -> Iterator[Problem]:
-    """Yield every reason not to declare `info`, at its place."""
+    """Yield every problem of the definition `info`, at its place."""
     for problem in format_problems(info, release):
         source = info.locate(problem.pointer)
         if source is not None:
@@ -325,7 +320,7 @@ def _read(files: Files, path: str) -> Documents:
 
 
 def _empty_roots(files: Files, project: Project, paths: list[str]) -> Iterator[Problem]:
-    """Yield the roots without a single file, unless nothing is declared yet at all; what was moved away is a previous root."""
+    """Yield roots without files, unless all are empty; a previous root may be empty."""
     filled = [any(path.startswith(root + "/") or not root for path in paths) for root in project.roots]
     for index, root in enumerate(project.roots):
         if any(filled) and not filled[index] and root not in project.previous_roots:

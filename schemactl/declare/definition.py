@@ -50,13 +50,13 @@ MAX_DEFINITION_BYTES: Final = 5_242_710
 
 @dataclass(frozen=True, slots=True)
 class ResolvedDefinition:
-    """What the declaration of a schema leads to.
+    """The result of reading the declaration of a schema.
 
     Attributes:
-        info: None where there are problems.
-        paths: every file that the definition is made of, read or missed.
-        unused: the places, in the declaration, of the references from which nothing was taken.
-        written: the Avro definitions that it is made of, as they stand in files.
+        info: the schema; None if there are problems.
+        paths: every file of the definition, including missing ones.
+        unused: the places, in the declaration, of references from which nothing was taken.
+        written: the Avro definitions in files that make it up.
     """
 
     info: SchemaInfo | None
@@ -72,7 +72,7 @@ class Definitions:
     def __init__(self, files: Files) -> None:
         self.files = files
         self.missed = 0
-        """So many files that are named are not there."""
+        """The number of files that are named but do not exist."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
         self._compiled: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
         # The topics of a folder mostly have the same globs.
@@ -110,7 +110,7 @@ class Definitions:
         return found
 
     def read(self, declaration: SchemaDeclaration) -> ResolvedDefinition:
-        """Return the schema that `declaration` declares. Whether a broker would take it is not judged here."""
+        """Return the schema that `declaration` declares, without asking whether a broker would accept it."""
         reading = _DefinitionReader(self, declaration)
         info = reading.info()
         return ResolvedDefinition(
@@ -122,7 +122,7 @@ class Definitions:
         )
 
     def missing(self, declaration: SchemaDeclaration) -> tuple[Problem, ...]:
-        """Return what is wrong with the paths of a declaration that cannot be read otherwise."""
+        """Return the problems of the paths in a declaration that has other problems, too."""
         reading = _DefinitionReader(self, declaration)
         reading.look_for_files()
         return tuple(reading.problems)
@@ -150,7 +150,7 @@ class Definitions:
 
 
 class _DefinitionReader:
-    """The reading of one declaration: what is wrong with it, and the files it touched."""
+    """Reads one declaration, and collects its problems and files."""
 
     def __init__(self, definitions: Definitions, declaration: SchemaDeclaration) -> None:
         self.definitions = definitions
@@ -171,7 +171,7 @@ class _DefinitionReader:
         return own | {(half, *at) for half, found in self.halves.items() for at in found.unused}
 
     def info(self) -> SchemaInfo | None:
-        """Return the schema; of no use where there are problems."""
+        """Return the schema; to be ignored if there are problems."""
         match SPECS[self.declaration.type].declared_as:
             case "pair":
                 return self._key_value()
@@ -261,7 +261,7 @@ class _DefinitionReader:
     def _unlisted(
         self, inlined: Inlined, file: AvroFile, references: Iterable[tuple[int, AvroFile]]
     ) -> Iterator[Problem]:
-        """Yield the types that only a file defines which is not listed, or the cycle that listing it would make."""
+        """Yield a problem for each type that is defined only in a file that is not listed, or the cycle that listing it would make."""
         known = [each for _, each in references]
         for name, source in inlined.unknown:
             path = self.definitions.types.definer(name)
@@ -329,7 +329,7 @@ class _DefinitionReader:
         return files.to_compile(self.declaration.message)
 
     def _proto_references(self) -> dict[str, tuple[int, bool]]:
-        """Return the `.proto` files that may be imported, each with its entry's place, and whether it is listed itself."""
+        """Return the `.proto` files that may be imported, each with the index of its entry, and whether the entry names the file itself."""
         found: dict[str, tuple[int, bool]] = {}
         for index, written in enumerate(self.declaration.references):
             if is_pattern(written):
@@ -394,7 +394,7 @@ class _DefinitionReader:
                         unreadable += error.problems
 
     def _matching(self, index: int, written: str, *, proto: bool = False) -> list[str]:
-        """Return the files that a glob or folder means; it is a problem where there is none at all."""
+        """Return the files that a glob or folder means; add a problem if there are none."""
         self.listed.add(index)
         try:
             self.paths.add(folder_of(self.folder, written))
@@ -410,7 +410,7 @@ class _DefinitionReader:
 
     @contextmanager
     def _collecting(self, *at: str) -> Iterator[None]:
-        """Keep what is raised as problems; one of a definition that says no place is at `at` of the schema."""
+        """Collect what is raised as problems; a problem without a place gets that of `at` in the schema."""
         try:
             yield
         except DeclarationError as error:
@@ -420,7 +420,7 @@ class _DefinitionReader:
             self.problems.append(Problem(place, error.what, error.fix))
 
     def _path(self, written: str, suffixes: tuple[str, ...], *at: str) -> str | None:
-        """Return the path that is `written` at `at` of the schema; None, and a problem, where it cannot be read."""
+        """Return the path that is `written` at `at` of the schema; None, with a problem, if it cannot be read."""
         try:
             path = resolve(self.folder, written)
         except ValueError as error:

@@ -139,7 +139,7 @@ def read_documents(path: str, data: bytes) -> Documents:
 
 
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the problems of one file by place, no more of them than can be read."""
+    """Return the problems of one file by place, at most MAX_PROBLEMS."""
     first = sorted(set(problems))
     if len(first) > MAX_PROBLEMS:
         more = len(first) - MAX_PROBLEMS
@@ -165,7 +165,7 @@ def _problems(document: YamlDocument, path: str) -> list[Problem]:
 
 
 def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield what is wrong between the values of a topic, each of which is fine alone."""
+    """Yield contradictions between the values of a topic, each of which is valid by itself."""
     yield from settings_misfits(topic)
     if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
         fix = "write its former name, or remove the key"
@@ -191,7 +191,7 @@ def _between(topic: Mapping[str, Any]) -> Iterator[Misfit]:
 
 
 def _in_builds(clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield the clients that cannot be built with a definition of their own, as the topic has none, or a pair."""
+    """Yield clients with a definition of their own that does not fit the topic's schema type."""
     declared_as = SPECS[SchemaType[schema["type"]]].declared_as if schema else ""
     for index, client in enumerate(clients):
         file = Client.parse(client["name"], client["role"], client.get("schema", "latest")).file
@@ -206,13 +206,13 @@ def _in_builds(clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) 
 
 
 def _in_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield what is wrong between the values of a namespace, each of which is fine alone."""
+    """Yield contradictions between the values of a namespace, each of which is valid by itself."""
     yield from settings_misfits(values)
     yield from _in_metadata(values)
 
 
 def _in_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield what is wrong between the values that are said of a topic or namespace for people."""
+    """Yield contradictions in the metadata of a topic or namespace."""
     said = {"since": "", "remove_after": "", **values.get("deprecated", {})}
     if said["since"] > said["remove_after"] != "":
         kind = "topic" if "topic" in values else "namespace"
@@ -228,14 +228,14 @@ def _in_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
 
 
 def settings_misfits(holder: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield the settings of a namespace or topic that have their shape, and that Pulsar would reject."""
+    """Yield settings of a namespace or topic that have the right shape, but that Pulsar rejects."""
     for name, row in SETTINGS.items():
         if name in holder and (wrong := row.wrong(holder[name])):
             yield Misfit.of((name,), wrong, "write -1 for no limit, or 0 for both")
 
 
 def _in_properties(schema: Mapping[str, Any], at: Tokens) -> Iterator[Misfit]:
-    """Yield the properties of a schema that do not belong to it."""
+    """Yield properties that a declared schema must not have."""
     for name in schema.get("properties", ()):
         here = (*at, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
@@ -324,7 +324,7 @@ def _schema(
 
 
 def _files_named(schema: object) -> dict[str, Any]:
-    """Return of a schema its type and what names files, whatever else is wrong with it; {} where it names none."""
+    """Return the type of a schema and its keys that name files, whatever else is wrong with it; {} if it names none."""
     type_ = SchemaType.__members__.get(str(schema.get("type"))) if isinstance(schema, dict) else None
     if type_ is None or not isinstance(schema, dict) or SPECS[type_].declared_as == "plain":
         return {}

@@ -11,13 +11,7 @@ from typing import Any, Final, NoReturn
 from schemactl.declare.files import MAX_PROBLEMS
 from schemactl.errors import DeclarationError, Problem
 from schemactl.formats.avro.text import without_comments
-from schemactl.source import (
-    MAX_DEPTH,
-    SCALAR,
-    JsonSyntaxError,
-    JsonText,
-    scan,
-)
+from schemactl.source import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, scan
 
 
 def read_json(definition: JsonText) -> Any:

@@ -19,13 +19,13 @@ NO_OVERLAYS: Final = Catalog()
 
 
 def read_overlays(files: Files, project: Project, target: Target, *, may_miss: bool = False) -> Catalog:
-    """Return what differs on `target`: namespaces and topics by their declared names, with nothing but what its files set.
+    """Return the overlays of `target`: namespaces and topics by their declared names, with only what the overlay files set.
 
     Args:
-        files: those that the target's overlays are among.
-        project: has the target.
+        files: contain the overlay files.
+        project: declares the target.
         target: the target.
-        may_miss: a file that is not there says nothing; else that is a problem.
+        may_miss: ignore a missing file, which is otherwise a problem.
 
     Raises:
         DeclarationError: all problems of the files.
@@ -63,7 +63,7 @@ def read_overlays(files: Files, project: Project, target: Target, *, may_miss: b
 
 @lru_cache(64)
 def _read(path: str, data: bytes) -> tuple[Topic | Namespace, ...]:
-    """Return what one file says, which targets may share and commits mostly do; raise DeclarationError with all its problems."""
+    """Return the overlays in one file, which several targets and most commits may share; raise DeclarationError for its problems."""
     documents, problems = read_yaml(path, data)
     text = YamlText(path, data)
     places = {problem.source for problem in problems}

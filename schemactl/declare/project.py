@@ -111,9 +111,9 @@ def _read(files: Files, name: str, top: Path) -> tuple[Project, str]:
 
 
 def check_roots(files: Files, project: Project, data: bytes) -> None:
-    """Raise DeclarationError where a root is missing, and a folder of nearly that name has YAML files.
+    """Raise DeclarationError if a root is missing, and a folder with a similar name has YAML files.
 
-    It is asked before the history, which would take the declarations for removed.
+    This is checked before the history is read, by which the declarations would have been removed.
     """
     problems = []
     for index, root in enumerate(project.roots):
@@ -128,7 +128,7 @@ def check_roots(files: Files, project: Project, data: bytes) -> None:
 
 
 def place_in_project(files: Files, project: Project, key: Tokens) -> Source:
-    """Return the place of `key` in the project file; the nearest that there is where the file does not have it."""
+    """Return the place of `key` in the project file, or the nearest place if the file does not have it."""
     return YamlText(project.path, read_bytes(files, project.path)).locate(0, key)
 
 
@@ -165,7 +165,7 @@ def read_project(path: str, data: bytes) -> Project:
 
 
 def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
-    """Yield what is wrong with values of the right shape: between each other, and seen from the project's folder."""
+    """Yield contradictions between values of the right shape, and invalid paths."""
     targets, generate = value.get("targets", {}), value.get("generate", {})
     paths: list[tuple[Tokens, str]] = [
         ((key, str(index)), written)
@@ -211,7 +211,7 @@ def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
 
 
 def _in_order(targets: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield each target whose `after` leads back to it: a version would wait there for itself."""
+    """Yield each target whose `after` leads back to it, so that a version would wait for itself."""
     for name in targets:
         ways = [[name]]
         seen = set()
@@ -278,7 +278,7 @@ def _overlays(name: str, target: Mapping[str, Any]) -> Iterator[tuple[Tokens, st
 
 
 def _misplaced(overlays: Iterable[tuple[Tokens, str]], roots: Iterable[str]) -> Iterator[Misfit]:
-    """Yield the overlay files that a root holds, which would be read as declarations, and those that are named twice."""
+    """Yield overlay files inside a root, which would be read as declarations, and those that are named twice."""
     seen: set[str] = set()
     for at, written in overlays:
         path = posixpath.normpath(written)
@@ -336,8 +336,7 @@ def _class_name(checker: str) -> str:
 def _defaults(value: Mapping[str, Any], checkers: Sequence[str]) -> BrokerDefaults:
     defaults = BrokerDefaults(**value, checkers=tuple(map(_class_name, checkers)))
     return replace(
-        defaults,
-        schema_compatibility_strategy=CompatibilityStrategy(defaults.schema_compatibility_strategy),
+        defaults, schema_compatibility_strategy=CompatibilityStrategy(defaults.schema_compatibility_strategy)
     )
 
 

@@ -43,9 +43,9 @@ class Misfit(NamedTuple):
 
 
 def located(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> list[Problem]:
-    """Return what does not fit in a document as problems, by place.
+    """Return misfits of a document as problems, by place.
 
-    From MAX_PROBLEMS on they are there to be counted, without messages of their own.
+    After MAX_PROBLEMS of them the rest have no messages of their own; they are only counted.
     """
     placed = sorted(((_place(root, each, path), each) for each in misfits), key=itemgetter(0))
     # No more of one file are shown, and looking for near misses takes longer than all else.
@@ -71,18 +71,14 @@ def validation_errors(kind: str, value: object) -> Iterator[Misfit]:
 
 
 def problems_of(
-    kind: str,
-    value: Any,
-    node: yaml.Node,
-    path: str,
-    between: Callable[[Any], Iterable[Misfit]],
+    kind: str, value: Any, node: yaml.Node, path: str, between: Callable[[Any], Iterable[Misfit]]
 ) -> list[Problem]:
-    """Return what does not fit the shape of `kind`; in a value of that shape what `between` finds between its parts."""
+    """Return the problems of a value: where it does not fit the shape of `kind`, or else the contradictions that `between` finds."""
     return located(validation_errors(kind, value), node, path) or located(between(value), node, path)
 
 
 def unknown_rule(name: str, known: Iterable[str]) -> Message:
-    """Return what is wrong with the name of a rule that is none of `known`."""
+    """Return the message for the name of a rule that is not among `known`."""
     near = nearest(name, known)
     fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
     return f"`{shortened(name)}` is not a rule", fix
@@ -117,16 +113,7 @@ def _message(mismatch: Mismatch) -> Message:
 HOMES: Final = {
     **dict.fromkeys(("is_allow_auto_update_schema", "schema_validation_enforced"), "a namespace"),
     **dict.fromkeys(
-        (
-            "partitions",
-            "generation",
-            "renamed_from",
-            "reader",
-            "lifecycle",
-            "clients",
-            "schema",
-        ),
-        "a topic",
+        ("partitions", "generation", "renamed_from", "reader", "lifecycle", "clients", "schema"), "a topic"
     ),
     **dict.fromkeys(("owner", "description", "labels", "links", "deprecated"), "a topic or a namespace"),
     **dict.fromkeys(("type", "definition", "references", "properties"), "`schema`"),
@@ -156,7 +143,7 @@ def _unknown_key(key: str, mismatch: Mismatch) -> Message:
 
 
 def _type_message(schema: Any, *, is_half: bool) -> Message:
-    """Return what is wrong with the `type` of a schema that has no shape."""
+    """Return the message for the `type` of a schema that selects no shape."""
     if not isinstance(schema, dict):
         return f"expected a mapping with a `type`, found {found(schema)}", "write {type: STRING}, for example"
     if "type" not in schema:

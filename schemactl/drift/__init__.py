@@ -16,14 +16,7 @@ from schemactl.drift.differences import Advice, DriftItem, DriftKind
 from schemactl.drift.topics import TopicAndPolicyDrift, unmanaged
 from schemactl.drift.versions import VersionDrift
 from schemactl.model import Catalog, Commit, NamespaceName, TopicName
-from schemactl.plan import (
-    Origin,
-    Plan,
-    PlanRefusal,
-    RegistryState,
-    applicable,
-    scope_of,
-)
+from schemactl.plan import Origin, Plan, PlanRefusal, RegistryState, applicable, scope_of
 from schemactl.target_numbers import Acceptance, TargetNumbers, TopicApart, find_apart, lost_numbers
 
 __all__ = ["DriftItem", "DriftKind", "DriftReport", "find"]

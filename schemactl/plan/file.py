@@ -25,14 +25,7 @@ from schemactl.json_values import (
     shape_error,
     waiver_value,
 )
-from schemactl.model import (
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaVersion,
-    TopicName,
-)
+from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Release, SchemaVersion, TopicName
 from schemactl.model.names import parse_name
 from schemactl.plan.registry_state import POLICIES_SHAPE, STATE_SHAPE
 from schemactl.plan.steps import (
@@ -230,12 +223,7 @@ def step_document(step: PlanStep) -> Json:
         case DeleteSchema(name, versions, force):
             return {"action": "delete_schema", "topic": str(name), "versions": list(versions), "force": force}
         case TakeNumber(name, number, versions):
-            return {
-                "action": "take_number",
-                "topic": str(name),
-                "number": number,
-                "versions": list(versions),
-            }
+            return {"action": "take_number", "topic": str(name), "number": number, "versions": list(versions)}
 
 
 def write(plan: Plan, path: Path, *, below: str | None = None) -> None:

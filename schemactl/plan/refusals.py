@@ -15,14 +15,7 @@ from schemactl.changes import Contents, stamp, upload
 from schemactl.compat import breakages
 from schemactl.errors import did_you_mean
 from schemactl.messages import format_version, moment, partitioned, policy_word, versions
-from schemactl.model import (
-    CompatibilityStrategy,
-    NamespaceName,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    live,
-)
+from schemactl.model import CompatibilityStrategy, NamespaceName, SchemaVersion, Topic, TopicName, live
 from schemactl.plan.steps import Origin, Plan, PlanRefusal, SetPolicies
 from schemactl.verdicts import Answer, Outcome
 

@@ -164,8 +164,7 @@ _NUMBER: Final = whole(
     "`latest`, a version's number, a range such as 3..5, or a definition's file", 0, "latest"
 )
 _BUILD: Final = ValueShape(
-    _check_build,
-    {"oneOf": [_NUMBER.schema["oneOf"][0], {"type": "string", "pattern": _BUILD_PATTERN}]},
+    _check_build, {"oneOf": [_NUMBER.schema["oneOf"][0], {"type": "string", "pattern": _BUILD_PATTERN}]}
 )
 
 

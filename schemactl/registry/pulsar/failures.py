@@ -15,11 +15,7 @@ _CHECK_BROKER: Final = (
     "check that this machine reaches each broker by the address that the cluster names (`advertisedAddress` in its "
     "settings), or name a proxy in `registry` of the target"
 )
-_NO_CERTIFICATE: Final = (
-    "HANDSHAKE_FAILURE",
-    "BAD_CERTIFICATE",
-    "CERTIFICATE_REQUIRED",
-)
+_NO_CERTIFICATE: Final = ("HANDSHAKE_FAILURE", "BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
 """What servers send to a client that shows no certificate: of TLS 1.2, of Java's, of TLS 1.3."""
 
 

@@ -42,11 +42,7 @@ from schemactl.registry.pulsar.broker_settings import BrokerSettings
 from schemactl.registry.pulsar.clients import connected
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
-from schemactl.registry.pulsar.replies import (
-    LONGEST_VERSION,
-    is_unauthenticated,
-    strategy_named,
-)
+from schemactl.registry.pulsar.replies import LONGEST_VERSION, is_unauthenticated, strategy_named
 from schemactl.registry.relaxing import Relaxing
 from schemactl.verdicts import Answer
 
