@@ -26,7 +26,7 @@ class ApplyProgress:
 
     Args:
         total: how many steps there are.
-        context: how to speak.
+        context: whose standard error is written to.
     """
 
     def __init__(self, total: int, context: Context) -> None:
@@ -52,7 +52,7 @@ class ApplyProgress:
         self._context.say(f"[{self._done}/{self._total}] {describe(step)}")
 
     def tick(self) -> None:
-        """Print the steps that are under way, if it is time to."""
+        """Print the running steps, if it is time to."""
         now_s = time.monotonic()
         under_way = sorted(self._under_way.copy().items(), key=lambda item: item[1])
         if self._is_terminal:
@@ -86,7 +86,7 @@ class ApplyProgress:
 
 
 def _oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
-    """Return the step that is under way for the longest time, and how many more are."""
+    """Return the step that has been running for the longest time, and the number of other running ones."""
     if not under_way:
         return ""
     more = f" (and {len(under_way) - 1} more)" if len(under_way) > 1 else ""

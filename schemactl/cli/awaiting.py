@@ -76,7 +76,7 @@ def _missing(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -
 def _held(
     place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None
 ) -> tuple[Catalog, str]:
-    """Return what the target at `place` holds of `topics`, by declared names, and the source of that knowledge."""
+    """Return what the target at `place` holds of `topics`, by declared names, and where that is known from."""
     from schemactl.model import Catalog
     from schemactl.registry import Scope
 

@@ -92,12 +92,12 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
 
 
 def _is_amend(args: argparse.Namespace) -> bool:
-    """Whether the commit that is checked replaces HEAD: git does not tell hooks, so the user does."""
+    """Whether the checked commit replaces HEAD; hooks do not get to know that from git, so the user says it."""
     return args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
 
 
 def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Context) -> None:
-    """Write in each format that the check could not decide: a file would still hold an earlier run's report."""
+    """Write a report in each format that the check could not decide, so that no file keeps an earlier run's report."""
     from schemactl.checking import undecided
 
     # On a terminal the error itself says it.

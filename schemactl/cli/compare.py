@@ -184,7 +184,7 @@ def _fingerprint(request: Request) -> Answer:
 def _proto_rules(
     existing: Sequence[SchemaVersion], new: SchemaInfo, category: ProtoCategory
 ) -> list[Answer] | None:
-    """Return what buf's `category` finds between the latest live version and `new`; None where one of them does not parse."""
+    """Return the findings of buf's `category` between the latest live version and `new`; None if one of them does not parse."""
     from schemactl.formats import spec
 
     versions = live(existing)

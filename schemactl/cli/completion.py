@@ -1,6 +1,6 @@
 """`schemactl completion`: completion for bash, zsh and fish, from the same grammar as the command line.
 
-The scripts ask `schemactl completion --words WORD...` for what may stand in the place of the last word. That reads the project
+The scripts call `schemactl completion --words WORD...` for the candidates for the last word. That reads the project
 file and the names in the declarations at hand; it starts no other program, opens no registry and executes nothing.
 """
 
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 
 def print_words(words: Sequence[str]) -> int:
-    """Print what may stand for the last of `words`, one a line, with a tab and a description behind some; return 0."""
+    """Print the candidates for the last of `words`, one a line, some followed by a tab and a description; return 0."""
     # Nobody reads the reason while completing.
     with suppress(SchemactlError, OSError, ValueError, SystemExit):
         for name, text in candidates(words):
@@ -98,7 +98,7 @@ def print_words(words: Sequence[str]) -> int:
 
 
 def candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what may stand for the last of `words`, each with a description that may be empty."""
+    """Yield the candidates for the last of `words`, each with a description that may be empty."""
     # bash splits `--option=value` into three words.
     *before, current = [word for word in words[:-1] if word != "="] + [
         words[-1].removeprefix("=") if words else ""
@@ -137,7 +137,7 @@ def _values(
 
 
 def _value_of(action: argparse.Action, current: str, given: argparse.Namespace) -> Iterable[tuple[str, str]]:
-    """Return what may be the value of an option or of a positional argument."""
+    """Return the candidates for the value of an option or of a positional argument."""
     if action.choices is not None:
         return [(str(each), "") for each in action.choices]
     if action.dest in ("topic", "old", "new", "node", "of", "allow_delete", "force_delete"):
@@ -162,7 +162,7 @@ def _value_of(action: argparse.Action, current: str, given: argparse.Namespace) 
 
 
 def _spelled(names: set[str], current: str) -> list[str]:
-    """Return the topics as they are best written here: with as few parts as what is there and the others allow."""
+    """Return the names of topics to offer: as short as the word typed so far and the other names allow."""
     from schemactl.model import TopicName
 
     topics = set()
@@ -190,7 +190,7 @@ def _project(given: argparse.Namespace) -> tuple[Project, str]:
 
 
 def _declared(given: argparse.Namespace, line: re.Pattern[str]) -> set[str]:
-    """Return what matches `line` in the YAML files below the roots; no link is followed, and it ends in a second."""
+    """Return the matches of `line` in the YAML files below the roots, found within a second and without following links."""
     project, top = _project(given)
     end_s = time.monotonic() + _LONGEST_S
     found: set[str] = set()

@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two definitions; None: the topic has none there. `label` names it for people, `name` as the command line does."""
+    """One of the two definitions, None if the topic has none; with a label for people, and its name on the command line."""
 
     topic: Topic
     state: str
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _hint(side: Side, context: Context) -> None:
-    """Say how to see the last change, where the working tree has none."""
+    """Print how to see the last change, if the working tree has none."""
     numbers = [each.number for each in side.topic.versions if each.info]
     if len(numbers) > 1:
         one, other = (f"{side.topic.name.topic}@{number}" for number in numbers[-2:])
@@ -158,7 +158,7 @@ def _text(old: Side, new: Side, *, color: bool) -> str:
 
 
 def differences(old: Side, new: Side, *, color: bool) -> list[str]:
-    """Return the lines that say how two definitions differ, and who can read whom."""
+    """Return the lines about the differences of two definitions, and about who can read whom."""
     text, parts = _changes(old, new)
     fields = [f"  {each.sign} {each.text}" for each in parts]
     lines = [paint_diff(line, color=color) for line in text]
@@ -175,7 +175,7 @@ def differences(old: Side, new: Side, *, color: bool) -> list[str]:
 
 
 def _changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
-    """Return the lines and the parts that differ, what is only documented otherwise aside."""
+    """Return the lines about changes, and the parts that differ in more than documentation."""
     from schemactl.formats.outline import line_changes, part_changes
 
     parts = part_changes(old=old.info, new=new.info)
@@ -184,7 +184,7 @@ def _changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
 
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
-    """Say whether one side can read the other, and the reasons where it cannot."""
+    """Return whether one side can read the other, and the reasons if it cannot."""
     from schemactl.formats import explain
     from schemactl.verdicts import Breakage
 

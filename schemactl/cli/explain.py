@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def overview(known: list[Rule]) -> Iterator[str]:
-    """Yield a line for each rule: those that `check` and `lint` look for, by verdict; then those to be asked for, under the command."""
+    """Yield a line for each rule: first those of `check` and `lint`, by verdict; then the optional ones, under their command."""
     width = max(len(rule.id) for rule in known)
     command = ""
     for rule in sorted(

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: laid out; 100: files would change; 1: a bug kept some as they are."""
+    """Return 0: laid out; 100: files would change; 1: some files were left as they are because of a bug."""
     from schemactl.layout import layout
     from schemactl.rewriting import write
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _wanted(written: Sequence[str], directory: Path, top: str, files: Files) -> tuple[str, ...]:
-    """Return the files and folders that the arguments name, as `layout` takes them. Raise UsageError where one is none."""
+    """Return the files and folders that the arguments name, as `layout` takes them. Raise UsageError for anything else."""
     wanted = []
     for argument in written:
         path = posixpath.relpath(posixpath.normpath((directory / argument).as_posix()), Path(top).as_posix())

@@ -115,7 +115,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _print_classes(args: argparse.Namespace, context: Context, project: Project, generate: Generate) -> int:
-    """Print the classes of one version, which needs nothing of the package."""
+    """Print the classes of one version, without making the package."""
     from schemactl.columns.struct import StructOptions
     from schemactl.extracting.class_text import topic_classes
 
@@ -147,7 +147,7 @@ class _Package:
 
 @dataclass(frozen=True, slots=True)
 class _PackageMaker:
-    """Makes the package of one state or another, with the arguments of one run."""
+    """Makes the package for different states of the topics, with the arguments of one run."""
 
     args: argparse.Namespace
     context: Context
@@ -157,7 +157,7 @@ class _PackageMaker:
 
     @property
     def out(self) -> Path:
-        """The folder that the package goes to."""
+        """The folder of the package."""
         args = self.args
         return (
             Path(self.top, self.generate.out) if args.out is None else Path(self.context.directory, args.out)
@@ -311,7 +311,7 @@ def _judge_usage(args: argparse.Namespace) -> None:
 
 
 def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:
-    """Return the topics that are declared and have a schema, as far as --topic and --namespace leave them."""
+    """Return the declared topics with a schema that --topic and --namespace select."""
     from schemactl.codegen.approved import Approved
 
     approved, found = read.approved, {}
@@ -329,7 +329,7 @@ def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:
 
 
 def _reader(one: Approved) -> int | None:
-    """Return the number of the version that messages are read as; None: the declaration pins one that is not there."""
+    """Return the number of the version to read messages as; None if the declaration pins one that does not exist."""
     try:
         return one.reader[0]
     except InvalidSchema:

@@ -130,10 +130,10 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse without abbreviations, which says what was probably meant, and exits with 64, as `sysexits.h` has it.
+    """argparse without abbreviations, with suggestions for mistyped words and the exit code 64 of `sysexits.h`.
 
     Attributes:
-        renamed: options and subcommands that went, with what is written today.
+        renamed: former options and subcommands, with what replaced them.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -146,7 +146,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse `args`, where an option that does not exist is the first thing to be said."""
+        """Parse `args`; report an unknown option before any other error."""
         self._reject_unknown_options(args)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -166,7 +166,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"unknown option {option}{self._without(option)}")
 
     def _without(self, option: str) -> str:
-        """Return what to write in place of an option that does not exist."""
+        """Return what to write instead of an unknown option."""
         name = option.removeprefix("--").upper()
         if name in (action.metavar for action in self.positionals()):
             return f"; give the {name} without it"
@@ -195,7 +195,7 @@ class Parser(argparse.ArgumentParser):
         return self._get_positional_actions()
 
     def instead_of(self, word: str, known: Iterable[str]) -> str:
-        """Return what was probably meant by `word`, as the end of a message; nothing where that cannot be told."""
+        """Return what was probably meant by `word`, as the end of a message; "" if unknown."""
         if word in self.renamed:
             return f"; did you mean `{self.renamed[word]}`?"
         return did_you_mean(word, [each for each in known if len(each) > 2 or not each.startswith("-")])
@@ -210,7 +210,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _CommandLine(Parser):
-    """The parser of the command line: its help has all commands, by their groups."""
+    """The parser of the command line; its help lists all commands by group."""
 
     def format_help(self) -> str:
         """Return the help."""
@@ -264,7 +264,7 @@ def add_options(to: argparse._ActionsContainer, *options: str, **settings: Any) 
 
 
 def add_format(to: argparse._ActionsContainer, option: str = "--format") -> None:
-    """Add the option that says whether the report is for people or for programs."""
+    """Add `--format`: text for people, or JSON."""
     to.add_argument(option, choices=("text", "json"), default="text", help="(default: text)")
 
 
@@ -304,7 +304,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
 
 
 def global_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the global options in front of the command, and what follows them as `words`."""
+    """Parse the global options in front of the command; `words` is what follows them."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     add_global_options(parser)
     parser.add_argument("words", nargs=argparse.REMAINDER)
@@ -321,7 +321,7 @@ def command_of(arguments: Sequence[str]) -> str | None:
 
 
 class _Version(argparse.Action):
-    """Shows which version is installed, and whether something else was installed over it; looked up only when asked for."""
+    """Prints the installed version, and whether its files were overwritten; looked up only when it is needed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from schemactl import installation

@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: somebody else wrote meanwhile; 100: it cannot be exact."""
+    """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
     return limited(args.timeout, lambda deadline: _run(args, context, deadline))
 
 
@@ -87,7 +87,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
 
 
 def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, list[str]]:
-    """Return the plan, and where its numbers come from."""
+    """Return the plan, and the sources of its numbers."""
     from schemactl import plan as planning
     from schemactl.plan import Permissions, applicable, observe, renamed, scope_of
     from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
@@ -142,7 +142,7 @@ def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, l
 
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
-    """Say where the numbers come from, and how far they can be trusted; `files` are those that the lists come from."""
+    """Print the sources of the numbers, and how far they can be trusted; `files` are those with the lists."""
     from schemactl.plan import applicable
 
     listed = [name for name, pairs in lists.items() if pairs]

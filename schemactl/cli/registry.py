@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Return 0; 100: the registry says no, or would."""
+    """Return 0: done; 100: the registry rejects it, or would."""
     from schemactl.cli.registry_actions import run_action
 
     return run_action(args, context)

@@ -1,4 +1,4 @@
-"""What `schemactl registry` does with one topic of a registry: get, list, put, delete, test."""
+"""The actions of `schemactl registry` on one topic: get, list, put, delete, test."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class _RegistryTopic:
-    """A topic of a registry, as it is now.
+    """A topic in its current state in a registry.
 
     Attributes:
-        declared: the name Git knows it by.
-        name: the target's name of it.
+        declared: its declared name.
+        name: its name on the target.
         stored: every version that the registry holds.
-        checkers: the optional checkers that the registry's brokers are configured with.
+        checkers: the optional checkers of the brokers' configuration.
     """
 
     args: argparse.Namespace
@@ -161,7 +161,7 @@ def _broken(breakage: Breakage) -> str:
 
 
 def _restore(place: _RegistryTopic) -> None:
-    """Restore the topic's own strategy where a killed `apply` left another."""
+    """Restore the topic's own strategy if a killed `apply` left another."""
     for name, own in restore_left(place.registry, [place.name]):
         place.context.say(restored_line(name, own))
 
@@ -224,7 +224,7 @@ def _opened(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTop
 
 
 def _name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
-    """Return the topic that is named in full, or, of those that Git declares, by less; what writes takes no globs."""
+    """Return the topic; a declared one need not be named in full. Actions that write accept no globs."""
     text, globs = args.topic, args.action not in ("put", "delete")
     if ("://" in text or text.count("/") == 2) and not (globs and set(text) & set("*?[")):
         try:
@@ -235,7 +235,7 @@ def _name(args: argparse.Namespace, project: Project, context: Context) -> Topic
 
 
 def _warn(place: _RegistryTopic, info: SchemaInfo) -> None:
-    """Warn on standard error where Git does not declare what is being put."""
+    """Warn on standard error if Git does not declare the schema that is uploaded."""
     topic = place.context.approved().catalog.topics.get(place.declared)
     if topic is None or topic.deleted:
         place.context.say(

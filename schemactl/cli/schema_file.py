@@ -30,7 +30,7 @@ _ANY = TopicName("public", "default", "topic")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that bring a schema."""
+    """Add the arguments for a schema."""
     add_options(
         parser,
         "--file FILE: the schema: .avsc, .proto, a YAML declaration, or JSON as pulsar-admin uploads it",
@@ -52,15 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def is_given(args: argparse.Namespace) -> bool:
-    """Return whether the command line brings a schema."""
+    """Return whether a schema is given on the command line."""
     return args.file is not None or args.type is not None
 
 
 def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) -> SchemaInfo:
-    """Return the schema that the command line brings for `topic`.
+    """Return the schema given on the command line for `topic`.
 
     Raises:
-        UsageError: it brings none, or not enough.
+        UsageError: none is given, or not all of it.
         DeclarationError: the file is not what its name says.
     """
     from schemactl.formats import SPECS
@@ -98,13 +98,13 @@ def read_file(
     Args:
         name: the file's.
         context: where to work.
-        topic: whose it is, where the file declares several.
-        type_: of a definition; None: as the end of the file's name says.
+        topic: which to take if the file declares several.
+        type_: of a definition; None to tell it from the file's suffix.
         message: the root's full name, in a file of protobuf.
         references: the files that it takes types from.
 
     Raises:
-        UsageError: it is of no kind that is known, or `message` is missing.
+        UsageError: the kind of file is unknown, or `message` is missing.
         SchemactlError: it cannot be read, or is not what its name says.
     """
     path = Path(context.directory, name)
@@ -154,7 +154,7 @@ def _payload(path: Path, shown: str) -> SchemaInfo:
 
 
 def _declared(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
-    """Return the schema of a YAML declaration; of `topic`, where the file declares several."""
+    """Return the schema of a YAML declaration; of `topic` if the file declares several."""
     declared = _build(path, path.name, path.read_bytes(), context)
     found = {name: each.schema for name, each in declared.catalog.topics.items() if each.schema}
     if not found:
@@ -174,7 +174,7 @@ def _definition(
     context: Context,
     topic: TopicName,
 ) -> SchemaInfo:
-    """Return the schema of a definition alone: read as if a declaration beside it named it."""
+    """Return the schema of a bare definition, read as if a declaration beside it named it."""
     from schemactl.formats import SPECS
 
     if SPECS[kind].declared_as == "proto" and not message:
@@ -193,7 +193,7 @@ def _definition(
 
 
 def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
-    """Return what the YAML `data` declares, taken for a file called `name` beside `path`."""
+    """Return what the YAML `data` declares, as if it were a file called `name` beside `path`."""
     from schemactl import declare
     from schemactl.model import Project
 
@@ -208,7 +208,7 @@ def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
 
 
 def _files(folder: Path, context: Context) -> WorktreeFiles:
-    """Return the files that references may name: the repository's, where `folder` is in the project's.
+    """Return the files that references may name: the repository's if `folder` is in the project.
 
     Where a type is missing, its definition is looked for in the project's roots: a generated package has copies of all.
     """

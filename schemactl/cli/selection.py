@@ -28,13 +28,13 @@ TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
 
 
 class EnvironmentTarget(str):
-    """The name of a target that comes from the environment, not from the command line."""
+    """A target's name from the environment, not from the command line."""
 
     __slots__ = ()
 
 
 def environment_target() -> EnvironmentTarget | None:
-    """Return the target that SCHEMACTL_TARGET names; None: it is not set."""
+    """Return the target that SCHEMACTL_TARGET names; None if it is not set."""
     named = os.environ.get(TARGET_VARIABLE)
     return EnvironmentTarget(named) if named else None
 
@@ -64,13 +64,13 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say which target and which topics a command is about."""
+    """Add the arguments that select a target and topics."""
     add_target(parser)
     add_filters(parser)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say which topics a command is about."""
+    """Add the arguments that select topics."""
     add_options(
         parser,
         "--topic GLOB...: only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
@@ -105,7 +105,7 @@ class ChosenTopic(NamedTuple):
 
     @property
     def info(self) -> SchemaInfo | None:
-        """The definition of the version, else the one in force, else that of the last version; read now."""
+        """The definition of the version, else the one in force, else the last version's; read on each use."""
         found = self.topic.schema
         if self.version:
             found = self.version.info
@@ -198,7 +198,7 @@ class ChosenTarget:
 
     Attributes:
         target: names the registry and its credentials.
-        project: declares the target; its release and defaults count where the registry does not tell.
+        project: declares the target, and the release and defaults to assume where the registry reports none.
         top: the folder that the project's folder is relative to.
         proposed: target and project are from a change that is not approved yet.
     """

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _project(context: Context) -> Project:
-    """Return the project here; outside of one, what a project is by default."""
+    """Return the project of the current folder; outside of a project, one with all defaults."""
     from schemactl import declare
     from schemactl.model import Project
 

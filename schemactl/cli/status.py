@@ -124,7 +124,7 @@ def _later(approved: History) -> int:
 
 
 def _latest(git: Catalog) -> dict[TopicName, int]:
-    """Return the number of the latest version of each topic that is declared, drafts aside."""
+    """Return the number of the latest version of each declared topic except drafts."""
     from schemactl.model import live
 
     found = {

@@ -114,7 +114,7 @@ def last_day(text: str, today: date) -> date:
 
 
 def _digits(text: str) -> str:
-    """Return the digits of a fingerprint's beginning. Raise UsageError if it is none."""
+    """Return the digits of `text`, the beginning of a fingerprint. Raise UsageError for anything else."""
     digits = text.removeprefix("sha256:").lower()
     if len(digits) < _FEWEST_DIGITS or not re.fullmatch(r"[0-9a-f]+", digits, re.ASCII):
         raise UsageError(
@@ -125,7 +125,7 @@ def _digits(text: str) -> str:
 
 
 def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
-    """Return the findings that a waiver of `digits` is of; the broker's rejection of the same edit among them.
+    """Return the findings whose fingerprint begins with `digits`, and the broker's rejection of the same edit.
 
     Raises:
         UsageError: there are none, or several findings have fingerprints that begin so.
@@ -181,7 +181,7 @@ def _label(findings: list[Finding]) -> str:
 def _waiver(
     finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]
 ) -> Waiver:
-    """Return the waiver of a finding. Raise UsageError if nobody is known to answer for it."""
+    """Return the waiver of a finding. Raise UsageError if no owner is known."""
     if finding.topic is None:
         raise AssertionError(f"a finding of no topic has a fingerprint: {finding}")
     owner = args.owner or owners.get(finding.topic)

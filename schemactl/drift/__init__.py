@@ -27,13 +27,13 @@ class DriftReport:
     """Everything that a drift report shows.
 
     Attributes:
-        origin: which registry was compared with which history.
-        found: all differences, those that are accepted among them.
+        origin: the registry and the history that were compared.
+        found: all differences, including accepted ones.
         git: the approved history, by the target's names.
         held: what the registry holds of it, and of what else was asked for.
         plan: what an `apply` would do.
-        apart: the topics with numbers that are not Git's.
-        unused: what is accepted and is not, or no longer, so in the registry.
+        apart: the topics whose version numbers in the registry are not Git's.
+        unused: the acceptances that no longer describe the registry.
     """
 
     origin: Origin
@@ -46,12 +46,12 @@ class DriftReport:
 
     @property
     def differences(self) -> tuple[DriftItem, ...]:
-        """What nobody has accepted."""
+        """The differences that are not accepted."""
         return tuple(each for each in self.found if each.accepted is None)
 
     @property
     def accepted(self) -> tuple[DriftItem, ...]:
-        """What people have decided to live with."""
+        """The differences that are accepted."""
         return tuple(each for each in self.found if each.accepted)
 
 
@@ -75,8 +75,8 @@ def find(
         plan: what an `apply` would do.
         commit: returns the commit with an id, if this clone has it.
         today: the day (UTC), by which acceptances expire.
-        numbers: the target's record, by its own names: what it says is accepted.
-        is_whole: `git` and `state` are everything that there is, so that any acceptance without its drift is unused.
+        numbers: the target's numbers file, which has the acceptances.
+        is_whole: `git` and `state` cover all topics, so that any acceptance without its drift is unused.
     """
     approved = applicable(git)
     apart = find_apart(approved, state.catalog, numbers)
@@ -110,7 +110,7 @@ def find(
 
 
 def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
-    """Return the difference as the acceptance for its name has it: accepted, or why it is not any more."""
+    """Return the difference with the reason of its acceptance, or with why the acceptance no longer holds."""
     if acceptance is None or item.state is None:
         return item
     if item.state.parts <= acceptance.parts:

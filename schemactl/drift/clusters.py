@@ -16,12 +16,12 @@ from schemactl.model import NamespaceName, TopicName
 
 @dataclass(frozen=True, slots=True)
 class NumbersOfClusters:
-    """A version that clusters number differently.
+    """A version that has different numbers in different clusters.
 
     Attributes:
         topic: by its declared name.
         version: Git's number.
-        numbers: by cluster; None: that cluster does not have the version.
+        numbers: by cluster; None if that cluster does not have the version.
     """
 
     topic: TopicName
@@ -36,8 +36,8 @@ class ReplicatedNamespace:
     Attributes:
         name: as it is declared.
         clusters: all of them, as the registries say.
-        unknown: those that no target that answered is.
-        differing: the versions that they number differently.
+        unknown: the clusters that are no target, or whose target did not answer.
+        differing: the versions with different numbers.
     """
 
     name: NamespaceName
@@ -99,13 +99,13 @@ def _numbers(report: DriftReport, name: TopicName) -> dict[int, int]:
 
 
 def of_target(report: DriftReport, spaces: Sequence[ReplicatedNamespace]) -> list[ReplicatedNamespace]:
-    """Return those of the namespaces `spaces` that the target of the report has."""
+    """Return the namespaces of `spaces` that the target of the report has."""
     there = {report.origin.declared.get(name) for name in report.held.namespaces}
     return [space for space in spaces if space.name in there]
 
 
 def clusters_said(spaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]]:
-    """Return what there is to say of replicated namespaces: lines, and how far below the namespace's each stands."""
+    """Return the lines about replicated namespaces, each with its depth below the namespace's."""
     said = []
     for space in spaces:
         said.append((0, f"{space.name} is replicated: {', '.join(space.clusters)}"))

@@ -40,12 +40,12 @@ class DriftItem:
     Attributes:
         name: by the target's names.
         message: what differs, in full sentences.
-        cause: what the registry's answers tell of the cause, and what they cannot.
-        fix: what to do next, one way out in each line.
-        version: the registry's entry that differs; None if it is about none.
-        nearest: Git's version that is most like the entry.
-        state: what an acceptance of it says; None: `drift --accept` accepts it otherwise, or not at all.
-        accepted: why it is accepted; None: it is not.
+        cause: what the registry's answers show of the cause, and what they cannot show.
+        fix: what to do, one alternative a line.
+        version: the registry's entry that differs, if any.
+        nearest: Git's version with the fewest differences from the entry.
+        state: what `drift --accept` records to accept it; None if it is accepted in another way, or cannot be.
+        accepted: the reason of its acceptance; None if it is not accepted.
     """
 
     name: NamespaceName | TopicName
@@ -60,7 +60,7 @@ class DriftItem:
 
 
 def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
-    """Return what accepts that a registry has just these `entries` of a topic whose schema Git does not declare."""
+    """Return the state to record to accept these `entries` of a topic whose schema Git does not declare."""
     held = [each.info for each in live(entries) if each.info]
     undeclarable = held[-1].type.name if held and spec(held[-1]).undeclarable else ""
     state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
@@ -74,18 +74,18 @@ def listed(entries: Sequence[SchemaVersion]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Advice(Commands):
-    """The commands that a fix names, and what decides which one helps.
+    """The commands that fixes name, and what the choice among them depends on.
 
     Attributes:
-        lost: by topic, the recorded numbers that the registry no longer has.
-        refusals: by topic, why `apply` would not touch it.
+        lost: by topic, the recorded numbers that are gone from the registry.
+        refusals: by topic, why `apply` would leave it out.
     """
 
     lost: Mapping[TopicName, Sequence[int]]
     refusals: Mapping[TopicName, Sequence[PlanRefusal]]
 
     def bring(self, name: NamespaceName | TopicName, effect: str) -> str:
-        """Return the command that brings a namespace or topic to what Git approved, and its effect.
+        """Return the command that makes a namespace or topic what Git approved, and its effect.
 
         After a loss it is the one that keeps recorded numbers.
         """
@@ -95,7 +95,7 @@ class Advice(Commands):
         return f"{self.rebuild(name) if is_lost else self.apply(name)}: it {effect}"
 
     def blocked(self, name: TopicName) -> str:
-        """Return what to do about a topic that `apply` would not touch."""
+        """Return what to do about a topic that `apply` would leave out."""
         return f"what stands in the way comes first: {self.plan(name)}"
 
     def rejection(self, name: TopicName) -> PlanRefusal | None:

@@ -23,7 +23,7 @@ from schemactl.target_numbers import Acceptance
 
 
 class TopicAndPolicyDrift:
-    """The comparison of everything but versions."""
+    """Compares everything but versions."""
 
     def __init__(self, git: Catalog, state: RegistryState, advice: Advice) -> None:
         self.declared = git
@@ -95,7 +95,7 @@ class TopicAndPolicyDrift:
     def _former(
         self, name: NamespaceName | TopicName, before: Policies, last: Policies
     ) -> Iterator[DriftItem]:
-        """Yield what is neither as Git declared it last, which `apply` resets, nor reset."""
+        """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
         words, then = policy_words(before), policy_words(last)
         for policy, held in before.managed().items():
             inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
@@ -167,7 +167,7 @@ class TopicAndPolicyDrift:
 
 
 def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
-    """Yield what `git` never declared; a draft counts as declared."""
+    """Yield the namespaces and topics that `git` never declared; a draft counts as declared."""
     declared = {name.schema_id for name in git.topics}
     spaces = scope_of(git).namespaces
     cause = "the approved history never declared it; the registry does not show who created it"

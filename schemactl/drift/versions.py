@@ -33,7 +33,7 @@ from schemactl.verdicts import Outcome
 
 
 class VersionDrift:
-    """The comparison of each topic's list of versions."""
+    """Compares each topic's list of versions."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class VersionDrift:
         return DriftItem(name, kind, what, cause, fix, version=entry, nearest=like)
 
     def _foreign_fix(self, name: TopicName, topic: Topic, entry: SchemaVersion, problem: str) -> str:
-        """Return the ways out for a foreign version; `problem`: why no file can declare it."""
+        """Return what to do about a foreign version; `problem` is why no file can declare it."""
         advice = self.advice
         if name in advice.refusals:
             return advice.blocked(name)
@@ -174,7 +174,7 @@ class VersionDrift:
     def _tombstones(
         self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool
     ) -> Iterator[DriftItem]:
-        """Yield the numbers that clients can no longer read; a broker may not even list them.
+        """Yield the differences for version numbers that clients can no longer read; a broker may not even list them.
 
         `is_whole`: every version of Git's is there under a later number.
         """
@@ -226,7 +226,7 @@ class VersionDrift:
             )
 
     def _is_held(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
-        """Whether the registry takes the version for one that it has, so that no upload could ever add it."""
+        """Whether the registry holds the version as equal to one that it has, so that no upload adds it."""
         answer = put(
             entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release
         )
@@ -274,7 +274,7 @@ class VersionDrift:
 
 
 def _decision(number: int, recorded: Mapping[int, NumberEntry]) -> AcceptanceReason:
-    """Return why a recorded number is accepted; one that is not listed is covered by the next that is, or the last of all."""
+    """Return why a recorded number is accepted; a number without an entry is covered by the next entry, or else the last."""
     later = (each for listed, each in sorted(recorded.items()) if listed >= number)
     return next(later, recorded[max(recorded)]).decision
 
@@ -291,7 +291,7 @@ def nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> SchemaVe
 
 
 def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
-    """Return what differs, each with a sign (`+`, `-`, `~`): by fields, or by lines where fields do not tell."""
+    """Return the differences, each with a sign (`+`, `-`, `~`): of fields, or of lines where no field differs."""
     try:
         found = list(changes(old=unstamped(old), new=unstamped(new)))
     except InvalidSchema:

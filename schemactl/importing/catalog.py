@@ -1,4 +1,4 @@
-"""The choice and order of declarations for a registry's topics, and what has to be left out."""
+"""The declarations for a registry's topics, in order, and notes on what cannot be declared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ImportNote:
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
-    """One version of a topic as files; None removes a file that the version before it had."""
+    """One version of a topic as files; None for a file of the version before it that is to be removed."""
 
     topic: TopicName
     version: SchemaVersion

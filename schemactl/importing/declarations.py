@@ -1,4 +1,4 @@
-"""The declaration files for a topic or namespace of a registry, and their verification."""
+"""The declaration files for a topic or namespace of a registry, and the check that they declare the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Files: TypeAlias = Mapping[str, bytes]
 
 
 def namespace_text(namespace: Namespace) -> bytes:
-    """Return the declaration of a namespace with every policy that is set on it."""
+    """Return the declaration of a namespace with all policies set on it."""
     managed: dict[str, Value] = {}
     for policy, value in namespace.policies.managed().items():
         if value != CompatibilityStrategy.UNDEFINED:
@@ -135,7 +135,7 @@ def _protobuf(
 
 
 def _relative(path: str, stem: str) -> str:
-    """Return `path` as the declaration whose files start with `stem` names it."""
+    """Return `path` relative to the declaration whose files start with `stem`."""
     return posixpath.relpath(path, posixpath.dirname(stem) or ".")
 
 
@@ -179,7 +179,7 @@ class Paths:
         )
 
     def of_shared(self, name: str) -> str:
-        """Return the path for what topics share and is called `name`, in parts divided by slashes."""
+        """Return the path for the shared file called `name`, which has slashes between its parts."""
         return self._free(
             self._below_root("/".join(file_name(part) or "_" for part in ("shared", *name.split("/"))))
         )

@@ -1,4 +1,4 @@
-"""What a new declaration begins with: text that a person goes on from, and that a check accepts as it stands."""
+"""The text of a new declaration, for a person to go on from; `check` accepts it as it is."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ message %(record)s {
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a new topic's definition begins with.
+    """The start of a new topic's definition.
 
     Attributes:
-        type: its schema type; None: it has no schema.
-        key, value: of a KEY_VALUE, the types of its halves.
+        type: the schema type; None for no schema.
+        key, value: the schema types of a KEY_VALUE's halves.
         given: the path of a definition that is there already, from the folder of the declaration; "": one is written.
         message: of a given `.proto`, its root message.
     """
@@ -113,14 +113,14 @@ def _folders(name: NamespaceName, catalog: Catalog) -> list[str]:
 def namespace_files(
     name: NamespaceName, folder: str, strategy: str, said: Mapping[str, Value]
 ) -> dict[str, str]:
-    """Return the file that declares a namespace in which no producer registers a version; "" leaves the strategy open."""
+    """Return the file that declares a namespace without automatic updates, with this strategy; "" declares none."""
     policies = {"schema_compatibility_strategy": strategy} if strategy else {}
     text = yaml_text({"namespace": str(name), **policies, "is_allow_auto_update_schema": False, **said})
     return {posixpath.join(folder, f"{NAMESPACE_FILE}.yaml"): text}
 
 
 def topic_stem(name: TopicName, folder: str) -> str:
-    """Return what the paths of a topic's files begin with, in that folder."""
+    """Return the common start of the paths of a topic's files in that folder."""
     local = file_name(name.topic)
     return posixpath.join(folder, f"{local}_" if local == NAMESPACE_FILE else local)
 
@@ -133,7 +133,7 @@ def topic_files(
     Args:
         name: of the topic.
         stem: what their paths begin with.
-        start: what its definition begins with.
+        start: of its definition.
         values: what is declared before what is said for people, which is `said`.
         said: as that.
     """
@@ -187,7 +187,7 @@ def _record(text: str) -> str:
 
 
 def _identifier(text: str) -> str:
-    """Return `text` as a name of Avro and protobuf."""
+    """Return `text` as a valid name in Avro and protobuf."""
     plain = re.sub("[^A-Za-z0-9_]", "_", text)
     return f"_{plain}" if plain[0].isdigit() else plain
 
@@ -203,6 +203,6 @@ def messages(proto: str) -> list[str]:
 
 
 def editor_line(path: str, folder: str, kind: str) -> str:
-    """Return the line that names to editors the JSON Schema of the file `path`, in a project in `folder`."""
+    """Return the comment that tells editors the JSON Schema of the file `path`, in a project in `folder`."""
     schema = posixpath.join(folder, EDITOR_FOLDER, f"{kind}.schema.json")
     return f"# yaml-language-server: $schema={posixpath.relpath(schema, posixpath.dirname(path) or '.')}\n"

@@ -1,4 +1,4 @@
-"""What several of a registry's topics define alike: named Avro types, each for a file of its own, and `.proto` files."""
+"""The definitions that several topics of a registry share: named Avro types, one in a file, and `.proto` files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemactl.source import JsonText
 
 @dataclass(slots=True)
 class _FoundType:
-    """What the definitions of a registry say of one type or file.
+    """One type or file as the definitions of a registry have it.
 
     Attributes:
         texts: the ways it is defined, as a file would have it, with the types inside it by their names; by what is the
@@ -37,7 +37,7 @@ class _FoundType:
 
     @property
     def is_shared(self) -> bool:
-        """Whether two or more topics define it, and all alike."""
+        """Whether two or more topics define it, all in the same way."""
         return len(self.topics) > 1 and len(self.texts) == 1
 
     @property
@@ -63,7 +63,7 @@ class CommonTypes:
 
         Args:
             versions: topics and their definitions.
-            free_path: gives the path, without suffix, for what is to be called so below the folder of shared files.
+            free_path: returns an unused path without suffix, for a name below the folder of shared files.
         """
         found: dict[str, _FoundType] = {}
         imported: dict[str, _FoundType] = {}
@@ -98,7 +98,7 @@ class CommonTypes:
                 self.files[path] = each.text.encode()
 
     def outside(self, value: Any) -> tuple[Any, dict[str, bytes]]:
-        """Return a definition without the shared types, and the files that it then needs."""
+        """Return a definition with the shared types taken out, and the files that it then needs."""
         taken: set[str] = set()
 
         def is_shared(name: str) -> bool:
@@ -111,7 +111,7 @@ class CommonTypes:
         return short, {path: self.files[path] for path in paths}
 
     def import_path(self, name: str) -> str | None:
-        """Return the path of the `.proto` file that is imported by this name; None if each topic has its own."""
+        """Return the path of the `.proto` file that is imported by this name; None if it is not shared."""
         return self._imports.get(name)
 
 
@@ -165,14 +165,14 @@ def _without(
     *,
     is_whole: bool = False,
 ) -> Any:
-    """Return a definition with the types of which `is_taken` holds by their names.
+    """Return a definition in which each type for which `is_taken` holds is replaced by its name.
 
     Args:
         value: the definition as JSON.
         namespace: the namespace in force around it.
         is_taken: asked with the full name of each named type inside it.
-        uses: receives the full name of every named type that the result refers to.
-        is_whole: `value` itself stays, whatever its name.
+        uses: gets the full name of every named type that the result refers to.
+        is_whole: `value` itself is not replaced, whatever its name.
     """
     uses = set() if uses is None else uses
     match value:

@@ -1,4 +1,4 @@
-"""`fmt`: the layout of declarations and definitions, which changes nothing that they declare."""
+"""`fmt`: lays out declarations and definitions, without changing what they declare."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Layout:
     """The files that are not laid out yet.
 
     Attributes:
-        contents: by path, how they are laid out.
-        refused: the paths of those that would then declare something else, which is a bug of ours.
+        contents: by path, the text as it is laid out.
+        refused: the paths of files that would declare something else when laid out, which is a bug of schemactl.
         seen: the number of files looked at.
     """
 
@@ -42,7 +42,7 @@ class Layout:
 
 
 def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Layout:
-    """Return how the files of a project are laid out, where they are not yet.
+    """Lay out the files of a project that are not laid out yet.
 
     What they declare is looked at only where there is one.
 
@@ -119,7 +119,7 @@ def _named(files: Files, folder: str, written: str) -> Iterator[str]:
 
 
 def _laid_out(path: str, text: str) -> str:
-    """Return the text of a file as it is laid out. Raise DeclarationError where it is neither YAML nor JSON."""
+    """Return the text of a file laid out. Raise DeclarationError if it is neither YAML nor JSON."""
     if path.endswith(YAML_SUFFIXES):
         return yaml_layout.laid_out(path, text)
     try:
@@ -135,7 +135,7 @@ def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
 
 
 def _yaml_value(path: str, text: str) -> list[str]:
-    """Return what the documents of a YAML file say, whatever the order of its keys."""
+    """Return the values of a YAML file's documents, without the order of keys."""
     documents, _ = read_yaml(path, text.encode())
     return [json.dumps(document.value, sort_keys=True) for document in documents]
 
@@ -146,5 +146,5 @@ def _json_value(_path: str, text: str) -> str:
 
 
 def _spelt(digits: str) -> list[str]:
-    """Return a number as it is spelt; not as a text, which is another value."""
+    """Return a number as it is spelt, in a form that differs from the same text."""
     return ["number", digits]

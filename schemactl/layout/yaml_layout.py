@@ -65,7 +65,7 @@ _VISIBLE: Final = (
 
 
 def laid_out(path: str, text: str) -> str:
-    """Return the YAML file `path` with content `text`, which is YAML, as it is laid out.
+    """Return the YAML `text` of the file `path` laid out.
 
     Declarations of topics and namespaces get their keys in order. A text with explicit keys (`? `), directives, a block
     (`|`, `>`) without words or line ends of other systems comes back as it is.

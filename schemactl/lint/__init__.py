@@ -1,4 +1,4 @@
-"""`lint`: what is fine today and hurts later. Takes what files declare, returns findings; no I/O, no history."""
+"""`lint`: findings about declarations that are valid today and cause trouble later; no I/O, no history."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TOPIC_LOOKS: Final = (topics.rejected_elsewhere, topics.unlike_siblings)
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """A remark on a definition that is part of a topic's, and the finding that it is there."""
+    """A remark on a definition, and the finding that it makes for a topic."""
 
     finding: Finding
     file: AvroFile
@@ -54,10 +54,10 @@ class Linted:
 def lint(
     declared: Declared, project: Project, only: frozenset[TopicName]
 ) -> tuple[CheckReport, list[Linted]]:
-    """Return what hurts later in what is declared, and what of it is about one place in a definition.
+    """Return all findings about what is declared, and apart those remarks that are about one place in a definition.
 
     Raises:
-        SchemactlError: another package brings a rule that is none.
+        SchemactlError: a rule from another package is no rule.
     """
     known = every_rule()
     looks = {**_LOOKS, **{entry.name: entry.load()().look for entry in of_other_packages(LINT_RULES)}}

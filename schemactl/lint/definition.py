@@ -1,6 +1,6 @@
-"""An Avro definition as it stands in a file, part by part, and what a lint rule says of a part.
+"""An Avro definition as it is written in a file, part by part, and a lint rule's remark on a part.
 
-Rules look at what people wrote, not at what Avro's parser makes of it: that has lost what it does not know.
+Rules look at what people wrote, not at what Avro's parser returns, which drops what it does not know.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class DefinitionPart:
     """A type, or a field, of a definition.
 
     Attributes:
-        kind: what it is; `reference` is the name of a type that is defined elsewhere.
+        kind: such as `record` or `field`; `reference` is the name of a type that is defined elsewhere.
         value: as it is written: an object, a list (of a union), or a name.
         parts: its place in the definition.
         field: its path for people: `Order.lines[].price`.
-        full_name: of a named type, and of the type that a reference names; "" of anything else.
-        inside: the full names of the records that it stands in, the outermost first.
+        full_name: of a named type, or of the type that a reference names; "" for anything else.
+        inside: the full names of the records around it, the outermost first.
     """
 
     kind: Kind
@@ -48,18 +48,18 @@ class DefinitionPart:
 
     @property
     def keys(self) -> Mapping[str, Any]:
-        """What is written as keys and values; nothing where it is a name or a list."""
+        """Its keys and values; empty for a name or a list."""
         return self.value if isinstance(self.value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a rule says of one place: a finding of each topic that the definition is part of.
+    """A rule's remark on one place: a finding for each topic with the definition.
 
     Attributes:
         parts: the place in the definition; with `of_key` the key is meant, not its value.
-        message: what hurts, when and whom, in full sentences.
-        fix: what to write instead; "": what the rule itself says.
+        message: the trouble, when it comes and for whom, in full sentences.
+        fix: what to write instead; "" for the rule's own fix.
         field: the path of the part for people.
         edit: what `--fix` does.
     """
@@ -102,14 +102,14 @@ class LintRule(Protocol):
     rule: Rule
 
     def look(self, definition: LintedDefinition) -> Iterator[Remark]:
-        """Yield what the rule says of one definition."""
+        """Yield the rule's remarks on one definition."""
         ...
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of `known` that was probably meant by `name`, upper and lower case apart; None: it is a name of its own.
+    """Return the one of `known` that was probably meant by `name`, ignoring case; None if none is near.
 
-    Of a short name, two letters that changed places are a large part, so the same letters in any order are near enough.
+    In a short name two swapped letters are a large part, so the same letters in any order count as near.
     """
     small = {each.lower(): each for each in known}
     written = name.lower()
@@ -121,7 +121,7 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 def _parts(
     value: Any, parts: Tokens, field: str, namespace: str | None, inside: tuple[str, ...]
 ) -> Iterator[DefinitionPart]:
-    """Yield the type that `value` is, and what it is made of."""
+    """Yield the type in `value`, then its parts."""
     if isinstance(value, list):
         yield DefinitionPart("union", value, parts, field, "", inside)
         for index, branch in enumerate(value):

@@ -28,7 +28,7 @@ class RenameKey:
 
 @dataclass(frozen=True, slots=True)
 class AddKey:
-    """The object at `parts` gets a key, behind the first of the keys `behind` that stands on lines of its own value alone."""
+    """Adds a key to the object at `parts`, after the first of the keys `behind` that shares its lines with no other key."""
 
     parts: Tokens
     behind: Sequence[str]
@@ -40,7 +40,7 @@ Edit = RenameKey | AddKey
 
 
 def replacement(file: AvroFile, edit: Edit) -> Replacement | None:
-    """Return what the edit does to the text of the file; None: it can be made only by hand."""
+    """Return the edit as a replacement in the file's text; None if it can be made only by hand."""
     if isinstance(file.text, YamlPart):
         return _in_yaml(file.text, edit)
     if file.path.endswith(AVRO_SUFFIXES):

@@ -1,4 +1,4 @@
-"""`lint --fix`: the edits that rules propose, as far as every reader and writer still understands the other."""
+"""`lint --fix`: makes the edits that rules propose where old and new schema read each other's messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_TRIED: Final = 20
 
 
 def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[Linted]) -> dict[str, bytes]:
-    """Return the new contents of the files that the edits of `linted` change, and nothing breaks in.
+    """Return the new contents of the files that the harmless edits of `linted` change.
 
     Args:
         files: in which the definitions stand.

@@ -1,4 +1,4 @@
-"""Keys that mean nothing where they stand: Avro keeps them as properties, and nobody reads them."""
+"""Keys without meaning where they are: Avro keeps them as properties, and nothing reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people agree on among themselves: how names are written, what has a doc, in which order fields stand."""
+"""Conventions: how names are written, what has a doc, the order of fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLES: Final = {
 
 
 def unlike_style(definition: LintedDefinition) -> Iterator[Remark]:
-    """Yield the names of fields, types and symbols that are written otherwise than the project says."""
+    """Yield the names of fields, types and symbols that are not in the project's style."""
     names = definition.project.names
     for part in definition.of_kind("field"):
         yield from _unlike(part.keys.get("name"), names.fields, (*part.parts, "name"), part.field)

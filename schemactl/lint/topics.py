@@ -1,4 +1,4 @@
-"""What hurts later of a topic's whole schema, or of how it goes with those of other topics."""
+"""Rules about a topic's whole schema, alone or next to those of other topics."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def unlike_siblings(
 
 
 def _namespace(value: Any) -> str | None:
-    """Return the namespace of a named type, "" where it is in none; None: it is no named type."""
+    """Return the namespace of a named type, "" if it has none; None if it is no named type."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     return own_names(value, None)[1] or ""

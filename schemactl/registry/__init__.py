@@ -39,8 +39,8 @@ def open_registry(
 
     Args:
         target: the target, whose URL says where the registry is.
-        release: the Pulsar release to answer as, where the registry itself does not know.
-        defaults: the broker's own settings, likewise.
+        release: the Pulsar release to assume where the registry does not report one.
+        defaults: the broker settings to assume where the registry does not report them.
         folder: the folder for relative paths in the URL or in the credentials.
         progress: called during a long read.
         warn: called when the registry is waited for.
@@ -77,7 +77,7 @@ def open_registry(
 def open_embedded(
     url: str, *, release: Release, defaults: BrokerDefaults, folder: Path
 ) -> EmbeddedRegistry | None:
-    """Open the embedded registry at `url`; None when the URL names none.
+    """Open the embedded registry at `url`; None if it is the URL of another kind.
 
     Args:
         url: `sqlite:PATH`; `memory:` (gone with its process); or `module:Class?metadata=PATH&option=value...`, which keeps

@@ -1,4 +1,4 @@
-"""A registry in one SQLite file, or over any schema storage, that answers as Pulsar's does."""
+"""A registry in one SQLite file, or over any schema storage, that behaves as Pulsar's does."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def wall_clock_ms() -> int:
 
 
 class EmbeddedRegistry(RegistryMetadata, Relaxing):
-    """Implements `Registry`, and what else a broker's admin API does to schemas.
+    """Implements `Registry`, and what else a broker's admin API does with schemas.
 
     Schemas belong to `tenant/namespace/topic` only: an upload needs no topic, deleting a topic drops them, deleting a namespace
     leaves them behind (as seen on Pulsar 4.0).
 
     Attributes:
-        release: the Pulsar release whose answers it gives.
-        defaults: the settings that stand for a broker's own.
+        release: the Pulsar release that it behaves as.
+        defaults: the settings of the broker that it stands for.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     @property
     def version(self) -> str:
-        """The Pulsar release whose answers it gives."""
+        """The Pulsar release that it behaves as."""
         return self.release.value
 
     def keep_others_waiting(self) -> None:
@@ -181,7 +181,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         return known[-1] if number is None else number
 
     def judge(self, topic: TopicName, info: SchemaInfo) -> Answer:
-        """Return what an upload would be answered. Stores nothing."""
+        """Return the answer that an upload would get; nothing is stored."""
         return self._judged(topic, info)[1]
 
     def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:

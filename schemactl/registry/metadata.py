@@ -41,7 +41,7 @@ class StoredTopic:
 
 
 class RegistryMetadata:
-    """The part of an embedded registry that holds no schemas. A policy that is not set is UNDEFINED, or None."""
+    """Everything in an embedded registry but schemas. A policy that is not set is UNDEFINED, or None."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -200,7 +200,7 @@ class RegistryMetadata:
                 rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def _settings(self, name: NamespaceName | TopicName) -> dict[str, Any]:
-        """Return the settings of a namespace or topic; one that this schemactl does not know is not there."""
+        """Return the settings of a namespace or topic that this release of schemactl knows."""
         with self._database.read() as rows:
             found = dict(
                 rows.execute("SELECT setting, value FROM settings WHERE name = ?", (str(name),)).fetchall()

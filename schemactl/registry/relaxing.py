@@ -1,4 +1,4 @@
-"""A topic that takes every upload for a time, and no schema of a client: how it is made, recognised and unmade.
+"""Relaxed topics: for a time they take every upload, but no schema of a client.
 
 Each write leaves what the next command needs to undo it: what something was is kept before it is changed, and forgotten after it
 is as it was. Automatic updates go off before the topic accepts everything, and on after it has stopped.

@@ -20,7 +20,7 @@ _WITH_PAGE = ("GET", "HEAD", "POST")
 
 
 class Rejection(Exception):
-    """A request that is not done, with its response."""
+    """The response to a request that is refused."""
 
     def response(self, request: Request) -> Response:
         """Return what the client gets."""
@@ -42,7 +42,7 @@ class RestError(Rejection):
 
 
 class Unexpected(RestError):
-    """What RestException makes of a Java exception that nobody catches; the stack trace ends after its first line.
+    """The response that RestException makes of an uncaught Java exception; its stack trace has one line.
 
     Args:
         message: the exception's, "" where it has none.
@@ -103,7 +103,7 @@ def ok(value: Any, status: int = 200) -> Response:
 
 
 def plain(text: str) -> Response:
-    """Return a bare text under the content type JSON, as Pulsar does."""
+    """Return text that is not quoted as content type JSON, as Pulsar does."""
     return Response(text, media_type=JSON)
 
 

@@ -125,7 +125,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
 
 
 def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> ASGIApp:
-    """Build the admin REST API of `registry`, for clients that call it by a loopback name or one of `allowed_hosts`."""
+    """Build the admin REST API of `registry`; its host name in requests is a loopback name or one of `allowed_hosts`."""
     limits = _RequestLimits()
     routes = [
         Route(f"/admin/v2{path}", _Resource(registry, path, methods, limits))
@@ -138,7 +138,7 @@ def build_app(registry: EmbeddedRegistry, allowed_hosts: Iterable[str] = ()) -> 
 
 
 class _RequestLimits:
-    """The limits on what requests use at once."""
+    """The limits on concurrent requests."""
 
     def __init__(self) -> None:
         self.bodies_bytes = 0

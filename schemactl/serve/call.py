@@ -18,7 +18,7 @@ _PARTITION = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class AdminCall:
-    """What an endpoint sees of a request.
+    """A request as endpoints see it.
 
     Attributes:
         registry: the registry that is served.

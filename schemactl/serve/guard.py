@@ -1,4 +1,4 @@
-"""The protection of a server without authentication: it answers only to names that the user has given it.
+"""The protection of a server without authentication: it answers only requests to host names that the user allows.
 
 A web page can make a name of its own lead to this machine (DNS rebinding), or send requests here. Browsers put the name into
 `Host` and the page's origin into `Origin`, and let no page change either.

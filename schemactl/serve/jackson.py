@@ -23,7 +23,7 @@ _ORDINAL = re.compile(r"[0-9]{1,9}")
 
 
 class Number(str):
-    """A JSON number as it is written: where text is wanted, Jackson takes its characters."""
+    """A JSON number as it is written: where a text is expected, Jackson takes its characters."""
 
     __slots__ = ()
 
@@ -43,14 +43,14 @@ def read(body: bytes) -> Any:
 
 
 def read_needed(body: bytes) -> Any:
-    """Return the JSON value for an endpoint that takes a boolean or a number; which has to be there."""
+    """Return the JSON value for an endpoint that requires a boolean or a number."""
     if not body.strip():
         raise BadRequest("The request entity cannot be empty.", JSON)
     return read(body)
 
 
 def read_object(body: bytes, kind: str) -> dict[str, Any] | None:
-    """Return the JSON object that is to become a Java object of class `kind`; None for null or no body."""
+    """Return the JSON object for a Java object of class `kind`; None for null or an empty body."""
     value = read(body)
     if value is not None and not isinstance(value, dict):
         raise _mismatch(kind, value)

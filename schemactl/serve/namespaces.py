@@ -30,7 +30,7 @@ def of_tenant(call: AdminCall) -> Response:
 
 
 def policies(call: AdminCall) -> Response:
-    """GET namespaces/{tenant}/{namespace}: all policies; those that do not concern schemas as Pulsar sets them."""
+    """GET namespaces/{tenant}/{namespace}: all policies; those not about schemas have Pulsar's defaults."""
     found = call.need_namespace()
     mapped = found.auto_update_strategy
     return ok(
@@ -104,7 +104,7 @@ def delete(call: AdminCall) -> Response:
 
 
 def _counts(name: TopicName, topic: StoredTopic | None) -> bool:
-    """Whether the topic keeps its namespace from being deleted: one that is stored nowhere does not."""
+    """Whether the topic prevents the deletion of its namespace; one that is stored nowhere does not."""
     return name.domain == "persistent" or (topic is not None and topic.partitions is not None)
 
 
@@ -181,7 +181,7 @@ def properties(call: AdminCall) -> Response:
 
 
 def set_properties(call: AdminCall) -> Response:
-    """PUT properties: they come to those that it has."""
+    """PUT properties: added to the namespace's."""
     with call.registry.exclusive():
         call.need_namespace()
         call.registry.set_namespace_properties(call.namespace, read_properties(call))
@@ -189,7 +189,7 @@ def set_properties(call: AdminCall) -> Response:
 
 
 def delete_property(call: AdminCall) -> Response:
-    """DELETE property/{key}: answers its value, nothing where there was none."""
+    """DELETE property/{key}: the answer is its value, or nothing."""
     key = call.names["key"]
     with call.registry.exclusive():
         value = call.need_namespace().properties.get(key)

@@ -30,7 +30,7 @@ def of_topics() -> dict[str, Mapping[str, Endpoint]]:
 
 
 class _OfNamespace:
-    """The endpoints of one setting."""
+    """The endpoints of one setting of a namespace."""
 
     def __init__(self, row: Setting) -> None:
         self._row = row
@@ -41,7 +41,7 @@ class _OfNamespace:
         return {"GET": self.get, self._row.method: self.put, **removed}
 
     def get(self, call: AdminCall) -> Response:
-        """GET: nothing where the namespace does not set it; it is always on some cluster."""
+        """GET: an empty body where the namespace does not set it; it is always on some cluster."""
         found = call.need_namespace().policies.settings.get(self._row.name)
         if found is None and self._row.name == REPLICATION:
             found = [NAME]
@@ -72,14 +72,14 @@ class _OfNamespace:
 
 
 class _OfTopic(_OfNamespace):
-    """Likewise, of a topic."""
+    """The endpoints of one setting of a topic."""
 
     def methods(self) -> dict[str, Endpoint]:
         """Return the endpoints by method."""
         return {"GET": self.get, "POST": self.put, "DELETE": self.remove}
 
     def get(self, call: AdminCall) -> Response:
-        """GET: nothing where the topic does not set it; with `applied`, what counts then."""
+        """GET: an empty body where the topic does not set it; with `applied`, the value in force."""
         name = self._row.name
         found = need_whole(call).policies.settings.get(name)
         if found is None and call.flag("applied"):
@@ -98,7 +98,7 @@ class _OfTopic(_OfNamespace):
 
 
 def _plain(value: Any) -> Any:
-    """Return a JSON value with its whole numbers as such."""
+    """Return a JSON value with `int` for its whole numbers."""
     if isinstance(value, Number):
         return int(value) if value.lstrip("-").isdecimal() else float(value)
     if isinstance(value, dict):

@@ -172,7 +172,7 @@ def set_validation_enforced(call: AdminCall) -> Response:
 
 
 def properties(call: AdminCall) -> Response:
-    """GET {topic}/properties: nothing for a partitioned topic that has none; a partition has none of its own."""
+    """GET {topic}/properties: empty body for a partitioned topic without any; a partition has none of its own."""
     found = _need_persistent(call)
     if found.partitions is not None and call.partition is None and not found.properties:
         return nothing(200)
@@ -180,7 +180,7 @@ def properties(call: AdminCall) -> Response:
 
 
 def set_properties(call: AdminCall) -> Response:
-    """PUT {topic}/properties: they come to those that it has."""
+    """PUT {topic}/properties: added to the topic's."""
     _need_persistent(call)
     call.registry.set_topic_properties(call.topic, read_properties(call))
     return nothing()

@@ -27,7 +27,7 @@ _SHAPE: Final = dict.fromkeys(
 
 
 class BrokerSettings:
-    """What `connection`'s brokers are configured with, asked for once; where the role may not read it, nothing is known."""
+    """The configuration of `connection`'s brokers, read once; empty where the role may not read it."""
 
     def __init__(self, connection: AdminConnection) -> None:
         self._connection = connection
@@ -41,7 +41,7 @@ class BrokerSettings:
         return self._found
 
     def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
-        """Return `defaults` with the policies that are true or false, and what counts for settings, as far as they are known."""
+        """Return `defaults` with the brokers' own booleans and settings in their place, as far as they are known."""
         known = self._known()
         values: dict[str, Any] = {
             policy: known[key] == "true" for policy, key in _SWITCHES.items() if known.get(key)
@@ -49,7 +49,7 @@ class BrokerSettings:
         return replace(defaults, **values, settings=settings.of_brokers(known))
 
     def strategy(self) -> CompatibilityStrategy | None:
-        """Return the strategy; None: it is not known."""
+        """Return the strategy; None if it is not known."""
         if not self._known():
             return None
         strategy = strategy_named(self._known().get(_STRATEGY))
@@ -57,5 +57,5 @@ class BrokerSettings:
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 
     def keep_policies_as_messages(self) -> bool:
-        """Whether policies of topics are messages of a topic in their namespace: they are, unless something else is known."""
+        """Whether brokers keep topic policies as messages in a system topic of the namespace; True if not known."""
         return str(self._known().get(_POLICIES_OF_TOPICS) or _AS_MESSAGES).endswith(_AS_MESSAGES)

@@ -1,4 +1,4 @@
-"""Who is connected to a topic, as its statistics say (TopicStats, in PersistentTopics.getStats and getPartitionedStats)."""
+"""The clients connected to a topic, from its statistics (TopicStats, in PersistentTopics.getStats and getPartitionedStats)."""
 
 from __future__ import annotations
 

@@ -103,13 +103,13 @@ class AdminConnection:
         self._only_thread: int | None = None
 
     def keep_others_waiting(self) -> None:
-        """Send requests of the calling thread only from now on; those of others that wait to be repeated fail at once."""
+        """From now on send only requests of the calling thread; waiting retries of other threads fail at once."""
         self._only_thread = get_ident()
         self._stopped.set()
 
     @property
     def is_kept_for_one(self) -> bool:
-        """Whether one thread alone may send requests."""
+        """Whether only one thread may send requests."""
         return self._only_thread is not None
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class AdminConnection:
     def send(
         self, method: str, path: str, body: Any = None, *, done: Callable[[], Reply | None] = lambda: None
     ) -> Reply:
-        """Return the reply to a request: the first that a retry would not change.
+        """Send a request, with retries where they may help, and return the last reply.
 
         Before each retry `done` is asked: of a request that is not safe to repeat, it returns the reply that was lost. Raise
         RegistryError when no response comes before the deadline for retries.
@@ -259,7 +259,7 @@ class AdminConnection:
             self._stopped.wait(seconds)
 
     def _delays(self, start_s: float) -> Iterator[float | None]:
-        """Yield how long to wait before each further attempt; None at the end: there is none."""
+        """Yield how long to wait before each retry, and None when there is to be no further one."""
         for attempt in count():
             # Spread out, so that many clients of a broker that comes back do not come at once.
             delay_s = min(0.05 * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret

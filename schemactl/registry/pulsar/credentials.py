@@ -72,7 +72,7 @@ class Bearer:
             return self._token
 
     def claims(self) -> dict[str, Any] | None:
-        """Return what the token in use says of itself, which nobody has verified; None: it is no JSON Web Token (RFC 7519)."""
+        """Return the unverified claims of the token in use; None if it is no JSON Web Token (RFC 7519)."""
         parts = self._token.split(".")
         try:
             claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) == 3 else None
@@ -81,7 +81,7 @@ class Bearer:
         return claims if isinstance(claims, dict) else None
 
     def renew(self, rejected: str) -> bool:
-        """Whether there is another token now that a broker rejected `rejected`."""
+        """Fetch a new token after a broker rejected `rejected`; return whether there is another one."""
         with self._lock:
             if self._token == rejected:
                 self._until_s = 0.0
@@ -121,16 +121,16 @@ class Credentials:
 
     @property
     def has_secret(self) -> bool:
-        """Whether there is something that only the cluster may see."""
+        """Whether requests carry a token or a client certificate."""
         return self.bearer is not None or self.has_certificate
 
     def role(self) -> str:
-        """Return what to call the role that asks: by the token's own word."""
+        """Return the role in the words of a message, as the token names it."""
         role = (self.bearer.claims() or {}).get("sub") if self.bearer else None
         return f"the role {on_one_line(role[:_MAX_SHOWN])}" if isinstance(role, str) and role else "the role"
 
     def why_rejected(self) -> tuple[str, str]:
-        """Return why a broker may not know who asks, as far as the credentials tell, and what to do."""
+        """Return why a broker may have rejected the credentials, as far as they tell, and what to do."""
         if self.bearer is None:
             if self.has_certificate:
                 return (
@@ -160,14 +160,14 @@ class Credentials:
         )
 
     def redact(self, text: str) -> str:
-        """Return `text` without the secrets, should somebody's answer quote them."""
+        """Return `text` without secrets, which a server's answer may quote."""
         for secret in sorted(self.bearer.secrets, key=len, reverse=True) if self.bearer else ():
             text = text.replace(secret, "***")
         return text
 
 
 def _seconds(claims: dict[str, Any], name: str) -> float | None:
-    """Return a time of the claims, in seconds since 1970; None: there is none that a calendar has."""
+    """Return a time from the claims in seconds since 1970; None if it is missing or out of range."""
     found = claims.get(name)
     is_time = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found < _YEAR_10000_S
     return found if is_time else None
@@ -285,7 +285,7 @@ def _checked(token: str, where: str) -> str:
 
 
 def _tls(written: Mapping[str, Any], folder: Path) -> ssl.SSLContext | None:
-    """Return how to use TLS; None for the system's default."""
+    """Return the TLS settings; None for the system's default."""
     if not {"ca_file", "cert_file"} & written.keys():
         return None
     context = ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""What to say of a request to which no response came: TLS, limits, and hosts that do not answer."""
+"""The message for a request without a response: TLS errors, limits, and hosts that do not answer."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Failure(NamedTuple):
 def failure(
     error: HTTPError | UnicodeError, host: str, *, has_certificate: bool, is_redirected: bool
 ) -> Failure:
-    """Return what to say of `error`.
+    """Return the cause of `error` and what to do.
 
     Args:
         error: urllib3's.
         host: the host and port that was asked.
-        has_certificate: a client certificate was shown to it.
-        is_redirected: the cluster named that host, not the project file.
+        has_certificate: the request was sent with a client certificate.
+        is_redirected: the host comes from a redirect, not from the project file.
     """
     host = f"{host} (where the cluster redirects to)" if is_redirected else host
     if limit := http_limits.limit_reached(error):
@@ -84,7 +84,7 @@ def _tls_failure(error: SSLError, host: str, *, has_certificate: bool) -> Failur
 
 
 def _cause(error: HTTPError | UnicodeError) -> str:
-    """Return the innermost and most specific part of urllib3's message, which may otherwise show objects."""
+    """Return the innermost part of urllib3's message; the rest shows Python objects."""
     cause: BaseException = error
     while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
         cause = inner

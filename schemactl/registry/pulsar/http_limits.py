@@ -1,4 +1,4 @@
-"""HTTP with limited responses: in size, compressed or not, and in time, whatever a server sends."""
+"""HTTP responses limited in size (compressed or not) and in time, whatever a server sends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def manager(**options: Any) -> urllib3.PoolManager:
 def body_of(response: urllib3.BaseHTTPResponse, *, most: int = MAX_ANSWER_BYTES, cut: bool = False) -> bytes:
     """Return the decompressed body of a response that has not been read.
 
-    With `cut`, a body of more than `most` bytes ends there, and the connection is closed.
+    With `cut`, a longer body is cut off after `most` bytes, and the connection is closed.
 
     Raises:
         ResponseLimitError: it has more than `most` bytes.

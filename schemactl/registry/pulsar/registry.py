@@ -78,14 +78,14 @@ _POLICIES: Final = {
 
 
 class PulsarRegistry(Relaxing):
-    """Implements `Registry` with what a Pulsar 4.0 or newer offers over HTTP.
+    """Implements `Registry` over the admin API of Pulsar 4.0 or newer.
 
     Args:
         url: of the admin API; several of one cluster separated by commas.
-        credentials: what proves who asks.
-        release: the release to answer as, where the cluster does not tell its own.
-        defaults: the broker's settings, where the role may not read them.
-        progress: called with how many topics of how many have been read.
+        credentials: sent with each request.
+        release: the Pulsar release to assume where the cluster does not report its own.
+        defaults: the broker settings to assume where the role may not read them.
+        progress: called with the number of topics read so far, and of all.
         warn: called when the cluster is waited for.
         cluster: what Pulsar calls it; "": not known. Of namespaces that are only on other clusters it is asked for no topics.
     """
@@ -113,7 +113,7 @@ class PulsarRegistry(Relaxing):
 
     @property
     def version(self) -> str:
-        """The release the brokers say they are, such as "4.0.7"; "" where they do not tell."""
+        """The release that the brokers report, such as "4.0.7"; "" where they do not tell."""
         if self._version is None:
             reply = self._connection.send("GET", "brokers/version")
             if reply.status == 404:
@@ -339,7 +339,7 @@ class PulsarRegistry(Relaxing):
                 yield from found
 
     def _namespace_names(self) -> Iterator[NamespaceName]:
-        """Yield every namespace of every tenant, without the brokers' own."""
+        """Yield every namespace of every tenant except the brokers' own."""
         for tenant in self._connection.get("tenants", [str]):
             if tenant not in _SYSTEM_TENANTS:
                 for text in self._connection.get(f"namespaces/{quote(tenant, safe='')}", [str], absent=[]):

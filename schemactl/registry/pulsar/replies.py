@@ -79,7 +79,7 @@ class Reply(NamedTuple):
 
 
 def retry_after_s(header: str) -> float | None:
-    """Return the seconds that a `Retry-After` asks for, from now on: a number, or a moment; None: it asks for nothing."""
+    """Return the seconds to wait for a `Retry-After` header, a number or a date; None if it is neither."""
     if header.isdecimal():
         return float(header)
     try:
@@ -135,12 +135,12 @@ def is_concurrent_modification(reply: Reply) -> bool:
 
 
 def is_unauthenticated(reply: Reply) -> bool:
-    """Whether the broker does not know who asks. A role without permission gets a 401, too, but with a reason in JSON."""
+    """Whether the broker rejects the credentials. A role without permission gets a 401, too, but with a reason in JSON."""
     return reply.status == _UNAUTHORIZED and b'"reason"' not in reply.body
 
 
 def is_too_big(reply: Reply, size: int) -> bool:
-    """Whether an upload of `size` bytes did not fit into a ledger entry, for which the broker blames its bookies."""
+    """Whether an upload of `size` bytes was too big for a ledger entry; the broker reports that as an error of its bookies."""
     return reply.status >= _SERVER_ERROR and size > 4_000_000 and _NO_BOOKIES in error_message(reply)
 
 

@@ -1,4 +1,4 @@
-"""What a user hears of requests that take long, and how long a command waits for a cluster in total."""
+"""Warnings about slow requests, and the limit on how long a command waits for a cluster in total."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LOOK_EVERY_S: Final = 0.25
 
 
 class SlowRequest:
-    """A request that is under way, with its retries.
+    """A request in progress, with its retries.
 
     Attributes:
         what: method and path.
-        since_s: when it began, of the monotonic clock.
+        since_s: when it began, by the monotonic clock.
         until_s: when it is given up at the latest.
-        why: what was answered last; "": it waits for the first answer.
-        is_named: the user has heard of it.
+        why: the last answer; "" before the first one.
+        is_named: the user was warned of it.
     """
 
     __slots__ = ("is_named", "since_s", "until_s", "what", "why")
@@ -36,10 +36,10 @@ class SlowRequest:
 
 
 class RequestWatch:
-    """The requests under way: a thread of its own names those that take long, for one that waits cannot say so itself.
+    """The requests in progress. A background thread warns of slow ones, as a thread that waits for a reply cannot.
 
     Args:
-        warn: called with what is waited for, and for how long at most.
+        warn: called with the slow request, and how long it may take at most.
     """
 
     def __init__(self, warn: Callable[[str], None]) -> None:
@@ -52,7 +52,7 @@ class RequestWatch:
 
     @contextmanager
     def watched(self, what: str, until_s: float) -> Iterator[SlowRequest]:
-        """Watch a request for the time of the block; the block says in it why it is repeated."""
+        """Watch a request during the block, which notes in it why the request is repeated."""
         request = SlowRequest(what, until_s)
         with self._lock:
             self._requests.add(request)

@@ -18,9 +18,9 @@ _INTERNAL_STATS: Final = {
 
 
 def retained(connection: AdminConnection, path: str, *, written_with_schema: bool) -> str:
-    """Return how many entries the topic or partition at `path` retains, and where; "": none.
+    """Return how many entries the topic or partition at `path` retains, and where, as a clause; "" if none.
 
-    Entries count wherever they are stored: in a ledger, offloaded, or in what compaction has kept. With `written_with_schema`,
+    Entries in ledgers, offloaded entries and compacted ones count. With `written_with_schema`,
     only those that may carry a version count.
     """
     # A partition that no client has asked for yet does not exist.
@@ -32,7 +32,7 @@ def retained(connection: AdminConnection, path: str, *, written_with_schema: boo
 
 
 def has_none(connection: AdminConnection, path: str) -> bool:
-    """Whether the topic at `path` exists, certainly retains nothing, and has been given nothing since a broker loaded it.
+    """Whether the topic at `path` exists, certainly retains nothing, and got no message since a broker loaded it.
 
     A role that may not ask knows nothing for certain.
     """
@@ -45,7 +45,7 @@ def has_none(connection: AdminConnection, path: str) -> bool:
 
 
 def _are_without_version(connection: AdminConnection, path: str) -> bool:
-    """Whether the first and the last message carry no version: their producers had no schema."""
+    """Whether neither the first nor the last message carries a schema version."""
     path = f"{path}/examinemessage?messagePosition=1&initialPosition="
     # A broker that shows none, or not to this role, leaves open what they carry. It says so with a 412, which is no reason to wait.
     replies = (connection.send_once("GET", path + position) for position in ("latest", "earliest"))

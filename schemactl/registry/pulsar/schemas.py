@@ -68,7 +68,7 @@ def stored(connection: AdminConnection, topic: TopicName) -> tuple[SchemaVersion
 
 @lru_cache(maxsize=MAX_VERSIONS)
 def _tombstone(number: int) -> SchemaVersion:
-    """Return a tombstone, one for all topics: what a registry only claims to have should cost nothing."""
+    """Return a tombstone, the same object for all topics: however many a registry claims, they take no memory."""
     return SchemaVersion(number, None)
 
 
@@ -193,7 +193,7 @@ def _version(topic: TopicName, answer: Mapping[str, Any]) -> SchemaVersion:
 
 
 def _outcome(reply: Reply) -> Outcome | None:
-    """Return what the reply to an upload says about the definition; None if it is about something else."""
+    """Return the outcome of an upload from its reply; None if the reply is not about the definition."""
     if reply.status == _CONFLICT and not is_concurrent_modification(reply):
         return Outcome.INCOMPATIBLE
     if reply.status == _INVALID:

@@ -54,7 +54,7 @@ def put(
 
 
 def of_brokers(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the brokers do where a setting is not set, as far as their configuration is `known`."""
+    """Return the brokers' values for settings that no level sets, as far as their configuration is `known`."""
     found = {}
     for name, row in SETTINGS.items():
         if isinstance(row.broker, str):
@@ -82,7 +82,7 @@ def broker_keys() -> list[str]:
 
 
 def _typed(text: str | None, like: object) -> object:
-    """Return a value of the brokers' configuration, which is all text; None where it is none."""
+    """Return a value of the brokers' configuration, which is given as text, in the setting's type; None if it has none."""
     if text is None or isinstance(like, str):
         return text
     if isinstance(like, bool):
@@ -91,9 +91,9 @@ def _typed(text: str | None, like: object) -> object:
 
 
 def wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], Policies]) -> None:
-    """Wait until the policies that are not None are read back; raise RegistryError when they are not after a while.
+    """Wait until the policies that are not None can be read back; raise RegistryError after a time limit.
 
-    A broker takes a strategy that it does not know, answers 204 and unsets it; and other brokers learn of a change by a
+    A broker answers 204 to a strategy that it does not know, and unsets it; and other brokers learn of a change by a
     message. So an answer 204 is not enough.
     """
     wanted = policies.managed()
