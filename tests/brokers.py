@@ -55,16 +55,6 @@ class Broker:
     service_url: str
     environment: Mapping[str, str]
 
-    @property
-    def tls_url(self) -> str:
-        """For clients with TLS; there is one of kind "token"."""
-        return f"pulsar+ssl://127.0.0.1:{self.environment['SCHEMACTL_TLS_PORT']}"
-
-    @property
-    def certificate(self) -> str:
-        """The file with the certificate that it shows."""
-        return str(Path(self.environment["SCHEMACTL_TLS_STORE"]).with_suffix(".pem"))
-
 
 def new_tenant() -> str:
     """A tenant that no other test has."""
@@ -82,7 +72,7 @@ def token(subject: str, *, key: bytes = KEY, **claims: object) -> str:
 
 
 def running(kind: str) -> Broker:
-    """The run's broker of `kind`: "4.0" or "4.2", a release; "token" or "token-4.2", which has TLS and checks tokens and permissions.
+    """The run's broker of `kind`: "4.0" or "4.2", a release; "token" or "token-4.2", which checks tokens and permissions.
 
     The test is skipped where there is no Java or the jars were not fetched.
     """
@@ -127,11 +117,7 @@ def _started(
         environment |= {
             "SCHEMACTL_TOKEN_SECRET": str(folder / "key"),
             "SCHEMACTL_ADMIN_TOKEN": token("admin"),
-            "SCHEMACTL_TLS_PORT": str(_free_port()),
-            "SCHEMACTL_TLS_STORE": str(folder / "tls.p12"),
-            "SCHEMACTL_JAVA_OPTS": f"-Xbootclasspath/a:{folder / 'classes'}",
         }
-        _certify(folder)
     recipe("start", environment)
     return Broker(f"http://127.0.0.1:{http}", f"pulsar://127.0.0.1:{binary}", environment)
 
@@ -177,22 +163,6 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _certify(folder: Path) -> None:
-    """In `tls.p12` are a key and its certificate for 127.0.0.1, which vouches for itself; in `tls.pem` is the certificate.
-
-    In `classes` is what Pulsar needs beside its jars to use them.
-    """
-    store = ["-keystore", str(folder / "tls.p12"), "-storepass", "password", "-alias", "broker"]
-    name = ["-dname", "CN=test", "-ext", "san=ip:127.0.0.1", "-ext", "bc:c"]
-    for command in (
-        ["-genkeypair", "-keyalg", "RSA", "-validity", "30", "-storetype", "PKCS12", *name],
-        ["-exportcert", "-rfc", "-file", str(folder / "tls.pem")],
-    ):
-        subprocess.run(["keytool", *command, *store], check=True, capture_output=True)
-    provider = RECIPE.parent / "BouncyCastleProvider.java"
-    subprocess.run(["javac", "-d", folder / "classes", provider], check=True, capture_output=True)
 
 
 def _free_port() -> int:

@@ -18,8 +18,6 @@
 #   SCHEMACTL_KEEP_DATA      not empty: start with the data of the last run instead of an empty cluster
 #   SCHEMACTL_TOKEN_SECRET   file with an HMAC-SHA256 key: clients need tokens, and permissions are checked
 #   SCHEMACTL_ADMIN_TOKEN    a token of the subject "admin" signed with that key (needed with it)
-#   SCHEMACTL_TLS_PORT       clients with TLS, too; needs SCHEMACTL_TLS_STORE, a file with a key and its
-#                            certificate (PKCS #12, password "password")
 #   SCHEMACTL_HEAP, SCHEMACTL_DIRECT   Java's memory              [384m, 256m]
 #   SCHEMACTL_START_TIMEOUT  seconds                              [90]
 #   MVN, JAVA, CURL          commands
@@ -89,15 +87,6 @@ brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.Authenticati
 brokerClientAuthenticationParameters={"token":"${SCHEMACTL_ADMIN_TOKEN:?set SCHEMACTL_ADMIN_TOKEN too, a token with subject admin}"}
 EOF
   fi
-  if [ -n "${SCHEMACTL_TLS_PORT:-}" ]; then
-    cat >>"$data/standalone.conf" <<EOF
-brokerServicePortTls=$SCHEMACTL_TLS_PORT
-tlsEnabledWithKeyStore=true
-tlsKeyStoreType=PKCS12
-tlsKeyStore=${SCHEMACTL_TLS_STORE:?the file with the key and its certificate}
-tlsKeyStorePassword=password
-EOF
-  fi
   wipe=--wipe-data; [ -n "${SCHEMACTL_KEEP_DATA:-}" ] && wipe=
   cd "$data"
   # shellcheck disable=SC2086
@@ -112,7 +101,6 @@ EOF
     -Dlog4j2.configurationFile="$data/log4j2.xml" \
     -Dbookkeeper.metadata.bookie.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataBookieDriver \
     -Dbookkeeper.metadata.client.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataClientDriver \
-    ${SCHEMACTL_JAVA_OPTS:-} \
     -cp "$lib/*" org.apache.pulsar.PulsarStandaloneStarter \
     -c "$data/standalone.conf" --no-functions-worker --no-stream-storage $wipe \
     --metadata-dir "$data/metadata" --bookkeeper-dir "$data/bookkeeper" -a 127.0.0.1 \
