@@ -10,6 +10,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch, declared, record
 
+pytestmark = pytest.mark.slow
+
 PROJECT = (
     "version: 1\nroots: [topics]\napproved: {ref}\ntargets: {{local: {{registry: 'sqlite:registry.db'}}}}\n"
     "defaults: {{schema_compatibility_strategy: BACKWARD}}\n"

@@ -14,6 +14,8 @@ from schemactl.errors import HistoryError
 from schemactl.history.files import CommitFiles, IndexFiles
 from schemactl.history.repository import Repository
 
+pytestmark = pytest.mark.slow
+
 HOOK = """#!@PYTHON@
 import json
 from schemactl.history.files import IndexFiles

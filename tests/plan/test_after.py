@@ -11,6 +11,8 @@ import pytest
 from estate import ORDERS, Estate
 from scratch import declared
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """\
 version: 1
 targets:

@@ -8,6 +8,8 @@ import pytest
 from estate import PROJECT, Estate, avro
 from scratch import record
 
+pytestmark = pytest.mark.slow
+
 DIGEST = "Digest: "
 STRING = "topic: shop/sales/notes\nschema: {type: STRING}\n"
 

@@ -19,7 +19,6 @@ from schemactl.table_formats.table import Addition
 from .test_landing_delta import put
 
 GREATEST = chr(0x10FFFF)
-NANO = pa.array([1], pa.timestamp("ns"))
 
 
 def told(path: Path, rows: pa.Table) -> dict[str, Any]:
