@@ -65,7 +65,7 @@ def compare(
     below: str | None = None,
     brought: Brought = lambda _path, _text: False,
 ) -> Difference:
-    """How the folder `out` differs from `files`.
+    """Return how the folder `out` differs from `files`.
 
     Args:
         files: what should be there.
@@ -110,7 +110,7 @@ def write(files: Mapping[str, str], out: Path, difference: Difference, *, below:
 
 
 def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> None:
-    """Return the files, in their order, as a zip that Python imports from, as `spark-submit --py-files` takes it.
+    """Write the files, in their order, as a zip that Python imports from, as `spark-submit --py-files` takes it.
 
     Equal files make equal bytes. For `below` see `compare`.
 

@@ -137,7 +137,7 @@ def map_in_arrow(
     function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: types.StructType,
 ) -> DataFrame:
-    """As the frame's own `mapInArrow`, which takes a dot in a column's name for a field's, and no backtick at all.
+    """Apply the function as the frame's own `mapInArrow` does, which takes a dot in a column's name for a field's, and no backtick at all.
 
     Raises:
         WrongArgument: PySpark does not hand a column of that type to Python.

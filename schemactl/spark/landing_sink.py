@@ -74,7 +74,7 @@ class Landed:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values; `versions` is a list, because a version may be null."""
+        """Return JSON values; `versions` is a list, because a version may be null."""
         versions = [{"version": version} | counts._asdict() for version, counts in self.versions.items()]
         return asdict(self) | {"versions": versions}
 

@@ -99,7 +99,7 @@ class SendOptions:
 
 
 def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> Connection:
-    """How to reach the cluster; None stands for any purpose. Raises ValueError: an option is unknown, missing or wrong."""
+    """Return how to reach the cluster; None stands for any purpose. Raises ValueError: an option is unknown, missing or wrong."""
     options = _Options(given, purpose)
     return Connection(
         service_url=options.needed("service.url", r"pulsar(\+ssl)?://\S+", "pulsar://broker:6650"),

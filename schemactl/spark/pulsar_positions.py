@@ -30,7 +30,7 @@ class MessagePlace(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, float]:
-        """Of two positions in a topic the one behind has the greater."""
+        """A key to sort by: of two positions in a topic the one behind has the greater."""
         return self.ledger, self.entry, math.inf if self.batch < 0 else self.batch
 
     def before(self) -> MessagePlace:

@@ -161,7 +161,7 @@ def missed(reading: ReadOptions, what: str) -> None:
 def start_in(
     reading: ReadOptions, topic: str, start: MessagePlace | None, end: MessagePlace
 ) -> MessagePlace | None:
-    """Where to start in a topic that ends at `end`: `start`, or at its beginning if it ends in front of that.
+    """Return where to start in a topic that ends at `end`: `start`, or at its beginning if it ends in front of that.
 
     Raises:
         DataLoss: it ends in front of that, and `failOnDataLoss` is true.

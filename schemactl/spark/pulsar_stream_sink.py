@@ -18,6 +18,6 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
     sender: Sender
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """In a task: its rows are sent."""
+        """Send the rows of a task."""
         self.sender.send(iterator)
         return WriterCommitMessage()

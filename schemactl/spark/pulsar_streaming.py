@@ -46,11 +46,11 @@ class PulsarStream(DataSourceStreamReader):
         self._target: Offsets | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802  Spark's name
-        """Where the stream starts if there is no checkpoint."""
+        """Return where the stream starts if there is no checkpoint."""
         return offsets_to_json(self._on_driver().starts())
 
     def latestOffset(self, start: Mapping[str, str] | None = None, limit: Any = None) -> dict[str, str]:  # noqa: N802  Spark's name
-        """Where the topics end now; with a limit, which Spark has since 4.2, not further than that."""
+        """Return where the topics end now; with a limit, which Spark has since 4.2, not further than that."""
         ends = self._on_driver().ends() if self._target is None else self._target
         since = offsets_from_json(start or {})
         # A topic that was emptied has no last message, which would be read again as its beginning.
@@ -61,12 +61,12 @@ class PulsarStream(DataSourceStreamReader):
         return offsets_to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """`maxMessagesPerTrigger`, as Spark takes it since 4.2."""
+        """Return `maxMessagesPerTrigger`, as Spark takes it since 4.2."""
         rows = self.reading.max_messages_per_trigger
         return _LIMITS.ReadAllAvailable() if rows is None else _LIMITS.ReadMaxRows(rows)
 
     def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802  Spark's name
-        """Where the topics ended when `latestOffset` looked, for the query's progress, which Spark 4.2 and newer keep."""
+        """Return where the topics ended when `latestOffset` looked, for the query's progress, which Spark 4.2 and newer keep."""
         return None if self._driver is None else offsets_to_json(self._driver.known)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
@@ -101,7 +101,7 @@ class PulsarStream(DataSourceStreamReader):
         return read_range(self.connection, self.reading, partition)
 
     def commit(self, end: Mapping[str, str]) -> None:
-        """Spark has processed all up to `end`, so a subscription need not hold it back."""
+        """Release what is up to `end` and processed from the subscription, if there is one."""
         if self._driver is not None and self._driver.subscription is not None:
             self._driver.subscription.release(offsets_from_json(end))
 
@@ -131,7 +131,7 @@ class _Subscription:
         self._consumers: dict[str, Any] = {}
 
     def hold(self, topics: Collection[str]) -> None:
-        """Nothing of these partitions is removed from now on."""
+        """Keep everything of these partitions from being removed from now on."""
         pulsar = client_package()
         for topic in self._consumers.keys() - set(topics):
             close(self._consumers.pop(topic))

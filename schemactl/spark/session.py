@@ -101,7 +101,7 @@ def _started(conf: SparkConf) -> SparkSession:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """py4j logs no traceback of an interruption: the end of the session ends its jobs."""
+    """Keep py4j from logging tracebacks of an interruption: the end of the session ends its jobs."""
     quiet = logging.NullHandler()
     logging.getLogger().addHandler(quiet)
     try:
@@ -131,7 +131,7 @@ def _hushed() -> Iterator[Callable[[], str]]:
 
 @contextmanager
 def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) -> Iterator[None]:
-    """While the block waits for Spark, `progress` is told how many tasks of the stages that run are done, and of how many."""
+    """Tell `progress`, while the block waits for Spark, how many tasks of the stages that run are done, and of how many."""
     from py4j.protocol import Py4JError
 
     ended = threading.Event()

@@ -115,7 +115,7 @@ class _Columns:
     """
 
     def __init__(self, codec: Codec, former_names: FormerNames, fold: Callable[[str], str]) -> None:
-        """Names are the same if `fold` makes the same of them."""
+        """Take names for the same if `fold` makes the same of them."""
         self._former_names = former_names
         self._fold = fold
         self._today = struct_of(codec.columns)
@@ -169,7 +169,7 @@ class _Columns:
         return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
 
     def _value(self, value: str, have: spark.DataType, want: spark.DataType, path: str) -> str:
-        """`value`, which has the one type, as the other."""
+        """Return `value`, an expression of the one type, as one of the other."""
         if have.simpleString() == want.simpleString():
             return value
         item = f"item{path.count('.')}"
@@ -224,7 +224,7 @@ def _found(session: SparkSession, path: str) -> Iterator[spark.StructField]:
 def _without(
     fields: Iterable[spark.StructField], struct: spark.StructType, fold: Callable[[str], str]
 ) -> list[spark.StructField]:
-    """Those that the struct does not have."""
+    """Return the fields that the struct does not have."""
     there = set(map(fold, struct.names))
     return [field for field in fields if fold(field.name) not in there]
 

@@ -35,6 +35,6 @@ def reduce_worker_overhead() -> None:
 
 @cache
 def _freeze() -> None:
-    """Once: even to ask whether something is frozen takes as long as looking for garbage."""
+    """Freeze what is there, once: even to ask whether something is frozen takes as long as looking for garbage."""
     gc.collect()
     gc.freeze()
