@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import schemactl
 from schemactl.cli import Context
 from schemactl.cli.parser import Command, Parser, add_options
 from schemactl.cli.reading import (
@@ -293,11 +291,10 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _runtime(folder: Path) -> Path:
     """Write a zip of what workers import, and return its path."""
-    package = Path(schemactl.__file__).parent
+    from schemactl.codegen.files import pack
+    from schemactl.codegen.packed import run_time
+
+    modules = {"__init__.py": "", **run_time("spark/landing.py", "spark/raw.py", "spark/verifying.py")}
     archive = folder / "schemactl.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.write(package / "__init__.py", "schemactl/__init__.py")
-        for part in ("codec/*.py", "spark/*.py"):
-            for path in sorted(package.glob(part)):
-                packed.write(path, Path("schemactl", path.relative_to(package)))
+    pack({f"schemactl/{path}": text for path, text in sorted(modules.items())}, archive)
     return archive

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -38,6 +38,8 @@ _VERSION: Final = re.compile(
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?")
 
 
+_COPY: Final = f"# A copy, under the licence in {RUNTIME}/{LICENSE}.\n"
+
 _ONLY_FOR: Final = {"json": "json", "proto": "protobuf"}
 """How names of the codec's modules begin that are for one kind of payload alone."""
 
@@ -55,7 +57,8 @@ def complete(files: Mapping[str, str], package: str, topics: Iterable[Approved])
     Raises SchemactlError: somebody took away the licence that this installation came with.
     """
     root = f"{package.replace('.', '/')}/{RUNTIME}"
-    runtime = {f"{root}/{path}": text for path, text in _runtime(_payloads(topics)).items()}
+    modules = run_time("generated.py", payloads=_payloads(topics))
+    runtime = {f"{root}/{path}": f"{HEADER}{_COPY if text else ''}{text}" for path, text in modules.items()}
     runtime[f"{root}/__init__.py"] = exports(f"{package}.{RUNTIME}.generated")
     runtime[f"{root}/{LICENSE}"] = _license()
     return dict(sorted({**{name: files[name] for name in files if name != f"{root}.py"}, **runtime}.items()))
@@ -132,23 +135,23 @@ def wheel(
     return Wheel(f"{stem}-{_TAG}.whl", {**held, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"})
 
 
-def _runtime(payloads: set[str]) -> Mapping[str, str]:
-    """Return the modules that a topic's functions import, directly or not, for those kinds of `payloads`."""
+def run_time(*modules: str, payloads: Collection[str] = tuple(_ONLY_FOR.values())) -> Mapping[str, str]:
+    """Return those modules of schemactl and what they import, directly or not, for those kinds of payloads.
+
+    Both have paths below schemactl, such as `spark/landing.py`. A package has an empty `__init__.py`, if nothing needs its own.
+    """
     source = Path(__file__).parent.parent
     found: dict[str, str] = {}
-    waiting = ["generated.py"]
+    waiting = [*modules]
     while waiting:
         path = waiting.pop()
         kind = _ONLY_FOR.get(Path(path).name.partition("_")[0])
         if path in found or (kind and kind not in payloads):
             continue
-        text = (source / path).read_text(encoding="utf-8")
-        found[path] = f"{HEADER}# A copy, under the licence in {RUNTIME}/{LICENSE}.\n{text}"
-        waiting += _imports(source, path, text)
+        found[path] = (source / path).read_text(encoding="utf-8")
+        waiting += _imports(source, path, found[path])
     folders = {Path(path).parent.as_posix() for path in found} - {"."}
-    return found | {
-        f"{folder}/__init__.py": HEADER for folder in folders if f"{folder}/__init__.py" not in found
-    }
+    return dict.fromkeys((f"{folder}/__init__.py" for folder in folders), "") | found
 
 
 def _imports(source: Path, path: str, text: str) -> Iterator[str]:

@@ -94,7 +94,13 @@ def test_schemas_for_the_python_client_need_that_client_alone_when_one_is_asked_
     ("topic", "version", "mode", "error", "expected"),
     [
         ("orders", 3, None, UnknownVersion, r"schema version 3 is not in the codec \(0 to 2\)"),
-        ("orders", None, "AVRO", ValueError, "expected AUTO_CONSUME, AUTO_PRODUCE_BYTES, NATIVE_AVRO"),
+        (
+            "orders",
+            None,
+            "AVRO",
+            ValueError,
+            "expected RECEIVE_ONLY, AUTO_CONSUME, AUTO_PRODUCE_BYTES, NATIVE_AVRO",
+        ),
         ("views", None, "NATIVE_AVRO", ValueError, "NATIVE_AVRO is for AVRO, and version 0 of .* is JSON"),
         ("bills", None, None, CodecUnavailable, "the payload of PROTOBUF is protobuf's wire format"),
     ],
