@@ -67,7 +67,8 @@ def client_rows(report: CheckReport) -> list[list[Cell]]:
     for topic, checks in groupby(report.topics, key=lambda check: check.topic):
         for each in client_impacts(checks):
             client = each.client
-            texts = (client.team or "-", f"{client.name}, {topic}", client.role, _built(each))
+            on = f" ({', '.join(client.targets)})" if client.targets else ""
+            texts = (client.team or "-", f"{client.name}{on}, {topic}", client.role, _built(each))
             rows.append([*(Cell(on_one_line(text)) for text in texts), _meant(each)])
     rows.sort(key=lambda row: row[0].text)
     return [[*map(Cell, CLIENTS_HEAD)], *rows] if rows else []

@@ -99,6 +99,9 @@ def test_a_finding_is_for_the_targets_that_its_client_runs_on(tmp_path: Path) ->
     report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
     found = {each["owner"]: each["targets"] for each in report["findings"] if each["rule"] == "CLIENT_BREAKS"}
     assert found == {"@acme/payments": ["prod"], "risk @ acme <b>": ["dev", "prod"]}
+    assert (
+        "billing (prod), persistent://shop/sales/orders" in schemactl(repository.path, "check", code=100).out
+    )
 
 
 def test_a_definition_of_its_own_is_called_by_its_file(tmp_path: Path) -> None:
