@@ -124,6 +124,11 @@ class Decision:
     registered: int | None = None
     by_client: bool = False
 
+    @property
+    def first_line(self) -> str:
+        """The message without the definitions that may follow."""
+        return self.message.partition("\n")[0].strip().rstrip(":")
+
 
 def admit(
     role: Role, client: SchemaInfo | None, topic: TopicState, policies: PoliciesInForce, release: Release

@@ -103,11 +103,10 @@ def declared(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
         rejection = _rejection(run, proposal, client)
         if rejection and (is_new or not _rejection(run, proposal, client, before=True)):
             built = f"version {client.built}" if client.versions else on_one_line(client.file)
-            says = (rejection.message or rejection.error).partition("\n")[0]
             yield from find(
                 "CLIENT_REFUSED",
                 message=f"{who} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
-                f"after this change ({rejection.row}).\nIt says: {on_one_line(says)}",
+                f"after this change ({rejection.row}).\nIt says: {on_one_line(rejection.first_line or rejection.error)}",
             )
 
 

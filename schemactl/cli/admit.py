@@ -185,9 +185,8 @@ def _text(question: _Question, decision: Decision, role: str) -> str:
         lines.append("  its messages carry no version")
     if not decision.allowed:
         # Both definitions follow in the broker's message; whoever wants them asks for JSON.
-        message = decision.message.partition("\n")[0].strip().rstrip(":")
         who = "Java's client itself throws" if decision.by_client else "the broker answers"
-        lines.append(f"  {who} {decision.error}: {message}")
+        lines.append(f"  {who} {decision.error}: {decision.first_line}")
         lines += [f"  {reason}" for reason in _reasons(question, decision)]
         lines.append(f"  Fix: {_fix(question, decision)}")
     return "\n".join(lines)

@@ -306,10 +306,11 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reas
     state = TopicState(contract.versions, producers=1, consumers=1, has_data=True)
     decision = admit(role, info, state, contract.policies, contract.release)
     if not decision.allowed:
-        message = decision.message.partition("\n")[0].strip().rstrip(":")
         fix = "`schemactl admit` shows why, and by which of Pulsar's rules"
         yield Reason(
-            role, f"A broker does not let it connect ({decision.row}): {decision.error}: {message}", fix
+            role,
+            f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}",
+            fix,
         )
 
 
