@@ -86,7 +86,7 @@ class DefaultChecker:
             raise incompatible("Schema compatibility strategy is ALWAYS_INCOMPATIBLE")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AvroChecker:
     """Avro's SchemaValidator over the grammar of reader and writer (AvroSchemaBasedCompatibilityCheck)."""
 
@@ -119,12 +119,8 @@ class AvroChecker:
                 require_readable(reader=new, writer=old, release=self.release)
 
 
-class StrictJsonChecker:
+class StrictJsonChecker(AvroChecker):
     """JSON from 4.2 on: Avro text on both sides (JsonSchemaCompatibilityCheck after PIP-464)."""
-
-    def __init__(self, release: Release) -> None:
-        self._avro = AvroChecker(release)
-        self._release = release
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """As AVRO; a single version that is no Avro text is refused by name."""
@@ -135,11 +131,12 @@ class StrictJsonChecker:
                 )
             if not self._is_avro(new):
                 raise incompatible("Incompatible schema: expected Avro schema format for SchemaType.JSON")
-        self._avro.check(existing, new, strategy, listed=listed)
+        super().check(existing, new, strategy, listed=listed)
 
     def _is_avro(self, data: SchemaData) -> bool:
+        """Whether it parses; of what the parser throws only a java.lang.Error goes on."""
         try:
-            parse_avro(data, self._release)
+            parse_avro(data, self.release)
         except JavaException as thrown:
             if is_error(thrown):
                 raise
@@ -147,22 +144,18 @@ class StrictJsonChecker:
         return True
 
 
-class LegacyJsonChecker:
+class LegacyJsonChecker(AvroChecker):
     """JSON before 4.2: Avro text and Jackson's legacy text pass each other unchecked (JsonSchemaCompatibilityCheck)."""
-
-    def __init__(self, release: Release) -> None:
-        self._avro = AvroChecker(release)
-        self._release = release
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """As AVRO, but for a single version where either side is legacy text; the list form knows no legacy text."""
         if listed:
-            self._avro.check(existing, new, strategy, listed=True)
+            super().check(existing, new, strategy, listed=True)
             return
         old = existing[0]
         if self._is_avro(old):
             if self._is_avro(new):
-                self._avro.check(existing, new, strategy, listed=False)
+                super().check(existing, new, strategy, listed=False)
             elif not _is_legacy(new):
                 raise incompatible("Unknown schema format")
         elif _is_legacy(old) and not self._is_avro(new):
@@ -171,8 +164,9 @@ class LegacyJsonChecker:
             _check_ids(old, new)
 
     def _is_avro(self, data: SchemaData) -> bool:
+        """Whether it parses; what else the parser throws goes on."""
         try:
-            parse_avro(data, self._release)
+            parse_avro(data, self.release)
         except JavaException as thrown:
             if thrown.exception != PARSE:
                 raise
