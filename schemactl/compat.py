@@ -26,7 +26,7 @@ def compare(
     strategy: CompatibilityStrategy = CompatibilityStrategy.FULL,
     release: Release = Release.R4_0,
 ) -> Verdict:
-    """Both verdicts on `new` after `existing`, oldest first, numbered from 0; None is a tombstone (see `judge`).
+    """Return both verdicts on `new` after `existing`, oldest first, numbered from 0; None is a tombstone (see `judge`).
 
     >>> from schemactl import SchemaInfo, SchemaType, compare
     >>> old = SchemaInfo(SchemaType.AVRO, b'{"type": "enum", "name": "Status", "symbols": ["PAID", "OPEN"]}')
@@ -50,7 +50,7 @@ def judge(
     checkers: tuple[str, ...] = (),
     by_any_release: bool = False,
 ) -> Verdict:
-    """Both verdicts on `new` as the next version of a topic.
+    """Return both verdicts on `new` as the next version of a topic.
 
     Args:
         existing: every version of the topic, oldest first, tombstones (`info` None) among them: only those after the

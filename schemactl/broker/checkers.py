@@ -93,7 +93,7 @@ class AvroChecker:
     release: Release
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Newest first; BACKWARD, FORWARD and FULL look at that one only."""
+        """Compare with the newest version first; BACKWARD, FORWARD and FULL look at that one only."""
         del listed
         try:
             olds = [parse_avro(old, self.release) for old in existing]
@@ -123,7 +123,7 @@ class StrictJsonChecker(AvroChecker):
     """JSON from 4.2 on: Avro text on both sides (JsonSchemaCompatibilityCheck after PIP-464)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """As AVRO; a single version that is no Avro text is refused by name."""
+        """Compare as AVRO does; a single version that is no Avro text is rejected by name."""
         if not listed:
             if not self._is_avro(existing[0]):
                 raise incompatible(
@@ -148,7 +148,7 @@ class LegacyJsonChecker(AvroChecker):
     """JSON before 4.2: Avro text and Jackson's legacy text pass each other unchecked (JsonSchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """As AVRO, but for a single version where either side is legacy text; the list form knows no legacy text."""
+        """Compare as AVRO does, but for a single version where either side is legacy text; the list form knows no legacy text."""
         if listed:
             super().check(existing, new, strategy, listed=True)
             return
@@ -200,7 +200,7 @@ class NativeChecker:
     """PROTOBUF_NATIVE: the root message keeps its full name (ProtobufNativeSchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Oldest first; any directional strategy asks the same."""
+        """Compare with the oldest version first; any directional strategy asks the same."""
         del listed
         for old in existing:
             before, after = root_message(old), root_message(new)
@@ -219,7 +219,7 @@ class AdvancedNativeChecker:
     """PROTOBUF_NATIVE, field by field: opt-in from 5.0 on (ProtobufNativeSchemaAdvancedCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Oldest first; for each, whether the new schema reads it, then whether it reads the new schema."""
+        """Compare with the oldest version first: whether the new schema reads it, then whether it reads the new schema."""
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:
             return
@@ -243,7 +243,7 @@ class ExternalChecker:
     """EXTERNAL, from 4.2 on: any definition may follow another (ExternalSchemaCompatibilityCheck)."""
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Never refuses: the registry has refused another type before."""
+        """Accept everything: the registry has rejected another type before."""
 
 
 class KeyValueChecker:
@@ -254,7 +254,7 @@ class KeyValueChecker:
         self._release = release
 
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
-        """Types of every version, oldest first; then the keys, then the values. The encoding is not looked at."""
+        """Compare the types of every version, oldest first; then the keys, then the values. The encoding is not looked at."""
         del listed
         if strategy is _S.ALWAYS_COMPATIBLE:
             return

@@ -65,7 +65,7 @@ def stored(info: SchemaInfo) -> SchemaData:
 
 
 def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
-    """Key and value, read as leniently as KeyValueSchemaInfo.decodeKeyValueSchemaInfo does: trailing bytes are ignored.
+    """Return key and value, read as leniently as KeyValueSchemaInfo.decodeKeyValueSchemaInfo does: trailing bytes are ignored.
 
     Raises:
         JavaException: the framing ends early, a length is negative, a half's type is unknown or its properties are no object.

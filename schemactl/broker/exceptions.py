@@ -48,7 +48,7 @@ def is_error(thrown: JavaException) -> bool:
 
 
 def shown(thrown: JavaException) -> str:
-    """As Java's Throwable.toString: the full class name, and the message if there is one."""
+    """Return what Java's Throwable.toString does: the full class name, and the message if there is one."""
     name = f"{_PACKAGES.get(thrown.exception, 'java.lang')}.{thrown.exception}"
     return f"{name}: {thrown.message}" if thrown.message else name
 

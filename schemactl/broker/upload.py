@@ -75,7 +75,7 @@ def test(
     *,
     optional: tuple[str, ...] = (),  # noqa: PT028  it is the endpoint's name, and no test of pytest's
 ) -> Answer:
-    """The answer of the compatibility endpoint (checkCompatible): never UNCHANGED, never a version."""
+    """Return the answer of the compatibility endpoint (checkCompatible): never UNCHANGED, never a version."""
     return _answer(_Inquiry(versions, uploaded(new), strategy, release, checkers(release, optional)).test)
 
 

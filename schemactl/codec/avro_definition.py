@@ -96,7 +96,7 @@ def json_of(text: str) -> Any:
 
 
 def without_comments(text: str) -> str:
-    """`text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
+    """Return `text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
     return _STRING_OR_COMMENT.sub(_blank, text) if "/" in text else text
 
 

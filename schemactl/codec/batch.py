@@ -43,7 +43,7 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def binaries(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
-    """Payloads or keys, however they came. Raises pa.ArrowCapacityError: they are more than one array holds."""
+    """Return payloads or keys, however they came, as binary. Raises pa.ArrowCapacityError: they are more than one array holds."""
     whole = one_array(values)
     if pa.types.is_large_binary(whole.type) or pa.types.is_large_string(whole.type):
         return narrowed(whole)
@@ -63,7 +63,7 @@ def record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.R
 
 
 def row_of_nulls(columns: pa.Schema) -> pa.RecordBatch:
-    """One row of these columns."""
+    """Return one row of these columns, all null."""
     return record_batch([pa.nulls(1, kind) for kind in columns.types], columns, 1)
 
 

@@ -41,7 +41,7 @@ def json_rows(
     version: int,
     keys: Sequence[bytes | None] | None = None,
 ) -> list[Any]:
-    """For each message of `version` its value, or `{"error": reason}`.
+    """Return for each message of `version` its value, or `{"error": reason}`.
 
     Numbers stand for dates (days) and times (microseconds), and a map is a list of its pairs, sorted by key.
 

@@ -64,7 +64,7 @@ def is_spans(shape: Leaf) -> bool:
 
 
 def numbers_dtype(arrow_type: pa.DataType) -> Any:
-    """How numpy holds the numbers of a column."""
+    """Return how numpy holds the numbers of a column."""
     return _WIDTHS.get(arrow_type, np.int64)
 
 
@@ -88,7 +88,7 @@ def blank(shape: Shape | None, count: int) -> Seen:
 
 
 def blank_items(shape: Repeated, count: int) -> Seen:
-    """As `blank`, for the items of lists: a map's are keys and values."""
+    """Return what `blank` does, for the items of lists: a map's are keys and values."""
     items = blank(shape.part, count)
     return items if isinstance(shape.schema, ArrayType) else [np.zeros((count, 2), np.int64), items]
 
@@ -125,7 +125,7 @@ def merge(shape: Shape | None, pieces: Sequence[tuple[Ints, Seen]], count: int) 
 
 
 def merge_items(shape: Repeated, pieces: Sequence[tuple[Ints, Seen]], count: int) -> Seen:
-    """As `merge`, for the items of lists."""
+    """Join pieces as `merge` does, for the items of lists."""
     if isinstance(shape.schema, ArrayType):
         return merge(shape.part, pieces, count)
     if not pieces:
@@ -150,7 +150,7 @@ def _scattered(pieces: Sequence[tuple[Ints, Any]], count: int, *, blank: int = 0
 
 
 def item_places(first: Ints, length: Ints) -> Ints:
-    """Where the items of lists go, whose first ones go to `first`."""
+    """Return where the items of lists go, whose first ones go to `first`."""
     total = int(length.sum())
     places: Ints = np.repeat(first - (np.cumsum(length) - length), length) + np.arange(total)
     return places

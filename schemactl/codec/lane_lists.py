@@ -24,7 +24,7 @@ class ItemSize(NamedTuple):
 
 
 def item_size(schema: Schema) -> ItemSize:
-    """Of items of `schema`."""
+    """Return the size of items of `schema`."""
     least = min_size(schema)
     even = isinstance(schema, FixedType) or (
         isinstance(schema, PrimitiveType) and schema.type in ("null", "boolean", "float", "double")
@@ -33,7 +33,7 @@ def item_size(schema: Schema) -> ItemSize:
 
 
 def entry_size(schema: Schema) -> ItemSize:
-    """Of a map's entries with values of `schema`."""
+    """Return the size of a map's entries with values of `schema`."""
     return ItemSize(1 + min_size(schema), None)
 
 
@@ -75,7 +75,7 @@ class _BlockWalk:
         self.parts: list[tuple[Ints, Ints, Any]] = []
 
     def blocks(self, item: Read, sizes: ItemSize, *, jump: bool) -> None:
-        """Goes through all blocks; `jump`: over those that say their size."""
+        """Go through all blocks; with `jump`, past those that say their size."""
         lanes, at, rows = self._lanes, self.at, self._rows
         here = np.flatnonzero(lanes.good(rows))
         turns = 0
@@ -111,7 +111,7 @@ class _BlockWalk:
         self.at[here], self.length[here] = at + size * left, length + left
 
     def _block(self, item: Read, here: Ints, left: Ints, _: int) -> None:
-        """Goes through one block: `left` items in each of the lanes `here`."""
+        """Go through one block: `left` items in each of the lanes `here`."""
         lanes = self._lanes
         # The lanes with most items first, so that those that have an nth item are always the first ones.
         order = _most_first(left)

@@ -210,7 +210,7 @@ class _LaneCompiler:
     def record(
         self, action: resolver.RecordAdjust, shape: Group | None, *, jump: bool = False
     ) -> RecordSteps:
-        """How a record is read. Each once: where it has no column, it may hold itself."""
+        """Return how a record is read. It is made once: where it has no column, it may hold itself."""
         place = (id(action), id(shape), jump)
         if place not in self._records:
             record = RecordSteps([], {})

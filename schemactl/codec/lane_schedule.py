@@ -15,7 +15,7 @@ Schedule = tuple[tuple[tuple[int, ...], int], ...]
 
 @lru_cache(maxsize=256)
 def schedule(signatures: tuple[tuple[Hashable, ...], ...]) -> Schedule:
-    """Every field of every writer in its order; fields of equal signature in one turn where that can be.
+    """Return turns for every field of every writer, in its order; fields of equal signature share one where that can be.
 
     `signatures` are those of each writer's fields.
     """
@@ -44,7 +44,7 @@ def schedule(signatures: tuple[tuple[Hashable, ...], ...]) -> Schedule:
 
 
 def signature(step: resolver.Step) -> Hashable:
-    """Equal for two fields that are read alike, into one field of one reader.
+    """Return a value that is equal for two fields that are read alike, into one field of one reader.
 
     A recursive one, or one of very many records in one another, is equal to no other.
     """

@@ -28,7 +28,7 @@ _INT: Final = LIMITS["int"]
 
 
 def lane_writer(shape: Shape) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
-    """From values of `shape.type` to their bytes, and the mask of those whose bytes mean nothing.
+    """Return what makes of values of `shape.type` their bytes, and the mask of those whose bytes mean nothing.
 
     The function raises pa.ArrowCapacityError when the bytes are more than one array holds (2 GiB).
     """
@@ -42,7 +42,7 @@ def lane_writer(shape: Shape) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask
 
 
 def numbers(values: Ints) -> pa.BinaryArray:
-    """Each number as Avro writes it (see `defaults.zigzag`)."""
+    """Return each number as Avro writes it (see `defaults.zigzag`)."""
     bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
     if not len(bits) or bits.max() < 0x80:
         return sized(bits.astype(np.uint8), 1)

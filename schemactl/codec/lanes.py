@@ -267,7 +267,7 @@ class Lanes:
 
 
 def taken(values: pa.Array, index: Ints) -> pa.Array:
-    """`values` at `index`. Raises pa.ArrowCapacityError: there is more than one array holds."""
+    """Return the `values` at `index`. Raises pa.ArrowCapacityError: they are more than one array holds."""
     try:
         return values.take(pa.array(index))
     except pa.ArrowInvalid as error:
@@ -275,7 +275,7 @@ def taken(values: pa.Array, index: Ints) -> pa.Array:
 
 
 def joined(parts: Sequence[pa.Array]) -> pa.Array:
-    """One array. Raises pa.ArrowCapacityError: there is more than one array holds."""
+    """Return the parts as one array. Raises pa.ArrowCapacityError: they are more than one array holds."""
     try:
         return parts[0] if len(parts) == 1 else pa.concat_arrays(list(parts))
     except pa.ArrowInvalid as error:
@@ -295,7 +295,7 @@ def replaced(values: pa.Array, parts: Sequence[tuple[Ints, pa.Array]]) -> pa.Arr
 
 
 def narrowed(values: pa.Array) -> pa.BinaryArray:
-    """Large binaries or strings as binary; nothing but offsets is copied. Arrow's cast refuses slices far into an array.
+    """Return large binaries or strings as binary; nothing but offsets is copied. Arrow's cast refuses slices far into an array.
 
     Raises pa.ArrowCapacityError: they are more than one array holds.
     """
@@ -319,7 +319,7 @@ def whole(two: Any) -> Any:
 
 
 def pairs(first: Ints, second: Ints) -> Ints:
-    """Two columns: the start and stop of spans, the low and high words of decimals."""
+    """Return two columns: the start and stop of spans, or the low and high words of decimals."""
     both: Ints = np.empty((len(first), 2), np.int64)
     both[:, 0], both[:, 1] = first, second
     return both

@@ -83,7 +83,7 @@ class SingleReader:
 def read_singles(
     readers: Sequence[tuple[MessageReader, Ints]], payloads: pa.BinaryArray
 ) -> tuple[list[pa.Array], dict[int, str]] | None:
-    """As `MessageReader.batch`, for several versions at once, each with its rows; None: they cannot be read together."""
+    """Return what `MessageReader.batch` does, for several versions at once, each with its rows; None: they cannot be read together."""
     singles = [
         (reader, rows)
         for reader, rows in readers
@@ -195,7 +195,7 @@ class SingleWriter:
         return None
 
     def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
-        """Payloads, keys (None where they do not travel apart), and the reason for each row that cannot be written.
+        """Return payloads, keys (None where they do not travel apart), and the reason for each row that cannot be written.
 
         Such a row has neither payload nor key.
         """
@@ -249,7 +249,7 @@ MessageWriter = SingleWriter | KeyValueWriter
 
 
 def message_writer(schema: Definition | KeyValue, options: Options, *, flat: bool) -> MessageWriter:
-    """How values of the schema are written; `flat` as in SingleWriter.
+    """Return how values of the schema are written; `flat` as in SingleWriter.
 
     Raises:
         CodecUnavailable: there is no codec for the schema's type.

@@ -46,7 +46,7 @@ class PayloadReader:
     growth: int = 1
 
     def batch(self, payloads: pa.BinaryArray, *, inside: str = "") -> tuple[pa.Array, dict[int, str]]:
-        """One element a payload, null where it cannot be read, and the reason for each of those.
+        """Return one element a payload, null where it cannot be read, and the reason for each of those.
 
         `inside` names what the values are part of, for the reasons.
         """
@@ -83,7 +83,7 @@ class PayloadReader:
 def read_together(
     readings: Sequence[tuple[PayloadReader, Ints]], payloads: pa.BinaryArray, *, inside: str = ""
 ) -> tuple[pa.Array, dict[int, str]]:
-    """As `PayloadReader.batch`, with several writers and one reader: for each reading, the rows that are its own, in order.
+    """Return what `PayloadReader.batch` does, of several writers and one reader, each reading with the rows that are its own, in order.
 
     Every reading has a program. Rows that are no reading's mean nothing.
 
@@ -154,7 +154,7 @@ class PayloadWriter:
     lanes: Callable[[pa.Array], tuple[pa.BinaryArray, Mask]] | None = None
 
     def batch(self, values: pa.Array, *, inside: str = "") -> tuple[pa.BinaryArray, dict[int, str]]:
-        """One element a value, null where it cannot be written, and the reason for each of those.
+        """Return one element a value, null where it cannot be written, and the reason for each of those.
 
         `inside` names what the values are part of, for the reasons. Values of another type than `type` are written one
         by one, if they can be at all.

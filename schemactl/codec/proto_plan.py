@@ -188,7 +188,7 @@ class BatchRows:
     def judge(
         self, fields: Sequence[ColumnField], arrays: Sequence[pa.Array], rows: Ints, there: Mask
     ) -> None:
-        """Bad are messages that lack a required field, or have two members of a oneof.
+        """Mark the rows of messages that lack a required field, or have two members of a oneof.
 
         Args:
             fields: of the messages.

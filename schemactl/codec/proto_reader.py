@@ -20,7 +20,7 @@ _Read = Callable[[Any], Any]
 
 
 def reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
-    """From a payload to its value: in storage form (see `columns`), or in Python's own types.
+    """Return what makes of a payload its value: in storage form (see `columns`), or in Python's own types.
 
     The function raises Unreadable.
     """

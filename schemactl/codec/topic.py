@@ -214,7 +214,7 @@ class Codec:
         versions: pa.Array | pa.ChunkedArray | None = None,
         keys: pa.Array | pa.ChunkedArray | None = None,
     ) -> Decoded:
-        """Many messages at once, in order. Bad data never raises: it makes a row of nulls and a reason.
+        """Decode many messages at once, in order. Bad data never raises: it makes a row of nulls and a reason.
 
         Args:
             payloads: binary.
@@ -243,7 +243,7 @@ class Codec:
         versions: pa.Array | pa.ChunkedArray | None = None,
         keys: pa.Array | pa.ChunkedArray | None = None,
     ) -> Iterator[Decoded]:
-        """As `decode_batch`, in as few parts as hold it, in order: a column takes 2 GiB at the most."""
+        """Decode as `decode_batch` does, in as few parts as hold the rows, in order: a column takes 2 GiB at the most."""
         given = (payloads, keys) if keys is not None else (payloads,)
         if len(payloads) <= 1 or all(values.nbytes <= MAX_BATCH_BYTES for values in given):
             try:
@@ -303,7 +303,7 @@ class Codec:
         return self._message_writer(version).key(value)
 
     def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
-        """Many rows with the columns of that version. A row that does not fit has no payload, but a reason.
+        """Encode rows that have the columns of that version. A row that does not fit has no payload, but a reason.
 
         Raises:
             UnknownVersion: the codec has no such version.
@@ -317,7 +317,7 @@ class Codec:
         return encoded
 
     def encode_parts(self, rows: pa.RecordBatch, version: int | None = None) -> Iterator[Encoded]:
-        """As `encode_batch`, in as few parts as hold it, in order: a column takes 2 GiB at the most."""
+        """Encode as `encode_batch` does, in as few parts as hold the payloads, in order: a column takes 2 GiB at the most."""
         columns, flat = self._layout(version)
         if set(rows.schema.names) == set(columns.names):
             rows = rows.select(columns.names)

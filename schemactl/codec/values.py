@@ -33,7 +33,7 @@ Convert = Callable[[Any], Any]
 
 
 def text(raw: bytes) -> str:
-    """UTF-8 as Java's strings have it, with U+FFFD for what is none: one for a surrogate, where Python has one a byte."""
+    """Decode UTF-8 as Java's strings do, with U+FFFD for what is none: one for a surrogate, where Python has one a byte."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -49,7 +49,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(shape: Leaf) -> Scale:
-    """Of ints and longs."""
+    """Return the scale of a leaf that is an int or a long."""
     logical = None if isinstance(shape.schema, EnumType) else shape.schema.logical
     if logical in ("timestamp-millis", "local-timestamp-millis"):
         return Scale(-MAX_MILLIS, MAX_MILLIS, 1000)
@@ -59,12 +59,12 @@ def scale_of(shape: Leaf) -> Scale:
 
 
 def to_python(arrow_type: pa.DataType) -> Convert | None:
-    """From storage to Python's own types; None where they are the same."""
+    """Return what makes of the storage form one of Python's own types; None where they are the same."""
     return _TO_PYTHON.get(arrow_type)
 
 
 def to_storage(arrow_type: pa.DataType) -> Convert | None:
-    """From Python's own types to storage; a number is taken as storage already, but for times. None where they are the same."""
+    """Return what makes of Python's own types the storage form, which a number is already, but for times; None where they are the same."""
     return _TO_STORAGE.get(arrow_type)
 
 

@@ -30,7 +30,7 @@ class Count(NamedTuple):
     unreadable_with_approved: int = 0
 
     def plus(self, more: Count) -> Count:
-        """Both together, under this one's version."""
+        """Return the sum of both, under this one's version."""
         return Count(self.version, *(one + other for one, other in zip(self[1:], more[1:], strict=True)))
 
 

@@ -142,7 +142,7 @@ class AvroSpec(TypeSpec):
             )
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        """Equal where Avro's `Schema.equals` holds, for one SchemaType."""
+        """Return a key that is equal where Avro's `Schema.equals` holds; the SchemaType is part of it."""
         return info.type, _identity(info.schema)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:

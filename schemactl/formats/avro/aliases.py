@@ -34,7 +34,7 @@ _NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
 
 
 def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema:
-    """`writer`, its types and fields renamed where `reader` lists their names as aliases.
+    """Return `writer` with its types and fields renamed where `reader` lists their names as aliases.
 
     As soon as an unequal reader has any alias, Java rebuilds every record of the writer, and validates names and defaults
     that it had let pass before.
@@ -94,7 +94,7 @@ class _Renaming:
                 yield self.collect(reader.values)
 
     def apply(self, writer: Schema) -> Deep[Schema]:
-        """`writer` renamed: records and unions always new, an array or map only where what it holds has changed."""
+        """Return `writer` renamed: records and unions always new, an array or map only where what it holds has changed."""
         renamed: Schema = writer
         match writer:
             case Record():

@@ -44,7 +44,7 @@ class UnreadableMessage:
 
 @lru_cache(maxsize=4)
 def unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> tuple[UnreadableMessage, ...]:
-    """Messages of `writer` that `reader` cannot read: the smallest for each place and exception, the smallest first.
+    """Return messages of `writer` that `reader` cannot read: the smallest for each place and exception, the smallest first.
 
     Nothing is found where every message decodes (a record was renamed), where nothing can be written at all (a record
     that must contain itself), and where every message is too large to be shown (`sample`).

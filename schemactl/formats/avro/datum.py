@@ -197,7 +197,7 @@ class DatumReader:
 
 
 def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:
-    """`datum` in Avro's JSON encoding; without tags, as plain JSON (how Pulsar's JSON type writes it)."""
+    """Return `datum` in Avro's JSON encoding; without tags, as plain JSON (how Pulsar's JSON type writes it)."""
     if isinstance(schema, Union):
         branch = schema.branches[datum.branch]
         value = to_json(branch, datum.value, tagged=tagged)

@@ -86,7 +86,7 @@ class FieldDefaults:
         self._check = DefaultCheck(any_branch=release is not Release.R4_0)
 
     def check(self, field: Field, record: str, path: Path, unfinished: Container[int]) -> None:
-        """Judges `field.default`; `unfinished` holds the identities of the records whose fields are not known yet."""
+        """Judge `field.default`; `unfinished` holds the identities of the records whose fields are not known yet."""
         self._check.saw_record = False
         try:
             valid = self._check.is_valid(field.schema, field.default, unfinished)
@@ -105,7 +105,7 @@ class FieldDefaults:
             self.of_records[id(field)] = path
 
     def check_again(self, order: list[Record]) -> None:
-        """Judges the defaults `of_records` as Avro 1.12 does while it copies records, which it does in this `order`."""
+        """Judge the defaults `of_records` as Avro 1.12 does while it copies records, which it does in this `order`."""
         places, self.of_records = self.of_records, {}
         self._check = DefaultCheck(any_branch=True)
         unfinished = {id(record) for record in order}

@@ -92,7 +92,7 @@ def children(schema: Schema) -> Iterator[Schema]:
 
 
 def parts(schema: Schema) -> Iterator[Schema]:
-    """Each part of `schema` once, in document order, itself first."""
+    """Yield each part of `schema` once, in document order, itself first."""
     seen: set[Schema] = set()
     pending = [schema]
     while pending:
@@ -104,7 +104,7 @@ def parts(schema: Schema) -> Iterator[Schema]:
 
 
 def size(schema: Schema, *, at_most: int) -> int:
-    """How many parts `schema` has, itself included and each once; where there are more, `at_most`."""
+    """Return how many parts `schema` has, itself included and each counted once; `at_most`, where there are more."""
     return sum(1 for _ in islice(parts(schema), at_most))
 
 

@@ -238,7 +238,7 @@ class Resolution:
         return alternative([symbol])
 
     def branch(self, writer: Schema, reader: Union) -> Deep[Schema | None]:
-        """ReaderUnion.firstMatchingBranch: the branch by name, else by structure, else by promotion; None: there is none."""
+        """Find a branch by name, else by structure, else by promotion (ReaderUnion.firstMatchingBranch); None: there is none."""
         self._work(1 + len(reader.branches) // _IN_PASSING)
         found: Schema | None = None
         for branch in reader.branches:

@@ -13,15 +13,15 @@ class JavaException(Exception):
 
 
 def stack_overflow() -> JavaException:
-    """Java's recursion does not end, or not soon enough."""
+    """Return what Java throws where its recursion does not end, or not soon enough."""
     return JavaException("StackOverflowError")
 
 
 def out_of_memory() -> JavaException:
-    """Java keeps more than its heap holds."""
+    """Return what Java throws where it keeps more than its heap holds."""
     return JavaException("OutOfMemoryError", "Java heap space")
 
 
 def no_branch() -> JavaException:
-    """Java takes the first branch of a union that has none."""
+    """Return what Java throws where it takes the first branch of a union that has none."""
     return JavaException("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")

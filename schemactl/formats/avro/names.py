@@ -14,7 +14,7 @@ Name = tuple[str, str, str | None]
 
 
 def qualify(name: str, namespace: str | None) -> Name:
-    """`name` where `namespace` is in force; a name with dots brings its own."""
+    """Return `name` in full where `namespace` is in force; a name with dots brings its own."""
     if "." in name:
         namespace, _, name = name.rpartition(".")
     if not namespace:

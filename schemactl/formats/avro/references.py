@@ -72,7 +72,7 @@ def resolve(
 
 
 def check_branches(union: Union, path: Path) -> None:
-    """Refuses a union inside a union, and two branches of one type; named types differ by name.
+    """Reject a union inside a union, and two branches of one type; named types differ by name.
 
     Raises:
         InvalidAvro: there is such a branch.

@@ -76,7 +76,7 @@ class SampleMessages:
     def variants(
         self, schema: Schema, inside: frozenset[int] = frozenset(), depth: int = 0
     ) -> Iterator[Datum]:
-        """Values that differ from the smallest in one choice: a symbol, a branch, an item; each record is entered once."""
+        """Yield values that differ from the smallest in one choice: a symbol, a branch, an item; each record is entered once."""
         if isinstance(schema, Enum):
             # The smallest has the first.
             yield from sorted(schema.symbols[1:], key=lambda symbol: symbol not in self._uncommon)
@@ -94,7 +94,7 @@ class SampleMessages:
                 yield from map(around, self._each(part, inside, depth + 1))
 
     def along(self, schema: Schema, trace: Sequence[str | int], depth: int = 0) -> Iterator[Datum]:
-        """Values that come by `trace` (see `Tokens`), and differ from the smallest at its end, too."""
+        """Yield values that `trace` leads into (see `Tokens`), and that also differ from the smallest at its end."""
         if not trace:
             yield from self._each(schema, frozenset(), depth)
             return
@@ -136,7 +136,7 @@ def _with(least: Mapping[str, Datum], name: str, value: Datum) -> Datum:
 
 
 def least_messages(schema: Schema) -> dict[Schema, tuple[int, int]]:
-    """For each part of a schema of how many values its smallest value consists, itself counted, and how deep they nest.
+    """Return for each part of a schema how many values its smallest value has, itself counted, and how deep they nest.
 
     What must contain itself, so that its values never end, is left out. A least value holds only lesser ones, so parts are
     settled from the least up (Knuth's generalisation of Dijkstra's algorithm).

@@ -47,7 +47,7 @@ def schema_text(
 
 
 def json_text(value: JsonValue, *, pretty: bool = False) -> str:
-    """`value` as Jackson writes it: compact like `JsonNode.toString`, or like its DefaultPrettyPrinter."""
+    """Return `value` as Jackson writes it: compact like `JsonNode.toString`, or like its DefaultPrettyPrinter."""
     parts: list[str] = []
     pending: list[str | tuple[JsonValue, int]] = [(value, 0)]
     while pending:
@@ -62,7 +62,7 @@ def json_text(value: JsonValue, *, pretty: bool = False) -> str:
 
 
 def java_double(value: float) -> str:
-    """`value` as Java's `Double.toString` writes it: `1.0`, `1.0E7`, `NaN`, `-Infinity`."""
+    """Return `value` as Java's `Double.toString` writes it: `1.0`, `1.0E7`, `NaN`, `-Infinity`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     shortest = repr(value)
@@ -241,7 +241,7 @@ _TABLE: Final = tuple(map(_shifted, range(256)))
 
 
 def crc64(data: bytes) -> int:
-    """CRC-64-AVRO of `data`, the "Rabin" fingerprint of the specification, as an unsigned number."""
+    """Return CRC-64-AVRO of `data`, the "Rabin" fingerprint of the specification, as an unsigned number."""
     crc = _EMPTY
     for byte in data:
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -249,6 +249,6 @@ def crc64(data: bytes) -> int:
 
 
 def fingerprints(form: str) -> tuple[str, str]:
-    """CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hex."""
+    """Return CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hex."""
     data = form.encode()
     return f"{crc64(data):016x}", hashlib.sha256(data).hexdigest()

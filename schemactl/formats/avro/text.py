@@ -57,7 +57,7 @@ def decode(text: bytes | str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """`text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
+    """Return `text` with every comment blanked out, so that all positions stay; one that is never closed is left."""
     if "/" not in text or ("//" not in text and "/*" not in text):
         return text
     return re.sub(_STRING_OR_COMMENT, _blank, text)

@@ -56,7 +56,7 @@ def is_writers(token: Token) -> bool:
 
 
 def walk(schema: Schema, trace: Tokens) -> Walk:
-    """Follows `trace` into the reader's schema. The path reads `Order.lines[].price`.
+    """Follow `trace` into the reader's schema. The path reads `Order.lines[].price`.
 
     Array items are `[]`, map values `{}`, a branch of a union `(Card)`. What lies beyond the schemas themselves (`name`,
     `symbols`, `size`) is no part.
@@ -76,7 +76,7 @@ def walk(schema: Schema, trace: Tokens) -> Walk:
 
 
 def counterpart(trace: Tokens, *, reader: Schema, writer: Schema) -> tuple[str, Schema]:
-    """Follows `trace` into the writer's schema, as far as that has the like: the pointer, and the innermost schema.
+    """Follow `trace` into the writer's schema, as far as that has the like; return the pointer, and the innermost schema.
 
     The like of a field is the one of its name or alias, that of a branch the one of its name or type.
     """

@@ -97,14 +97,14 @@ _UTF8_NOTE = (
 
 
 def same_package(old: File, new: File) -> Iterator[Violation]:
-    """FILE_SAME_PACKAGE: without its package nothing else in the file keeps its name."""
+    """Yield FILE_SAME_PACKAGE: without its package nothing else in the file keeps its name."""
     if old.proto.package != new.proto.package:
         words = f'File package changed from "{old.proto.package}" to "{new.proto.package}".'
         yield violation("FILE_SAME_PACKAGE", words, (new, "package"))
 
 
 def described(field: ProtoField, *, name: bool = True) -> str:
-    """`Field "3" with name "id" on message "Click"`, as buf begins its sentences."""
+    """Return `Field "3" with name "id" on message "Click"`, as buf begins its sentences."""
     shown = f' with name "{field.name}"' if name else ""
     if field.proto.extendee:
         return (
@@ -126,7 +126,7 @@ def _changed_type(rule: str, old: ProtoField, new: ProtoField, note: str) -> Vio
 
 
 def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """Kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
+    """Accept kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
     if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
         yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
     elif (old.kind, new.kind) != (kinds.STRING, kinds.BYTES):
@@ -135,7 +135,7 @@ def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation
 
 
 def wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """As on the wire, with the kinds that JSON writes apart kept apart."""
+    """Accept what `wire_compatible_type` does, but for kinds that JSON writes in different ways."""
     if WIRE_JSON_GROUPS[old.kind] == WIRE_JSON_GROUPS[new.kind]:
         yield from _compatible_type_name("FIELD_WIRE_JSON_COMPATIBLE_TYPE", old, new)
     else:
@@ -169,14 +169,14 @@ def _same_cardinality(rule: str, groups: Mapping[str, int]) -> FieldRule:
 
 
 def same_default_value(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """FIELD_SAME_DEFAULT: what readers get for a field that a message does not carry."""
+    """Yield FIELD_SAME_DEFAULT: readers get another value for a field that a message does not carry."""
     if not same_default(old, new):
         words = f"{described(new)} changed default value from {printed(old)} to {printed(new)}."
         yield violation("FIELD_SAME_DEFAULT", words, (new, "default"), (new, ""))
 
 
 def same_oneof(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """In no oneof, or in one of the same name."""
+    """Yield FIELD_SAME_ONEOF unless both are in no oneof, or in one of the same name."""
     if old.oneof == new.oneof or old.proto.extendee:
         return
     if old.oneof and new.oneof:
@@ -188,14 +188,14 @@ def same_oneof(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
 
 
 def same_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """FIELD_SAME_NAME: of an extension the full name."""
+    """Yield FIELD_SAME_NAME; of an extension the full name counts."""
     if old.name != new.name:
         words = f'{described(new, name=False)} changed name from "{old.name}" to "{new.name}".'
         yield violation("FIELD_SAME_NAME", words, (new, "name"), (new, ""))
 
 
 def same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    """FIELD_SAME_JSON_NAME."""
+    """Yield FIELD_SAME_JSON_NAME."""
     before, after = old.proto.json_name, new.proto.json_name
     if before != after and not old.proto.extendee:
         words = f'{described(new)} changed option "json_name" from "{before}" to "{after}".'
@@ -203,7 +203,7 @@ def same_json_name(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
 
 
 def same_required_fields(old: ProtoMessage, new: ProtoMessage) -> Iterator[Violation]:
-    """MESSAGE_SAME_REQUIRED_FIELDS: the numbers labelled required."""
+    """Yield MESSAGE_SAME_REQUIRED_FIELDS: other numbers are labelled required."""
     required = FieldDescriptorProto.LABEL_REQUIRED
     before, after = (
         {proto.number for proto in side.proto.field if proto.label == required} for side in (old, new)
@@ -333,7 +333,7 @@ def _no_delete(noun: str, reserved: str) -> Callable[[Holder, Holder], Iterator[
 
 
 def enum_value_same_name(old: ProtoEnum, new: ProtoEnum) -> Iterator[Violation]:
-    """ENUM_VALUE_SAME_NAME: a number keeps every name it had."""
+    """Yield ENUM_VALUE_SAME_NAME unless each number keeps every name it had."""
     before, after = _by_number(old), _by_number(new)
     for number, names in before.items():
         now = after.get(number, {})
@@ -394,7 +394,7 @@ def _same_streaming(side: str) -> MethodRule:
 
 
 def same_idempotency_level(old: Method, new: Method) -> Iterator[Violation]:
-    """Whether a call may be repeated."""
+    """Yield RPC_SAME_IDEMPOTENCY_LEVEL: whether a call may be repeated changed."""
     before, after = old.proto.options.idempotency_level, new.proto.options.idempotency_level
     if before != after:
         names = MethodOptions.IdempotencyLevel.Name

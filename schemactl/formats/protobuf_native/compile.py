@@ -61,7 +61,7 @@ class Proto:
         return cls(message, "schema.proto", {"schema.proto": text.encode(errors="replace")})
 
     def digest(self) -> str:
-        """Equal for definitions that protoc gives one answer to."""
+        """Return a digest that is equal for definitions that protoc gives one answer to."""
         digest = hashlib.sha256(repr(self.entry).encode())
         for name, text in sorted(self.sources.items()):
             digest.update(f"{name!r}{len(text)}\0".encode() + text)
@@ -86,7 +86,7 @@ def compile_proto(proto: Proto) -> SchemaInfo:
 
 
 def compile_all(protos: Sequence[Proto]) -> list[SchemaInfo | InvalidSchema]:
-    """`compile_proto` of each, in one process for all that were not compiled before.
+    """Return what `compile_proto` does, or raises, for each; one process compiles all that were not compiled before.
 
     Raises:
         SchemactlError: protoc is not installed.

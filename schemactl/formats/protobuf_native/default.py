@@ -38,7 +38,7 @@ def default_of(field: ProtoField) -> Default:
 
 
 def to_float32(value: float) -> float:
-    """`value` as 32 bits hold it."""
+    """Return `value` as 32 bits hold it."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -93,7 +93,7 @@ _ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
 
 
 def quoted(text: str) -> str:
-    """As Go's %q writes it."""
+    """Return the text as Go's %q writes it."""
     return f'"{"".join(map(_escaped, text))}"'
 
 

@@ -123,7 +123,7 @@ class ProtoMessage(Element):
         return self.proto.options.map_entry
 
     def fields(self) -> Mapping[int, ProtoField]:
-        """By number, extensions left out."""
+        """Return the fields by number, extensions left out."""
         return self._fields
 
     @cached_property
@@ -138,7 +138,7 @@ class ProtoMessage(Element):
         return found
 
     def oneofs(self) -> list[Oneof]:
-        """In the order of the file, the synthetic ones of proto3's `optional` left out."""
+        """Return the oneofs in the order of the file, the synthetic ones of proto3's `optional` left out."""
         numbers: dict[int, list[int]] = {}
         for proto in self.proto.field:
             if proto.HasField("oneof_index") and not proto.proto3_optional:
@@ -231,7 +231,7 @@ class ProtoEnum(Element):
         return self.features.enum_type == FeatureSet.CLOSED
 
     def values(self) -> list[EnumValue]:
-        """In the order of the file."""
+        """Return the values in the order of the file."""
         return [
             EnumValue(*self.part(2, index, "values", proto.name), self, proto)
             for index, proto in enumerate(self.proto.value)
@@ -265,7 +265,7 @@ class Service(Element):
     proto: ServiceDescriptorProto
 
     def methods(self) -> dict[str, Method]:
-        """By name."""
+        """Return the RPCs by name."""
         return {
             proto.name: Method(*self.part(2, index, "methods", proto.name), self, proto)
             for index, proto in enumerate(self.proto.method)
@@ -427,7 +427,7 @@ class Image:
 
 
 def declared_by(files: Iterable[File]) -> Declarations:
-    """Everything `files` declare; of two things with one name the first."""
+    """Return everything `files` declare; of two things with one name the first."""
     found = Declarations()
     for file in files:
         for element in file.elements:

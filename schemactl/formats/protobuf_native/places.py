@@ -52,7 +52,7 @@ _LABELS: Mapping[type, Mapping[str, tuple[Path, Path]]] = {
 
 
 def span_of(place: Place) -> Span | None:
-    """Where `place` stands, as protoc counts; None when the text does not have it, and for a file as a whole.
+    """Return where `place` stands, as protoc counts; None when the text does not have it, and for a file as a whole.
 
     What protoc made for a map field stands at that field's type.
     """
@@ -107,7 +107,7 @@ def locator(
     texts: Mapping[str, bytes],
     elsewhere: Source,
 ) -> Locator:
-    """From a pointer to the nearest place in the user's files.
+    """Return what finds the place in the user's files that is nearest to a pointer.
 
     `read_root` is called at the first question: descriptors with source info are large, and most are never asked about.
     `paths` and `texts` are by import name. What is in no file of `paths` stands where the root message does, and what

@@ -26,7 +26,7 @@ _MAX_BYTES: Final = 100_000
 
 
 def messages(schema: bytes) -> Iterator[bytes]:
-    """Small messages: one field set, for the first few, then none but those it cannot do without.
+    """Yield small messages: with one field set, for the first few fields, then with none but the required ones.
 
     Raises:
         InvalidSchema: the definition does not parse.
@@ -72,7 +72,7 @@ def json_text(message: Message) -> str:
 
 
 def values(field: ProtoField) -> Iterator[Value]:
-    """Values of the field's type, the most ordinary first."""
+    """Yield values of the field's type, the most ordinary first."""
     if field.kind == kinds.STRING:
         yield from ("a", "")
     elif field.kind == kinds.BYTES:
@@ -136,7 +136,7 @@ def around(root: ProtoMessage, path: Sequence[int], body: bytes) -> bytes | None
 
 
 def encoded(field: ProtoField, value: Value) -> bytes:
-    """`value` in protobuf's binary form, with its tag."""
+    """Return `value` in protobuf's binary form, with its tag."""
     number, name = field.proto.number, kinds.KIND_NAMES[field.kind]
     if value is None:
         body = required(field.message_type, leave_out=set())

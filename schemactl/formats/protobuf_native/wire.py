@@ -85,7 +85,7 @@ def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair
 
 
 def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
-    """Every reason why `reader` may fail on a message of `writer` or read it wrongly.
+    """Yield every reason why `reader` may fail on a message of `writer` or read it wrongly.
 
     From the root down, the fields of a message in the order of the reader's file. Without any, every message is
     read as it was meant. Two messages, or two enums, that meet at several places are judged once.
@@ -156,7 +156,7 @@ def _message(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibi
 
 
 def independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
-    """Those of some fields of one message that can be set together: of each oneof the first."""
+    """Return those of some fields of one message that can be set together: of each oneof the first."""
     found: dict[str, ProtoField] = {}
     for field in fields:
         found.setdefault(field.oneof or f"/{field.proto.number}", field)

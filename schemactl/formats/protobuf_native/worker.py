@@ -73,7 +73,7 @@ _kept: list[dict[tuple[str, ...], LineProcess]] = []
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Inside, all calls share one process, if any asks."""
+    """Have all calls inside share one process, if any needs it."""
     if _kept:
         yield
         return
