@@ -67,7 +67,7 @@ class Codec:
         self.numbers = numbers
         self.reader = reader if reader is not None else self.versions[-1].schema
         self.options = options if options is not None else Options()
-        self._numbers = {version.number: version for version in self.versions}
+        self._by_number = {version.number: version for version in self.versions}
         self._readers: dict[int | None, MessageReader] = {}
         self._writers: dict[int | None, MessageWriter] = {}
         self._layouts: dict[int | None, MessageColumns] = {}
@@ -149,12 +149,9 @@ class Codec:
             validator.decode_one(payload, version, key)
         except Unreadable:
             # Columns hold dates that Python's own types do not.
+            payloads, versions = pa.array([payload], pa.binary()), pa.array([version])
             keys = pa.array([key], pa.binary()) if validator.separated else None
-            if (
-                validator.decode_batch(pa.array([payload], pa.binary()), pa.array([version]), keys)
-                .errors[0]
-                .is_valid
-            ):
+            if validator.decode_batch(payloads, versions, keys).errors[0].is_valid:
                 raise
 
     def _reading(self, version: int, options: Options) -> Codec:
@@ -183,14 +180,14 @@ class Codec:
         """Return the schema of a version; None: that which messages are read into. Raises UnknownVersion: the codec has no such version."""
         if version is None:
             return self.reader
-        if version not in self._numbers:
+        if version not in self._by_number:
             raise UnknownVersion(self._unknown(version))
-        return self._numbers[version].schema
+        return self._by_number[version].schema
 
     def commit(self, version: int) -> str:
         """Return the commit that brought `version`. Raises UnknownVersion: the codec has no such version."""
         self.schema(version)
-        return self._numbers[version].commit
+        return self._by_number[version].commit
 
     def decode_one(
         self, payload: bytes | None, version: int | bytes | None = None, key: bytes | None = None
@@ -342,7 +339,7 @@ class Codec:
             yield Encoded(payloads, keys, reason_array(reasons, count))
 
     def _message_reader(self, version: int | None) -> MessageReader:
-        if version is not None and version not in self._numbers:
+        if version is not None and version not in self._by_number:
             # Not kept: damaged messages may name any number.
             return NoReader(self._unknown(version), tuple(self._layout(None).columns.types))
         if version not in self._readers:
@@ -351,7 +348,7 @@ class Codec:
 
     def _make_reader(self, version: int | None) -> MessageReader:
         types = tuple(self._layout(None).columns.types)
-        writer = self.reader if version is None else self._numbers[version].schema
+        writer = self.reader if version is None else self._by_number[version].schema
         try:
             match writer, self.reader:
                 case Definition(), Definition():
@@ -388,7 +385,7 @@ class Codec:
         target = self.numbers.target
         if version in self.numbers.unreadable:
             return f"schema version {version} cannot be read: {self.numbers.unreadable[version]}"
-        known = (*self._numbers, *self.numbers.unreadable)
+        known = (*self._by_number, *self.numbers.unreadable)
         span = f"{min(known)} to {max(known)}" if known else "there are none"
         return (
             f"schema version {version} is not a version of {target} that Git knows ({span}): `schemactl drift --target "

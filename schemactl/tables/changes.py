@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from typing import Final, Literal
 
 from schemactl.columns import spark_type as spark
@@ -206,13 +207,9 @@ def _fold(*structs: Struct) -> Callable[[str], str]:
 
 def sql(spark_type: SparkType) -> str:
     """Return the type as SQL has it; of a long one the beginning."""
-    text = ""
-    for piece in _sql(spark_type):
-        text += piece
-        if len(text) > _SHOWN:
-            # No further: a struct may hold thousands, each of them as many.
-            return f"{text[:_SHOWN]}..."
-    return text
+    # No more pieces than can be shown: a struct may hold thousands, each of them as many.
+    text = "".join(islice(_sql(spark_type), _SHOWN + 1))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _sql(spark_type: SparkType) -> Iterator[str]:
