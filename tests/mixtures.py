@@ -9,10 +9,8 @@ each: read by another schema, a message would be read without complaint, and wro
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import random
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from typing import Any
 
 import brokers
 from command import Printed, schemactl
+from imported_package import imported
 from scratch import Scratch, declared
 
 from schemactl.changes import unstamped
@@ -259,11 +258,5 @@ class Mixture:
     def generated(self, out: str) -> Iterator[Any]:
         """The package as it is generated now; a module of it by the topic's name."""
         self.run("generate", "--out", out)
-        sys.path.insert(0, str(self.scratch.path / out))
-        importlib.invalidate_caches()
-        try:
-            yield importlib.import_module(self.package).topic
-        finally:
-            sys.path.remove(str(self.scratch.path / out))
-            for name in [each for each in sys.modules if each.split(".")[0] == self.package]:
-                del sys.modules[name]
+        with imported(self.scratch.path / out, self.package) as package:
+            yield package.topic

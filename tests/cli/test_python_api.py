@@ -40,6 +40,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
 
 def test_every_name_can_be_had_and_an_unknown_one_is_an_attribute_error() -> None:
     assert all(getattr(schemactl, name) is not None for name in schemactl.__all__)
+    assert set(schemactl.__all__) <= set(dir(schemactl))
     assert not hasattr(schemactl, "nonsense")
 
 

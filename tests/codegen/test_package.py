@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from imported_package import imported
 from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
 
 import schemactl
@@ -43,12 +44,10 @@ def write_to(out: Path, files: Mapping[str, str]) -> Difference:
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def package(tmp_path: Path) -> Iterator[ModuleType]:
     write_to(tmp_path, files_of())
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module("shop_schemas")
-    for name in [name for name in sys.modules if name.split(".")[0] == "shop_schemas"]:
-        del sys.modules[name]
+    with imported(tmp_path, "shop_schemas") as made:
+        yield made
 
 
 def test_a_topic_is_found_by_its_name(package: ModuleType) -> None:

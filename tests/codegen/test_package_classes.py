@@ -15,6 +15,7 @@ from typing import Any, get_args
 import pytest
 import shop
 from command import schemactl
+from imported_package import imported
 from topics_to_generate import ALL, GENERATE
 
 from schemactl.codegen.files import compare, pack, write
@@ -30,16 +31,12 @@ PACKAGE = "classy_schemas"
 
 
 @pytest.fixture(params=get_args(ClassKind))
-def package(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ModuleType]:
+def package(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ModuleType]:
     generate = replace(GENERATE, package=PACKAGE, classes=request.param)
     files = package_files(ALL, generate, release=Release.R4_0)
     write(files, tmp_path, compare(files, tmp_path))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module(PACKAGE)
-    for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
-        del sys.modules[name]
+    with imported(tmp_path, PACKAGE) as made:
+        yield made
 
 
 def classes_of(topic: str) -> Any:

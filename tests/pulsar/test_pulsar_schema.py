@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any
 
 import brokers
 import pytest
+from imported_package import imported
 from pulsar_cluster import Namespace, Registered, namespace, run_java
 from topics_to_generate import CLICK, GENERATE, approved, avro
 
@@ -41,11 +41,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for path, text in package_files(topics, generate, release=Release.R4_0).items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_text(text)
-    sys.path.insert(0, str(out))
-    yield importlib.import_module(GENERATE.package)
-    sys.path.remove(str(out))
-    for name in [name for name in sys.modules if name.split(".")[0] == GENERATE.package]:
-        del sys.modules[name]
+    with imported(out, GENERATE.package) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import os
 import shutil
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from command import schemactl
+from imported_package import imported
 from mixtures import Mixed, Mixture
 from pulsar_cluster import Namespace
 from pyspark.sql import SparkSession
@@ -66,9 +65,8 @@ def test_the_generated_package_reads_them_so(recorded: Path, spark: SparkSession
     archive = tmp_path / "lsst_numbers.zip"
     for place in (("--out", str(tmp_path / "out")), ("--zip", str(archive))):
         schemactl(recorded, "generate", *place)
-    sys.path.insert(0, str(tmp_path / "out"))
-    try:
-        module = importlib.import_module("lsst_numbers").topic(TOPIC)
+    with imported(tmp_path / "out", "lsst_numbers") as package:
+        module = package.topic(TOPIC)
         numbers = [4, 5, 6]
         for number in (4, 5):
             assert module.decode_one(payload(number), number) == READ[number]
@@ -85,10 +83,6 @@ def test_the_generated_package_reads_them_so(recorded: Path, spark: SparkSession
         )
         [row] = encoded.collect()
         assert row["__schemaVersion"] == 5
-    finally:
-        sys.path.remove(str(tmp_path / "out"))
-        for name in [each for each in sys.modules if each.split(".")[0] == "lsst_numbers"]:
-            del sys.modules[name]
 
 
 def test_dataframes_of_mixtures_are_what_the_producers_wrote(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import pickle
 import sys
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pytest
 from command import Printed
 from estate import ORDERS, PROJECT, Estate, avro
+from imported_package import imported
 from scratch import record
 
 from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadable, Version
@@ -68,15 +68,8 @@ def decode(estate: Estate, message: bytes, number: int, topic: str = "orders", *
 @contextmanager
 def generated(estate: Estate, out: str) -> Iterator[Any]:
     """The topic orders, as it was generated into the folder."""
-    path = str(estate.scratch.path / out)
-    sys.path.insert(0, path)
-    package = "shop_numbers"
-    for name in [each for each in sys.modules if each.split(".")[0] == package]:
-        del sys.modules[name]
-    try:
-        yield importlib.import_module(package).topic("persistent://shop/sales/orders")
-    finally:
-        sys.path.remove(path)
+    with imported(estate.scratch.path / out, "shop_numbers") as package:
+        yield package.topic("persistent://shop/sales/orders")
 
 
 def test_a_message_of_a_foreign_number_is_read_by_its_recorded_definition(estate: Estate) -> None:
