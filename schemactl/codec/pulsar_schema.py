@@ -32,18 +32,18 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
     """Values of one version to send; to receive, those of every version, read into that one.
 
     Attributes:
-        version: its number.
+        version: its number; None: the target whose numbers the package has has not given it one yet.
         properties: for `create_producer` and `subscribe`: they report the version to the broker.
     """
 
-    def __init__(self, codec: Codec, version: int, info: Any, to_value: Callable[[Any], Any]) -> None:
+    def __init__(self, codec: Codec, version: int | None, info: Any, to_value: Callable[[Any], Any]) -> None:
         """Read and write with `codec`; connect with `info`, of the client's own class. For `to_value` see `topic_schema`."""
         self._codec = codec
         self._to_value = to_value
         self._schema_info = info
         self._record_cls = None
         self.version = version
-        self.properties = {VERSION_PROPERTY: str(version)}
+        self.properties = {} if version is None else {VERSION_PROPERTY: str(version)}
 
     def encode(self, obj: Any) -> bytes:
         """Return the payload of a value. Raises Unwritable, before anything is sent: the value does not fit the version."""
@@ -57,7 +57,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
 
         Raises UnknownVersion: there are several versions, and nothing says which one wrote it.
         """
-        if len(self._codec.versions) > 1:
+        if self.version is None or len(self._codec.versions) > 1:
             raise UnknownVersion("a payload alone does not say its version: decode the message")
         return self._codec.decode_one(data, self.version)
 
@@ -120,6 +120,8 @@ class _Payloads(_UncheckedPayloads):
 
     def encode(self, obj: Any) -> bytes:
         payload = super().encode(obj)
+        # Only what receives is without a number.
+        assert self.version is not None  # noqa: S101
         self._codec.validate(payload, self.version)
         return payload
 
@@ -177,7 +179,7 @@ def topic_schema(
     if mode not in _MODES:
         raise ValueError(f"there is no mode {mode!r}: expected {', '.join(filter(None, _MODES))}")
     codec.columns  # noqa: B018  raises here, not at the first message
-    number = _reader_number(codec) if version is None else version
+    number = _number(codec, mode) if version is None else version
     definition = codec.schema(number)
     kind = definition.type if isinstance(definition, Definition) else "KEY_VALUE"
     if mode == "NATIVE_AVRO" and kind != "AVRO":
@@ -188,20 +190,41 @@ def topic_schema(
         return _AsWritten(codec, number, info, to_value)
     if not isinstance(definition, Definition) or kind not in SENDABLE:
         return _Unsendable(codec, number, info, to_value)
-    try:
-        info = client._client.get_schema_info(topic, number)  # noqa: SLF001  nothing else asks
-    except pulsar.TopicNotFound:
-        if mode != "RECEIVE_ONLY":
+    if number is not None:
+        registered = _registered(client, topic, number, definition)
+        if registered is None and mode != "RECEIVE_ONLY":
             raise UnknownVersion(
                 f"{topic} has no version {number} there: `schemactl apply` registers it, and nothing else should; "
                 'consumers that are upgraded before that use mode="RECEIVE_ONLY"'
-            ) from None
-    else:
-        if not _is_same(definition, Definition(info.schema_type().name, info.schema())):
-            raise UnknownVersion(
-                f"version {number} of {topic} there is not the approved one: `schemactl drift` shows what it is"
             )
+        info = registered or info
     return _MODES[mode](codec if version is None else codec.read_as(version), number, info, to_value)
+
+
+def _registered(client: Any, topic: str, number: int, definition: Definition) -> Any:
+    """Return the schema that the broker has under that number, of the client's own class; None: it has none.
+
+    Raises UnknownVersion: that is not the approved one.
+    """
+    try:
+        info = client._client.get_schema_info(topic, number)  # noqa: SLF001  nothing else asks
+    except pulsar.TopicNotFound:
+        return None
+    if not _is_same(definition, Definition(info.schema_type().name, info.schema())):
+        raise UnknownVersion(
+            f"version {number} of {topic} there is not the approved one: `schemactl drift` shows what it is"
+        )
+    return info
+
+
+def _number(codec: Codec, mode: Mode | None) -> int | None:
+    """Return the number of the version that messages are read into; None, of what only receives: its target has given it none yet."""
+    try:
+        return _reader_number(codec)
+    except UnknownVersion:
+        if mode in ("RECEIVE_ONLY", "AUTO_CONSUME"):
+            return None
+        raise
 
 
 def _reader_number(codec: Codec) -> int:

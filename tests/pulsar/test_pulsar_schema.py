@@ -18,9 +18,12 @@ from imported_package import imported
 from pulsar_cluster import Namespace, Registered, namespace, run_java
 from topics_to_generate import CLICK, GENERATE, approved, avro
 
-from schemactl.codec import UnknownVersion, Unreadable, Unwritable
+from schemactl.codec import Codec, UnknownVersion, Unreadable, Unwritable
+from schemactl.codec.definition import Numbers
+from schemactl.codec.pulsar_schema import topic_schema
 from schemactl.codegen.package import package_files
 from schemactl.model import Release, SchemaType
+from schemactl.typed.values import to_value
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 
@@ -171,6 +174,22 @@ def test_a_consumer_is_upgraded_before_its_version_is_registered(package: Any, s
     registered = orders.pulsar_schema(client, topic=topic, mode="RECEIVE_ONLY")
     assert json.loads(registered.schema_info().schema()) == json.loads(THIRD)
     assert received(client, topic, registered, 1) == [{"id": 1, "remark": "x"}]
+
+
+def test_what_only_receives_needs_no_number_of_its_target(package: Any, space: Namespace) -> None:
+    orders, client = orders_of(package), space.client
+    topic = space.create("unnumbered", FIRST, SECOND)
+    codec = orders.codec
+    there = Codec(codec.versions[:2], reader=codec.reader, numbers=Numbers("prod"))
+    with pytest.raises(UnknownVersion, match="prod has no number for the version that is written"):
+        topic_schema(there, client, topic, to_value=to_value)
+    with closing(client.create_producer(topic, schema=orders.pulsar_schema(client, 1, topic=topic))) as producer:  # fmt: skip
+        producer.send({"id": 1, "note": "x"})
+    ahead = topic_schema(there, client, topic, mode="RECEIVE_ONLY", to_value=to_value)
+    assert (ahead.version, ahead.properties) == (None, {})
+    assert received(client, topic, ahead, 1) == [{"id": 1, "remark": "x"}]
+    written = topic_schema(there, client, topic, mode="AUTO_CONSUME", to_value=to_value)
+    assert received(client, topic, written, 1) == [{"id": 1, "note": "x"}]
 
 
 def test_instances_of_the_packages_classes_are_sent(package: Any, space: Namespace) -> None:
