@@ -6,6 +6,7 @@ import html
 import http.client
 import json
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -55,6 +56,9 @@ class Client:
             body = json.dumps(body)
         data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
         sent = {"Content-Type": content_type, **headers} if content_type else headers
+        if self.connection.sock and select.select([self.connection.sock], [], [], 0)[0]:
+            # The server hangs up after some seconds without a request; the next one connects anew.
+            self.connection.close()
         self.connection.request(method, f"/admin/v2{path}", data, sent)
         answer = self.connection.getresponse()
         told = {name.lower(): value for name, value in answer.getheaders()}
