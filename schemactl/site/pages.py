@@ -7,7 +7,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import accumulate, takewhile
@@ -27,8 +26,9 @@ from schemactl.report.page import side_by_side
 from schemactl.report.schema_diff import schema_diff
 from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
 from schemactl.site.example import example_of
-from schemactl.site.field_rows import MAX_ROWS, FieldRow, message_types
-from schemactl.site.type_graph import Box, Edges, graph
+from schemactl.site.field_rows import MAX_ROWS
+from schemactl.site.type_graph import Box, graph
+from schemactl.site.type_uses import TypeUses
 
 _FEED_ENTRIES: Final = 100
 _RECENT: Final = 10
@@ -39,6 +39,9 @@ _MAX_DEFINITION: Final = 12_000
 _SHOWN_TOPICS: Final = 200
 """So many topics stand on one page of a namespace or an owner, and so many users on that of a type."""
 
+_MAX_LISTED: Final = 300
+"""So many namespaces, owners and types are listed; the search finds the others."""
+
 _SHOWN_VERSIONS: Final = 50
 """So many versions stand on the page of a topic; older ones have further pages."""
 
@@ -46,30 +49,6 @@ _Row = TypeVar("_Row")
 
 Write = Callable[[str, str], None]
 """Writes the file of that path below the site."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypeUse:
-    """A named type, as the first topic that uses it defines it.
-
-    Attributes:
-        topics: all that use it.
-        otherwise: those of them that define it otherwise.
-        uses, used_by: types.
-    """
-
-    name: str
-    rows: Sequence[FieldRow]
-    symbols: tuple[str, ...] = ()
-    topics: list[TopicName] = field(default_factory=list)
-    otherwise: list[TopicName] = field(default_factory=list)
-    uses: set[str] = field(default_factory=set)
-    used_by: set[str] = field(default_factory=set)
-
-    def is_like(self, other: TypeUse) -> bool:
-        """Whether both say the same of what readers meet."""
-        one, two = ([(row.name, row.type_text, row.logical) for row in each.rows] for each in (self, other))
-        return (one, self.symbols) == (two, other.symbols)
 
 
 class ListedTopic(NamedTuple):
@@ -99,8 +78,7 @@ class Site:
         self._write = write
         self._paths = module_paths(catalogue.catalog.topics)
         self._names: set[TopicName] = set()
-        self._types: dict[str, TypeUse] = {}
-        self._message_types: dict[TopicName, set[str]] = {}
+        self._types = TypeUses()
         self._search: list[list[Any]] = []
         self._listed: dict[NamespaceName, list[ListedTopic]] = defaultdict(list)
         self._owned: dict[str, list[ListedTopic]] = defaultdict(list)
@@ -117,7 +95,7 @@ class Site:
         self._jinja.globals |= {"site": title, "made_by": f"schemactl {version()}"}
         self._jinja.globals |= {"link": self._link, "space_link": space_link, "type_link": type_link}
         self._jinja.globals |= {"owner_link": owner_link, "page_of": self._page_of}
-        self._jinja.globals |= {"max_rows": MAX_ROWS, "known": self._types}
+        self._jinja.globals |= {"max_rows": MAX_ROWS, "max_listed": _MAX_LISTED, "known": self._types}
         self._jinja.filters |= {"day": day, "counted": counted, "versions": versions}
 
     def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
@@ -128,14 +106,7 @@ class Site:
             progress(number, len(names))
         for name in self._catalogue.without_schema(names):
             self._list(name)
-        for use in self._types.values():
-            for other in use.uses & self._types.keys():
-                self._types[other].used_by.add(use.name)
-        users, parts = self._uses()
-        for use in self._types.values():
-            self._type(use, graph(_type_node(use.name), users, parts))
-        by_users = sorted(self._types.values(), key=lambda use: (-len(use.topics), use.name))
-        self._render("types.html", "types.html", types=by_users)
+        self._all_types()
         for space in self._catalogue.namespaces():
             self._namespace(space)
         for owner, listed in self._owned.items():
@@ -230,7 +201,7 @@ class Site:
         name = entry.name
         self._list(name, entry)
         if entry.number is not None:
-            self._keep_types(entry)
+            self._types.add(entry)
         self._changes += [
             (each.version.commit.time_s, name, each) for each in entry.latest_first if each.version.commit
         ]
@@ -260,49 +231,24 @@ class Site:
         words = " ".join(dict.fromkeys(filter(None, (said.description, entry.doc if entry else ""))))
         self._search.append([place, str(name), said.owner, words, listed.type, fields])
 
-    def _keep_types(self, entry: TopicEntry) -> None:
-        rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)
-        for row in entry.rows:
-            rows[row.holder].setdefault(row.name, replace(row, depth=0))
-        symbols = {
-            name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows
-        }
-        self._message_types[entry.name] = message_types(entry.rows)
-        for name, used in entry.uses.items():
-            if not name:
-                continue
-            found = TypeUse(name, [*rows[name].values()] if name in rows else [], symbols.get(name, ()))
-            use = self._types.setdefault(name, found)
-            use.topics.append(entry.name)
-            use.uses.update(used)
-            if len(entry.rows) < MAX_ROWS and not use.is_like(found):
-                use.otherwise.append(entry.name)
+    def _all_types(self) -> None:
+        self._types.connect()
+        users, parts = self._types.edges(_type_box, self._topic_box)
+        for use in self._types.values():
+            topics = sorted(use.topics, key=str)
+            self._render(
+                "type.html",
+                type_link(use.name),
+                use=use,
+                users=topics[:_SHOWN_TOPICS],
+                more=len(topics[_SHOWN_TOPICS:]),
+                graph=Markup(graph(_type_box(use.name), users, parts)),  # noqa: S704  it escapes what it shows
+            )
+        by_users = sorted(self._types.values(), key=lambda use: (-len(use.topics), use.name))
+        self._render("types.html", "types.html", types=by_users)
 
-    def _type(self, use: TypeUse, graph: str) -> None:
-        users = sorted(use.topics, key=str)
-        self._render(
-            "type.html",
-            type_link(use.name),
-            use=use,
-            users=users[:_SHOWN_TOPICS],
-            more=len(users[_SHOWN_TOPICS:]),
-            graph=Markup(graph),  # noqa: S704  it escapes what it shows
-        )
-
-    def _uses(self) -> tuple[Edges, Edges]:
-        """Return the users of each type, topics and types, and the parts of each of them."""
-        parts = {
-            _type_node(use.name): [*map(_type_node, use.uses & self._types.keys())]
-            for use in self._types.values()
-        }
-        for name, types in self._message_types.items():
-            topic = Box(name.schema_id, f"../{self._link(name)}", "topic")
-            parts[topic] = [*map(_type_node, types & self._types.keys())]
-        users: dict[Box, list[Box]] = defaultdict(list)
-        for user, nodes in parts.items():
-            for node in nodes:
-                users[node].append(user)
-        return users, parts
+    def _topic_box(self, name: TopicName) -> Box:
+        return Box(name.schema_id, f"../{self._link(name)}", "topic")
 
     def _namespace(self, name: NamespaceName) -> None:
         self._list_of_topics(
@@ -348,6 +294,10 @@ class Site:
         index = {
             "topics": self._search,
             "types": [[type_link(name), name, len(use.topics)] for name, use in sorted(self._types.items())],
+            "namespaces": [
+                [space_link(name), str(name), len(self._listed[name])]
+                for name in self._catalogue.namespaces()
+            ],
             "owners": [[owner_link(name), name, len(owned)] for name, owned in sorted(self._owned.items())],
         }
         text = json.dumps(index, ensure_ascii=True, separators=(",", ":"))
@@ -380,7 +330,7 @@ def type_link(name: str) -> str:
     return f"types/{slug(name)}.html"
 
 
-def _type_node(name: str) -> Box:
+def _type_box(name: str) -> Box:
     return Box(name, f"../{type_link(name)}")
 
 

@@ -17,7 +17,7 @@
   });
 
   // One line for each thing that can be found: its page, its name, what else is known of it, and its rank among equal matches.
-  const prepared = ({ topics, types, owners }) => {
+  const prepared = ({ topics, types, namespaces, owners }) => {
     const lines = [];
     const counted = (count) => `${count} topic${count === 1 ? "" : "s"}`;
     for (const [url, name, owner, description, type, fields] of topics) {
@@ -25,6 +25,7 @@
       fields.forEach(([field, type, doc], at) => lines.push({ kind: "field", url: `${url}#f${at}`, name: field, more: [`${type} in ${name}`, doc].filter(Boolean).join(", "), rank: 3 }));
     }
     for (const [url, name, count] of types) lines.push({ kind: "type", url, name, more: `used by ${counted(count)}`, rank: 2 });
+    for (const [url, name, count] of namespaces) lines.push({ kind: "space", url, name, more: `namespace with ${counted(count)}`, rank: 0 });
     for (const [url, name, count] of owners) lines.push({ kind: "owner", url, name, more: `owns ${counted(count)}`, rank: 0 });
     for (const line of lines) { line.low = line.name.toLowerCase(); line.text = `${line.low} ${line.more.toLowerCase()}`; }
     return lines;

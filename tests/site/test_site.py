@@ -361,6 +361,25 @@ def test_many_users_of_a_type_are_counted(tmp_path: Path) -> None:
     assert "and 5 more" in text(page(tmp_path / f"site/types/{slug('acme.Money')}.html"))
 
 
+def test_a_start_page_of_many_namespaces_and_owners_leaves_the_rest_to_the_search(tmp_path: Path) -> None:
+    many = Scratch(tmp_path / "many")
+    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n"}
+    for number in range(310):
+        files[f"topics/{number}.yaml"] = (
+            f"topic: shop/space{number}/t\nowner: team-{number}\nschema: {{type: STRING}}\n"
+        )
+    many.commit({**files})
+    many.flush()
+    schemactl(many.path, "site", "--out", str(tmp_path / "site"))
+    start = tmp_path / "site/index.html"
+    assert start.stat().st_size < 100_000
+    assert text(page(start)).count("And 10 more, which the search finds.") == 2
+    index = json.loads(
+        (tmp_path / "site/search.js").read_text().removeprefix("window.schemactlIndex=").rstrip(";\n")
+    )
+    assert (len(index["namespaces"]), len(index["owners"])) == (310, 310)
+
+
 def test_a_type_that_topics_define_differently_says_so(odd: Path) -> None:
     said = text(page(odd / f"types/{slug('acme.Money')}.html"))
     assert "Shown as shop/web/bills defines it; otherwise in shop/web/fees ." in said
