@@ -45,8 +45,8 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `admit`."""
     parser.description = (
-        "Whether a broker would let a client in, and which version it would register for it. The topic is taken as the "
-        "approved history says it should be, or, with --target, as the registry has it now."
+        "Predict whether a broker would let a client in, and which version it would register for the client. By default the topic is "
+        "as the approved history says; with --target, as the registry has it now."
     )
     parser.epilog = _EPILOG
     parser.add_argument("role", nargs="?", choices=_ROLES, metavar="ROLE", help=", ".join(_ROLES))

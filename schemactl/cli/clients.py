@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from schemactl.registry.base import ConnectedClient, TopicClients
 
 _EPILOG = """\
-A connection is the declared client's whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is what it reports
-in the property `schemactl.version`, as generated packages do and any client can; without that it is unknown.
+A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is the one
+that it reports in the property `schemactl.version`, as generated packages do and any client can; otherwise it is unknown.
 
 Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (where no client is
 declared, this is asked of all that are connected);
@@ -42,8 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("one", nargs="?", metavar="TOPIC", help=TOPIC_HELP)
     add_selection(parser)
-    add_options(parser, "--expect N: every client is built with version N or a later one, else 100", type=int)
-    add_options(parser, "--drained: no subscription has messages left to read, else 100")
+    add_options(
+        parser,
+        "--expect N: exit with 100 unless every client is built with version N or a later one",
+        type=int,
+    )
+    add_options(parser, "--drained: exit with 100 if a subscription has messages left to read")
     add_options(parser, "--client NAME...: with --expect, only this declared client; may be repeated")
     parser.add_argument(
         "--role",

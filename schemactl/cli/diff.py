@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `diff`."""
     parser.description = (
-        "What changed from one definition to another: the text, the fields, and who can read whom, in both directions. With one "
+        "Show what changed from one definition to another: the text, the fields, and who can read whom, in both directions. With one "
         "TOPIC: from the definition that is approved to the one in the working tree. With one TOPIC@N or TOPIC@REF: from that to "
         "the working tree.\n\n"
-        "Without a topic: all of them, and namespaces: what is added, removed and renamed, new versions and policies. FROM..TO are "
+        "Without a topic: all topics and namespaces that are added, removed or renamed, with new versions and policies. FROM..TO are "
         "two commits, branches or tags (`work`: the files here; left out: HEAD); FROM...TO starts from their merge base. Without "
-        "these, too, it is what a merge of the files here would change."
+        "any argument: what a merge of the files here would change."
     )
     parser.epilog = (
         "examples:\n"

@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         + "\n".join(f"  {name:<14}{text}" for name, text in _FORMATS.items())
         + "\n\nWhat a format cannot express is left out, and standard error says so."
     )
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  schemactl export asyncapi > asyncapi.json\n"

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `extract`."""
     parser.description = (
         "Print the definition that a Python class stands for: a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or "
-        "the class of a protobuf message. Of the last two it is what Pulsar's Python client registers.\n\n"
+        "the class of a protobuf message. For the last two, that is what Pulsar's Python client registers.\n\n"
         "MODULE is imported as `python -m` would, from the folder that is worked in and from what is installed beside schemactl: "
         "its code runs in this process. Only this command and verify-client run code; nothing that reads declarations does."
     )

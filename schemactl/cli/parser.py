@@ -88,7 +88,7 @@ exit codes:
 
 examples:
   schemactl init                       start a project here
-  schemactl check                      is what I changed compatible with what was approved?
+  schemactl check                      would my change break a reader?
   schemactl plan --target local        what would change in the registry?
   schemactl explain NAME_MISMATCH      what does this rule mean?
 """
@@ -112,14 +112,32 @@ def load(name: str) -> Command:
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps paragraphs to the terminal; indented lines, such as examples, stay as they are."""
+    """Wraps paragraphs to the terminal; of indented lines, such as examples, only a remark at the end is wrapped."""
+
+    def _example_lines(self, block: str, width: int) -> Iterator[str]:
+        """Yield the lines of a block: a subcommand's examples are its own; a remark that does not fit is on lines of its own."""
+        is_nested = self._prog.count(" ") > 1
+        for line in block.splitlines():
+            if is_nested and line.startswith("  schemactl ") and not line.startswith(f"  {self._prog} "):
+                continue
+            remark = re.fullmatch(r"(( +\S.*?\S) {2,})(\S.*)", line)
+            if remark is None or len(line) <= width:
+                yield line
+            elif line.startswith("  schemactl "):
+                yield remark[2]
+                yield textwrap.fill(remark[3], width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+            else:
+                below = " " * len(remark[1])
+                yield textwrap.fill(remark[3], width, initial_indent=remark[1], subsequent_indent=below)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         def filled(paragraph: str) -> str:
             # Single lines with an indented rest are headings of a list.
             blocks = re.split(r"(?m)((?:^[ \t].*\n?)+)", paragraph)
             return "".join(
-                block if at % 2 else textwrap.fill(" ".join(block.split()), width) + ("\n" if block else "")
+                "".join(f"{line}\n" for line in self._example_lines(block, width))
+                if at % 2
+                else textwrap.fill(" ".join(block.split()), width) + ("\n" if block else "")
                 for at, block in enumerate(blocks)
             ).rstrip("\n")
 

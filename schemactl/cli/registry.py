@@ -11,11 +11,11 @@ from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.selection import add_target
 
 ACTIONS: Final = {
-    "get": "one version's definition",
-    "list": "every version that is stored, tombstones among them",
+    "get": "print one version's definition",
+    "list": "list every stored version, including tombstones",
     "put": "upload a schema",
-    "delete": "delete a topic's schemas; shows what that destroys, and needs a flag",
-    "test": "would a schema be accepted? Stores nothing",
+    "delete": "delete a topic's schemas; without a flag, say what that would destroy",
+    "test": "say whether a schema would be accepted; nothing is stored",
 }
 
 _HELP = "the topic, in full (shop/sales/orders), or as much of a declared one's name as is unambiguous"
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in ACTIONS.items():
-        action = actions.add_parser(name, help=summary, description=summary, epilog=epilog)
+        action = actions.add_parser(name, help=summary, description=f"{summary.capitalize()}.", epilog=epilog)
         action.add_argument("topic", metavar="TOPIC", help=_HELP)
         add_target(action)
         add_format(action)

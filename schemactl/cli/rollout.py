@@ -33,9 +33,9 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rollout`."""
     parser.description = (
-        "The order in which the pending change of a topic's schema goes to its clients and targets: consumers first, then the schema, then "
-        "producers; or the other way round; or none is safe. It follows from the actual change, over what the declared clients are "
-        "built with, and from the strategy. Each step has the command that exits with 0 once the step is done."
+        "Show in which order to bring the pending change of a topic's schema to its clients and targets: consumers first, then the schema, "
+        "then producers; or the other way round; or that no order is safe. The order depends on the change itself, on what the declared "
+        "clients are built with, and on the strategy. Each step has the command that exits with 0 once the step is done."
     )
     parser.epilog = _EPILOG
     parser.add_argument("topic", metavar="TOPIC", help=TOPIC_HELP)

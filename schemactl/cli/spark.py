@@ -59,7 +59,7 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark`."""
     parser.description = (
-        "Reads a topic's stored messages with Spark, as a pipeline with the generated package does."
+        "Read a topic's stored messages with Spark, as a pipeline with the generated package does."
     )
     parser.epilog = _EPILOG
     if isinstance(parser, Parser):

@@ -31,10 +31,10 @@ EVOLUTIONS: Final = ("none", "add", "widen", "rename")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark land`."""
     parser.description = (
-        "Decodes a topic's stored messages, each with the version that wrote it, into the approved schema, and writes them to a "
-        "folder of Parquet, a Delta table or an Iceberg table. Rejected messages, which cannot be read, are written apart with their "
-        "reason and bytes; none is lost, and none stops the job. Started again, it lands the files that came since, and what was left if "
-        "it was interrupted: in a table each message exactly once."
+        "Decode a topic's stored messages, each with the version that wrote it, into the approved schema, and write them to a "
+        "folder of Parquet, a Delta table or an Iceberg table. Messages that cannot be read are written to a separate place, with the "
+        "reason and their bytes; none is lost, and none stops the job. Start it again to land new files, and what an interruption left: "
+        "in a table each message is there exactly once."
     )
     parser.add_argument(
         "--out",

@@ -23,10 +23,9 @@ _SHOWN_BYTES: Final = 48
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark verify`."""
     parser.description = (
-        "Decodes every stored message of a topic and counts, by version, which are read and which are not. The schema they "
-        "are read with is the approved one, or with --candidate the one the files declare now, before it is merged; then "
-        "the report also says which of the unreadable ones the approved schema cannot read either. Exit code 100: there is "
-        "a message that would be lost."
+        "Decode every stored message of a topic and count, by version, how many can be read. They are read with the approved "
+        "schema or, with --candidate, with the one that the files declare now, before it is merged; the report then also says which "
+        "unreadable messages the approved schema cannot read either. Exits with 100 if a message cannot be read."
     )
     add_options(
         parser,

@@ -129,6 +129,10 @@ def test_help_wraps_and_ends_with_examples(words: tuple[str, ...]) -> None:
     assert shown.rpartition("\n\n")[2].startswith("examples:\n  schemactl ")
     description = shown.partition("\n\n")[2].partition("\n\n")[0]
     assert max(map(len, description.splitlines())) <= 80
+    commands = [line for line in shown.splitlines() if line.startswith("  schemactl ")]
+    assert not [line for line in commands if len(line) > 80 and "  " in line.strip()]
+    if len(words) > 1:
+        assert all(line.startswith(f"  schemactl {' '.join(words)} ") for line in commands)
 
 
 def in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
