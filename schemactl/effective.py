@@ -11,7 +11,7 @@ from schemactl import topic_match
 from schemactl.declare import NO_OVERLAYS, Files, read_overlays, read_project
 from schemactl.declare.files import read_bytes
 from schemactl.errors import DeclarationError, Source
-from schemactl.history import CommitFiles, History, Repository, position, promoted, until
+from schemactl.history import CommitFiles, History, Repository
 from schemactl.history import read as read_history
 from schemactl.history.history import LazyMapping
 from schemactl.history.versions import Progress, no_progress
@@ -60,8 +60,8 @@ def read_effective(
     if target is None:
         return whole
     if at or target.promoted:
-        there = position(repository, whole, at, "--at") if at else promoted(repository, whole, target)
-        found = until(repository, project, whole, there)
+        there = whole.position(at, "--at") if at else whole.promoted(target)
+        found = whole.until(there)
     return on_target(repository, found, project, target)
 
 

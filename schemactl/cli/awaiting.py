@@ -95,7 +95,6 @@ def _recorded(
 ) -> tuple[Catalog, str]:
     """Return the same according to the result file of the last apply."""
     from schemactl.cli.apply_record import read_result, result_path
-    from schemactl.history import position, until
     from schemactl.model import Catalog
 
     path = result_path(place.folder, place.target.name)
@@ -106,9 +105,8 @@ def _recorded(
             return Catalog(), f"{why}, and there is no {path}"
         last, result = found
         is_brought = _brought(result)
-        repository, whole = target.context.repository, target.approved.whole
-        there = position(repository, whole, last.commit, "in another result")
-        then = until(repository, place.project, whole, there).catalog
+        whole = target.approved.whole
+        then = whole.until(whole.position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
         return Catalog(), f"{why}, and nothing is known from {path} ({error})"
     topics = {

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         )
     repository = context.repository
     whole = history.read(repository, chosen.project, progress=context.reading_history())
-    there = history.position(repository, whole, args.to, "with --to")
+    there = whole.position(args.to, "with --to")
     found = _promotion(repository, chosen.project, target, whole, there)
     pointer = _pointer(repository, target.promoted)
     push = pointer.push(repository, found)
@@ -85,18 +85,17 @@ def _promotion(
     repository: Repository, project: Project, target: Target, whole: History, there: Position
 ) -> Promotion:
     """Return the move of `target` from where it is."""
-    from schemactl import history
     from schemactl.effective import on_target
     from schemactl.model import Catalog
     from schemactl.promotion import Promotion, changes_between
 
     try:
-        here = history.promoted(repository, whole, target).commit
+        here = whole.promoted(target).commit
     except HistoryError:
         # Nothing was promoted yet; or to a place beside the line, which is to be left.
         here = None
-    after = on_target(repository, history.until(repository, project, whole, there), project, target)
-    then = history.until(repository, project, whole, there._replace(commit=here)) if here else None
+    after = on_target(repository, whole.until(there), project, target)
+    then = whole.until(there._replace(commit=here)) if here else None
     before = on_target(repository, then, project, target) if then else None
     is_back = before is not None and before.commits > after.commits
     older, newer = (after, before) if before and is_back else (before, after)
@@ -111,7 +110,7 @@ def _promotion(
         is_back,
         changes,
         tuple(_waivers(repository, project, older, newer, changes)),
-        tuple(_behind(repository, project, whole, target, after)),
+        tuple(_behind(project, whole, target, after)),
     )
 
 
@@ -134,19 +133,15 @@ def _waivers(
                 yield waiver
 
 
-def _behind(
-    repository: Repository, project: Project, whole: History, target: Target, after: History
-) -> Iterator[str]:
+def _behind(project: Project, whole: History, target: Target, after: History) -> Iterator[str]:
     """Yield the targets in `after` that have not reached the new position, or have no position."""
-    from schemactl import history
-
     for name in target.after:
         try:
-            other = history.promoted(repository, whole, project.targets[name])
+            other = whole.promoted(project.targets[name])
         except HistoryError:
             yield name
         else:
-            if history.until(repository, project, whole, other).commits < after.commits:
+            if whole.until(other).commits < after.commits:
                 yield name
 
 

@@ -180,7 +180,7 @@ def _at(
 ) -> History | None:
     """Return the approved history up to the plan's commit; None: nothing was approved yet."""
     from schemactl.effective import on_target
-    from schemactl.history import Position, until
+    from schemactl.history import Position
 
     made_at = plan.origin.tip
     if made_at is None:
@@ -194,7 +194,7 @@ def _at(
         )
     if approved.tip and approved.tip.id == made_at.id:
         return approved
-    then = until(repository, chosen.project, approved, Position(plan.origin.ref, plan.origin.ref, made_at))
+    then = approved.until(Position(plan.origin.ref, plan.origin.ref, made_at))
     return on_target(repository, then, chosen.project, chosen.target)
 
 

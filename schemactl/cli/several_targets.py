@@ -123,10 +123,9 @@ class OpenTarget:
 
         Both catalogs go by the target's names.
         """
-        from schemactl.history import later_versions
         from schemactl.plan import with_later
 
-        later = later_versions(self.approved)
+        later = self.approved.later_versions()
         declared = {name: self.names.declared(name) for name in git.topics} if later else {}
         return with_later(git, {name: later[own] for name, own in declared.items() if own in later}, held)
 

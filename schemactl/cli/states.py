@@ -109,9 +109,7 @@ class States:
                 self._at[name] = merged.history
             else:
                 try:
-                    self._at[name] = history.read_at(
-                        self.context.repository, self.project, self.approved, name
-                    )
+                    self._at[name] = self.approved.read_at(name)
                 except history.UnknownRef as error:
                     raise UsageError(error.what, fix=error.fix) from None
         return self._at[name]

@@ -118,9 +118,7 @@ def _awaited(
 
 def _later(approved: History) -> int:
     """Return the number of versions approved after the target's position."""
-    from schemactl.history import later_versions
-
-    return sum(each.info is not None for found in later_versions(approved).values() for each in found)
+    return sum(each.info is not None for found in approved.later_versions().values() for each in found)
 
 
 def _latest(git: Catalog) -> dict[TopicName, int]:

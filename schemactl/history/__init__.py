@@ -24,17 +24,7 @@ if TYPE_CHECKING:
         waivers_at,
     )
     from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
-    from schemactl.history.history import (
-        History,
-        Position,
-        later_versions,
-        position,
-        promoted,
-        read,
-        read_at,
-        read_here,
-        until,
-    )
+    from schemactl.history.history import History, Position, read, read_here
     from schemactl.history.local_changes import (
         Forked,
         Merged,
@@ -60,18 +50,13 @@ __all__ = [
     "Store",
     "UnknownRef",
     "approved_project",
-    "later_versions",
     "load_project",
-    "position",
-    "promoted",
     "proposed",
     "read",
-    "read_at",
     "read_forked",
     "read_here",
     "read_merged",
     "resolve_shared",
-    "until",
     "waivers_at",
 ]
 
@@ -86,10 +71,7 @@ _MODULES = {
         "waivers_at",
     ),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
-    "history": (
-        *("History", "Position", "later_versions", "position", "promoted"),
-        *("read", "read_at", "read_here", "until"),
-    ),
+    "history": ("History", "Position", "read", "read_here"),
     "local_changes": ("Forked", "Merged", "Proposed", "proposed", "read_forked", "read_merged"),
     "repository": ("Repository",),
     "store": ("Store",),

@@ -68,12 +68,7 @@ class GitFiles(ABC):
         found = self.entry(path)
         if found is None or found.kind != "file":
             raise FileNotFoundError(path)
-        return content(path, self.blob(found.blob))
-
-    def blob(self, blob_id: str) -> Blob:
-        """Return the blob with this id."""
-        (found,) = self.repository.blobs([blob_id])
-        return found
+        return content(path, self.repository.blob(found.blob))
 
     def kind(self, path: str) -> Kind:
         """Return what kind of thing is at `path`."""

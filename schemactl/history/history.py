@@ -68,6 +68,14 @@ class HistoryNote:
         return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.what}"
 
 
+class Position(NamedTuple):
+    """A commit of the approved line, and the name that leads there; `ref` is that name in full."""
+
+    name: str
+    ref: str
+    commit: Commit
+
+
 class History:
     """What Git records as approved, at the step of `cache`; -1: nothing is approved yet.
 
@@ -89,7 +97,7 @@ class History:
         self.commits = cache.step + 1
         self.grown: frozenset[str] = frozenset()
         self._repository = repository
-        self._in_roots = functools.partial(in_roots, project=project)
+        self._project = project
         self._definitions = DefinitionLoader(repository, cache)
         self._commit = functools.cache(cache.commit)
         self.tip = self._commit(cache.step) if cache.step >= 0 else None
@@ -131,14 +139,68 @@ class History:
                 found.update(*(cache.users(each) for each in (path, *folders_above(path))))
         return frozenset(found)
 
-    def until(self, commit: Commit, project: Project, ref: str) -> History:
-        """Return this history up to a commit that it has, with the roots that `project` had then, under the name `ref`."""
-        step = self._cache.step_of(commit.id)
+    def position(self, name: str, where: str) -> Position:
+        """Return the position called `name`, a ref or commit; `where` is how another one is named.
+
+        Raises:
+            UnknownRef: there is no such ref.
+            HistoryError: it is no commit of the approved line.
+        """
+        found = _named(self._repository, name, where)
+        if not self.has(found.commit):
+            raise _off_the_line(self._repository, self, name, found.commit)
+        return found
+
+    def promoted(self, target: Target) -> Position:
+        """Return the position that `promoted` of the target names.
+
+        Raises:
+            UnknownRef: there is no such ref yet, or not here.
+            HistoryError: it leads beside the approved line.
+        """
+        name = target.promoted or self.ref
+        try:
+            return self.position(name, f"as `promoted:` of the target {target.name}")
+        except UnknownRef as error:
+            raise UnknownRef(
+                f"{error.what}, and the target {target.name} is where that leads",
+                fix=f"{error.fix}; or, when nothing was promoted yet, `schemactl promote {target.name} --to {self.ref}`",
+            ) from None
+        except HistoryError as error:
+            raise HistoryError(
+                f"{target.name} is `promoted: {name}`. {error.what}",
+                fix=f"{error.fix}: `schemactl promote {target.name} --to COMMIT`, and push that",
+            ) from None
+
+    def until(self, position: Position) -> History:
+        """Return this history as it was at a position of it, with the roots that the project had then."""
+        step = self._cache.step_of(position.commit.id)
         if step is None:
-            raise ValueError(f"{commit.id} is not on the line of {self.ref}")
-        found = History(self._repository, project, ref, self._cache.at(step))
+            raise ValueError(f"{position.commit.id} is not on the line of {self.ref}")
+        project = project_at(self._repository, self._project, position.commit)
+        found = History(self._repository, project, position.name, self._cache.at(step))
         found._whole, found.grown = self, self._cache.recorded(step)
         return found
+
+    def read_at(self, name: str) -> History:
+        """Return the history up to the commit `name`, which need not be approved: its versions are counted along its own line.
+
+        Raises:
+            UnknownRef: there is no such commit.
+        """
+        found = _named(self._repository, name, "instead")
+        if self.has(found.commit):
+            return self.until(found)
+        state = Derivation(self._repository, self._project).at(found.commit, keep=False)
+        return History(
+            self._repository, project_at(self._repository, self._project, found.commit), name, state
+        )
+
+    def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
+        """Return the versions that follow in the whole history, of each topic that has some."""
+        before, after = self.catalog, self.whole.catalog
+        names = [name for name in after.topics if name.schema_id in self.grown]
+        return {name: after.versions(name)[len(before.versions(name)) :] for name in names}
 
     def revisions(self, *paths: str) -> Iterator[Files]:
         """Yield the files after each commit that brought, changed or removed one of `paths`, the newest first."""
@@ -207,16 +269,16 @@ class History:
 
     def _is_today(self, name: TopicName) -> bool:
         """Return whether a file in today's roots declares the topic, or its namesake in the other domain."""
-        return any(self._in_roots(each.path) for each in self._cache.declarations(name.schema_id))
+        return any(in_roots(each.path, self._project) for each in self._cache.declarations(name.schema_id))
 
     def _namespace_names(self) -> list[NamespaceName]:
-        held = filter(lambda each: self._in_roots(each.path), self._cache.declarations(None))
+        held = filter(lambda each: in_roots(each.path, self._project), self._cache.declarations(None))
         return list(dict.fromkeys(NamespaceName.parse(each.name) for each in held))
 
     def _namespace(self, name: NamespaceName) -> Namespace | None:
         """Return the namespace as it is declared now; of two declarations the first by path."""
         for held in self._cache.declarations(None):
-            if held.name == str(name) and self._in_roots(held.path):
+            if held.name == str(name) and in_roots(held.path, self._project):
                 return self._definitions.namespace(held)
         return None
 
@@ -260,74 +322,6 @@ def read_here(directory: str, config: str | None = None, *, progress: Progress =
     project, _ = load_project(directory, config)
     with Repository.open(directory) as repository:
         return read(repository, project, progress=progress)
-
-
-class Position(NamedTuple):
-    """A commit of the approved line, and the name that leads there; `ref` is that name in full."""
-
-    name: str
-    ref: str
-    commit: Commit
-
-
-def until(repository: Repository, project: Project, whole: History, found: Position) -> History:
-    """Return the history `whole` as it was at a position."""
-    return whole.until(found.commit, project_at(repository, project, found.commit), found.name)
-
-
-def read_at(repository: Repository, project: Project, whole: History, name: str) -> History:
-    """Return the history up to the commit `name`, which need not be approved: its versions are counted along its own line.
-
-    Raises:
-        UnknownRef: there is no such commit.
-    """
-    found = _named(repository, name, "instead")
-    if whole.has(found.commit):
-        return until(repository, project, whole, found)
-    state = Derivation(repository, project).at(found.commit, keep=False)
-    return History(repository, project_at(repository, project, found.commit), name, state)
-
-
-def later_versions(history: History) -> dict[TopicName, tuple[SchemaVersion, ...]]:
-    """Return the versions that follow in the whole history, of each topic that has some."""
-    before, after = history.catalog, history.whole.catalog
-    names = [name for name in after.topics if name.schema_id in history.grown]
-    return {name: after.versions(name)[len(before.versions(name)) :] for name in names}
-
-
-def promoted(repository: Repository, whole: History, target: Target) -> Position:
-    """Return the position that `promoted` of the target names.
-
-    Raises:
-        UnknownRef: there is no such ref yet, or not here.
-        HistoryError: it leads beside the approved line.
-    """
-    name = target.promoted or whole.ref
-    try:
-        return position(repository, whole, name, f"as `promoted:` of the target {target.name}")
-    except UnknownRef as error:
-        raise UnknownRef(
-            f"{error.what}, and the target {target.name} is where that leads",
-            fix=f"{error.fix}; or, when nothing was promoted yet, `schemactl promote {target.name} --to {whole.ref}`",
-        ) from None
-    except HistoryError as error:
-        raise HistoryError(
-            f"{target.name} is `promoted: {name}`. {error.what}",
-            fix=f"{error.fix}: `schemactl promote {target.name} --to COMMIT`, and push that",
-        ) from None
-
-
-def position(repository: Repository, whole: History, name: str, where: str) -> Position:
-    """Return the position called `name`, a ref or commit; `where` is how another one is named.
-
-    Raises:
-        UnknownRef: there is no such ref.
-        HistoryError: it is no commit of the approved line.
-    """
-    found = _named(repository, name, where)
-    if not whole.has(found.commit):
-        raise _off_the_line(repository, whole, name, found.commit)
-    return found
 
 
 def _named(repository: Repository, name: str, where: str) -> Position:
@@ -438,8 +432,7 @@ class DefinitionLoader:
 
 def _documents(repository: Repository, path: str, blob_id: str) -> Documents:
     """Return what the file at `path` declares where its content is that blob."""
-    [blob] = repository.blobs([blob_id])
-    return read_documents(path, content(path, blob))
+    return read_documents(path, content(path, repository.blob(blob_id)))
 
 
 class LazyMapping(Mapping[K, V]):

@@ -174,19 +174,18 @@ class Repository:
             yield from self._ask(lines[:count])
             del lines[:count]
 
-    def blobs(self, ids: Sequence[str]) -> Iterator[Blob]:
-        """Yield the blobs with these ids, in order; those that a partial clone lacks are fetched together."""
-        stored = [each for each in ids if each not in self._added and each not in self._ahead]
-        self.fetch_missing(stored)
-        found = self.objects(stored)
-        for blob_id in ids:
-            blob = self._added.get(blob_id) or self._ahead.get(blob_id) or next(found)
-            if blob is None or blob.type != "blob":
-                raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
-            yield blob
+    def blob(self, blob_id: str) -> Blob:
+        """Return the blob with this id; one that a partial clone lacks is fetched."""
+        found = self._added.get(blob_id) or self._ahead.get(blob_id)
+        if found is None:
+            self.fetch_missing([blob_id])
+            [found] = self.objects([blob_id])
+        if found is None or found.type != "blob":
+            raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
+        return found
 
     def read_ahead(self, ids: Iterable[str]) -> None:
-        """Read the blobs with these ids, of which `blobs` will be asked next, as far as _AHEAD_BYTES go."""
+        """Read the blobs with these ids, which are asked for next, as far as _AHEAD_BYTES go."""
         self._ahead = {}
         wanted = [each for each in dict.fromkeys(ids) if each not in self._added]
         self.fetch_missing(wanted)
@@ -198,7 +197,7 @@ class Repository:
                 break
 
     def add_content(self, blob: Blob) -> None:
-        """Let `blobs` give a content that git need not have: of a file at hand."""
+        """Let `blob` give a content that git need not have: of a file at hand."""
         self._added[blob.id] = blob
 
     def commit(self, ref: str) -> Commit | None:

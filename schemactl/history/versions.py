@@ -244,7 +244,7 @@ class VersionDerivation:
             if posixpath.basename(path) != PROJECT_FILE or self._files.kind(path) != "missing":
                 continue
             if found and found.kind == "file":
-                then = self._files.blob(found.blob).content
+                then = self._repository.blob(found.blob).content
                 self._compare_roots(f"{path} before {commit.short}", path, then)
 
     def _compare_roots(self, whose: str, path: str, data: bytes) -> None:
@@ -297,7 +297,7 @@ class VersionDerivation:
             try:
                 if blob is None:
                     read_bytes(self._files, path)
-                data = content(path, self._files.blob(blob or ""))
+                data = content(path, self._repository.blob(blob or ""))
                 check_bytes(path, data)
             except DeclarationError as error:
                 return Documents(path, (), error.problems)

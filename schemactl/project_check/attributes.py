@@ -190,7 +190,7 @@ def _read(repository: Repository, files: Files, path: str) -> bytes | None:
     """Return what git reads as the file of attributes `path`; None: there is none."""
     if isinstance(files, GitFiles):
         entry = files.entry(path)
-        return content(path, files.blob(entry.blob)) if entry and entry.kind in _READ else None
+        return content(path, files.repository.blob(entry.blob)) if entry and entry.kind in _READ else None
     if files.kind(path) == "file":
         return files.read(path)
     # As committed, or in a merge with conflicts as ours.

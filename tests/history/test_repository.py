@@ -147,7 +147,7 @@ def test_the_content_of_a_huge_file_is_left_out(scratch: Scratch) -> None:
 
 def test_a_missing_blob_is_an_error_that_names_it(scratch: Scratch) -> None:
     with Repository.open(scratch.path) as repository, pytest.raises(HistoryError, match="no blob 0123"):
-        list(repository.blobs(["0123" * 10]))
+        repository.blob("0123" * 10)
 
 
 def test_a_broken_object_is_an_error_and_no_traceback(scratch: Scratch) -> None:
@@ -161,7 +161,7 @@ def test_a_broken_object_is_an_error_and_no_traceback(scratch: Scratch) -> None:
         Repository.open(scratch.path) as repository,
         pytest.raises(HistoryError, match="git stopped") as caught,
     ):
-        list(repository.blobs([blob]))
+        repository.blob(blob)
     assert "git fsck" in caught.value.fix
     assert blob in str(caught.value)
 
@@ -255,7 +255,7 @@ def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
     assert len(change.blob) == 64
     with Repository.open(scratch.path) as repository:
         assert repository.object_format == "sha256"
-        assert [blob.content for blob in repository.blobs([change.blob])] == [b"x"]
+        assert repository.blob(change.blob).content == b"x"
 
 
 @pytest.mark.parametrize("encoding", ["no-such", "idna", "undefined", "hex"])
