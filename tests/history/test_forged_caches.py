@@ -182,13 +182,16 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Ch
     shutil.copytree(
         schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__")
     )
+    # As in a wheel.
+    rules = Path(schemactl.__path__[0]).parent / "docs" / "rules"
+    shutil.copytree(rules, package / "schemactl" / "_rules")
     assert check(package=package).code == FINE
     files = {path: path.read_bytes() for path in (scratch.path / ".git" / "schemactl").iterdir()}
     assert len(files) == 2
     assert check(package=package).code == FINE
     assert {path: path.read_bytes() for path in files} == files
     # As large and as old as before.
-    module = package / "schemactl" / "rules" / "__init__.py"
+    module = package / "schemactl" / "rules.py"
     before = module.stat()
     text = module.read_text(encoding="utf-8")
     module.write_text(text.replace('"""', "'''", 2), encoding="utf-8")
