@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from . import resolver
 from .columns import Leaf
 from .lane_columns import Seen, numbers_dtype
 from .lanes import Ints, Lanes, pairs
@@ -43,18 +44,17 @@ def leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, strict: bool)
     return _integers(writer.type, shape)
 
 
-def enums(symbols: int, table: tuple[int | None, ...]) -> Read:
-    """Read an enum of `symbols` symbols; `table` has the reader's place for each, None where the reader has none."""
-    places = np.array([-1 if place is None else place for place in table], np.int64)
+def enums(action: resolver.EnumAdjust) -> Read:
+    """Read an enum: the place among the reader's symbols of what was written."""
+    known = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
+    places = np.array([-1 if symbol is None else known[symbol] for symbol in action.table], np.int64)
     all_known = bool((places >= 0).all())
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
-        index, after, wrong = lanes.indexes(at, rows, symbols)
-        if wrong is not None:
-            index = np.where(wrong, 0, index)
-        if not symbols:
+        index, after, wrong = lanes.indexes(at, rows, len(places))
+        if not len(places):
             return np.zeros(len(at), np.int64), after
-        seen = places[index]
+        seen = places[index if wrong is None else np.where(wrong, 0, index)]
         if not all_known:
             unknown = seen < 0
             lanes.mark(rows[unknown])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,48 +10,32 @@ from .columns import Repeated
 from .lane_columns import Listed, Seen, item_places, merge_items
 from .lane_leaves import Read
 from .lanes import Ints, Lanes
-from .schema import ArrayType, FixedType, PrimitiveType, Schema, min_size
+from .schema import ArrayType, MapType, children, min_size
 
 _FEW_LANES: Final = 32
 """Fewer lanes than this are not worth an operation each for more items than there are lanes."""
 
 
-class ItemSize(NamedTuple):
-    """How many bytes an item takes: at the least, and exactly if that is known."""
-
-    least: int
-    exact: int | None
-
-
-def item_size(schema: Schema) -> ItemSize:
-    """Return the size of items of `schema`."""
-    least = min_size(schema)
-    even = isinstance(schema, FixedType) or (
-        isinstance(schema, PrimitiveType) and schema.type in ("null", "boolean", "float", "double")
-    )
-    return ItemSize(least, least if even else None)
-
-
-def entry_size(schema: Schema) -> ItemSize:
-    """Return the size of a map's entries with values of `schema`."""
-    return ItemSize(1 + min_size(schema), None)
-
-
-def lists(item: Read, sizes: ItemSize, shape: Repeated | None, *, jump: bool) -> Read:
+def lists(item: Read, writer: ArrayType | MapType, shape: Repeated | None, *, jump: bool) -> Read:
     """Read an array or map: the first item of every lane, then the second of those that have one, and so on.
 
     `shape` None: the items are passed over; with `jump` whole blocks at once where the writer gave their size.
     """
+    (written,) = children(writer)
+    is_map = isinstance(writer, MapType)
+    least = min_size(written) + is_map
+    is_even = not is_map and written.type in ("null", "boolean", "float", "double", "fixed")
+    exact = least if is_even else None
 
     def read(lanes: Lanes, at: Ints, rows: Ints) -> tuple[Seen, Ints]:
         walk = _BlockWalk(lanes, at, rows)
-        walk.blocks(item, sizes, jump=jump)
+        walk.blocks(item, least, exact, jump=jump)
         if shape is None:
             return None, walk.at
         first = np.cumsum(walk.length) - walk.length
         pieces = [(first.take(here) + nth, seen) for here, nth, seen in walk.parts]
         items = merge_items(shape, pieces, int(walk.length.sum()))
-        if not isinstance(shape.schema, ArrayType):
+        if is_map:
             _mark_twice(lanes, items[0], walk.length, rows)
         return Listed(walk.length, items), walk.at
 
@@ -74,8 +58,11 @@ class _BlockWalk:
         self.length: Ints = np.zeros(len(rows), np.int64)
         self.parts: list[tuple[Ints, Ints, Any]] = []
 
-    def blocks(self, item: Read, sizes: ItemSize, *, jump: bool) -> None:
-        """Go through all blocks; with `jump`, past those that say their size."""
+    def blocks(self, item: Read, least: int, exact: int | None, *, jump: bool) -> None:
+        """Go through all blocks; with `jump`, past those that say their size.
+
+        An item takes `least` bytes at the least, and `exact` bytes if that is known.
+        """
         lanes, at, rows = self._lanes, self.at, self._rows
         here = np.flatnonzero(lanes.good(rows))
         turns = 0
@@ -85,15 +72,15 @@ class _BlockWalk:
             if turns > _FEW_LANES > len(here):
                 lanes.mark(rows[here])
                 break
-            count, after, stated = lanes.counts(at.take(here), rows.take(here), sizes.least)
+            count, after, stated = lanes.counts(at.take(here), rows.take(here), least)
             left = count
             if jump and stated is not None:
                 left = np.where(stated >= 0, 0, count)
                 after += np.maximum(stated, 0)
             at[here] = after
             here = here.take(np.flatnonzero(count))
-            pass_block = self._block if sizes.exact is None else self._even_block
-            pass_block(item, here, left.compress(count > 0), sizes.exact or 0)
+            pass_block = self._block if exact is None else self._even_block
+            pass_block(item, here, left.compress(count > 0), exact or 0)
             here = here.compress(lanes.good(rows.take(here)))
             # A block that ends its row is missing the end of the list.
             open_ended = at.take(here) >= lanes.ends(rows.take(here))
@@ -158,12 +145,7 @@ def _mark_twice(lanes: Lanes, keys: Ints, length: Ints, rows: Ints) -> None:
         return
     counts = length.take(many)
     places = item_places((np.cumsum(length) - length).take(many), counts)
-    owner = np.repeat(many, counts)
-    keys = keys.take(places, axis=0)
-    fingerprints = lanes.fingerprints(keys) ^ (owner.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
-    order = np.argsort(fingerprints)
-    ordered = fingerprints.take(order)
-    for suspect in set(owner[order[1:][ordered[1:] == ordered[:-1]]].tolist()):
-        texts = lanes.binary(keys[owner == suspect]).to_pylist()
-        if len(set(texts)) < len(texts):
-            lanes.mark(rows[suspect])
+    codes = lanes.binary(keys.take(places, axis=0)).dictionary_encode()
+    distinct = len(codes.dictionary)
+    entries = np.sort(np.repeat(many, counts) * distinct + np.asarray(codes.indices))
+    lanes.mark(rows[entries[1:][entries[1:] == entries[:-1]] // distinct])

@@ -27,7 +27,7 @@ from .lane_columns import (
     slots_of,
 )
 from .lane_leaves import Read, enums, leaf
-from .lane_lists import entry_size, item_size, lists
+from .lane_lists import lists
 from .lane_schedule import schedule, signature
 from .lanes import Ints, Lanes, Mask
 from .schema import (
@@ -170,7 +170,7 @@ class _LaneCompiler:
             case (resolver.Promote(), Leaf() | None):
                 return leaf(action.writer, shape, strict=self._options.strict)
             case (resolver.EnumAdjust(), _):
-                return _symbols(action)
+                return enums(action)
             case (resolver.Container(), Repeated() | None):
                 return self._items(action, shape, jump=jump)
             case (resolver.RecordAdjust(), Group() | None):
@@ -196,7 +196,7 @@ class _LaneCompiler:
     def _items(self, action: resolver.Container, shape: Repeated | None, *, jump: bool) -> Read:
         part = self.read(action.action, None if shape is None else shape.part, jump=jump)
         if isinstance(action.writer, ArrayType):
-            return lists(part, item_size(action.writer.items), shape, jump=jump)
+            return lists(part, action.writer, shape, jump=jump)
         text = PrimitiveType("string")
         key = leaf(text, None if shape is None else Leaf(text, pa.string()), strict=self._options.strict)
 
@@ -205,7 +205,7 @@ class _LaneCompiler:
             values, at = part(lanes, at, rows)
             return [keys, values], at
 
-        return lists(entry, entry_size(action.writer.values), shape, jump=jump)
+        return lists(entry, action.writer, shape, jump=jump)
 
     def record(
         self, action: resolver.RecordAdjust, shape: Group | None, *, jump: bool = False
@@ -238,12 +238,6 @@ class _LaneCompiler:
         default = _default(read, len(self.pool))
         self.pool += encode_default(part.schema, part.default)
         return default
-
-
-def _symbols(action: resolver.EnumAdjust) -> Read:
-    places = {symbol: place for place, symbol in enumerate(action.reader.symbols)}
-    table = tuple(None if symbol is None else places[symbol] for symbol in action.table)
-    return enums(len(action.writer.symbols), table)
 
 
 def _rejecting(shape: Shape | None) -> Read:

@@ -46,12 +46,6 @@ _GATHER: Final = (
 )
 
 
-_ODD: Final = np.uint64(0xBF58_476D_1CE4_E5B9)
-_OTHER_ODD: Final = np.uint64(0x94D0_49BB_1331_11EB)
-_THIRD_ODD: Final = np.uint64(0xD6E8_FEB8_6659_FD93)
-"""Multipliers that spread bits (those of the generators splitmix64 and rrmxmx)."""
-
-
 class Lanes:
     """The bytes of a batch and what is known of its rows.
 
@@ -225,17 +219,6 @@ class Lanes:
         if len(self._even) < count:
             self._even = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))
         return everything.take(self._even[:count])
-
-    def fingerprints(self, spans: Ints) -> Words:
-        """Return a number for the bytes of each span, equal for equal bytes and mostly different for others: ends and length."""
-        start, stop = spans[:, 0], spans[:, 1]
-        length = stop - start
-        # A shift by 64 bits is none: nothing is kept of an empty span by hand.
-        drop = (8 * (8 - np.clip(length, 1, 8))).astype(np.uint64)
-        first = np.where(length == 0, 0, self._words[start] << drop)
-        last = np.where(length == 0, 0, self._words[stop - 8] >> drop)
-        mixed: Words = (first * _ODD) ^ (last * _OTHER_ODD) ^ (length.astype(np.uint64) * _THIRD_ODD)
-        return mixed ^ (mixed >> np.uint64(29))
 
     def _bits(self, at: Ints) -> tuple[Words, Ints]:
         """Return the bits of the variable-length number at each position, and its length in bytes (11: it does not end)."""
