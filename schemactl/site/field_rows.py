@@ -44,6 +44,7 @@ class FieldRow:
         holder: the full name of the record or message that has the field; "": the message is no record.
         spark: the type of its column, as Spark's DDL has it; "": there is none.
         symbols: of an enum.
+        branch: the name of the record that has the field, where a union has several records.
     """
 
     depth: int
@@ -56,6 +57,7 @@ class FieldRow:
     holder: str = ""
     spark: str = ""
     symbols: tuple[str, ...] = ()
+    branch: str = ""
 
     @property
     def types(self) -> list[str]:
@@ -182,6 +184,7 @@ def _value(
     """Yield the row of a value, and below it those of the records that it holds, unless they hold it."""
     named = [*_named(schema)]
     enums = [each for each, _ in named if isinstance(each, avro.Enum)]
+    records = [(each, path) for each, path in named if isinstance(each, avro.Record)]
     if not said.get("doc") and len(named) == 1:
         said["doc"] = named[0][0].doc or ""
     yield FieldRow(
@@ -189,13 +192,15 @@ def _value(
         name,
         tuple(_type(schema)),
         _logical(schema),
-        spark="" if any(isinstance(each, avro.Record) for each, _ in named) else _ddl(spark),
+        spark="" if records else _ddl(spark),
         symbols=enums[0].symbols if len(enums) == 1 else (),
         **said,
     )
-    for each, path in named:
-        if isinstance(each, avro.Record) and each.full_name not in above:
-            yield from _record(each, _at(spark, path), depth + 1, above)
+    for each, path in records:
+        if each.full_name not in above:
+            for row in _record(each, _at(spark, path), depth + 1, above):
+                is_branch = len(records) > 1 and row.depth == depth + 1
+                yield replace(row, branch=each.name) if is_branch else row
 
 
 def _named(

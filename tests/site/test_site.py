@@ -135,6 +135,26 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "fees": {"name": "acme.Fee", "fields": [{"name": "fee", "type": other}]},
         "wide": {"name": "acme.Wide", "doc": "As the scanner sees it.", "fields": wide},
         "past": {"name": "acme.Past", "fields": [CHANNEL]},
+        "paid": {
+            "name": "acme.Paid",
+            "fields": [
+                {
+                    "name": "by",
+                    "type": [
+                        {
+                            "type": "record",
+                            "name": "acme.Card",
+                            "fields": [{"name": "number", "type": "string"}],
+                        },
+                        {
+                            "type": "record",
+                            "name": "acme.Cash",
+                            "fields": [{"name": "number", "type": "int"}],
+                        },
+                    ],
+                }
+            ],
+        },
     }
     files = {f"topics/{name}.yaml": declared(f"shop/web/{name}", f"{name}.avsc") for name in topics}
     files["topics/wide.yaml"] += "description: Everything.\n"
@@ -390,6 +410,15 @@ def test_messages_that_hold_each_other_have_rows_though_spark_has_no_such_column
     rows = table(page(odd / "topics/shop/web/clicks.html"), "Fields")
     assert [row[0] for row in rows] == ["at", "inner", "back", "end", "more", "back", "end"]
     assert not [path.name for path in odd.rglob("*.html") if "moreentry" in path.name]
+
+
+def test_the_fields_of_several_records_of_a_union_say_whose_they_are(odd: Path) -> None:
+    rows = table(page(odd / "topics/shop/web/paid.html"), "Fields")
+    assert [row[:3] for row in rows] == [
+        ["by", "Card | Cash", ""],
+        ["Card. number", "string", "STRING"],
+        ["Cash. number", "int", "INT"],
+    ]
 
 
 def test_a_message_that_holds_itself_has_its_rows_once(site: Path) -> None:
