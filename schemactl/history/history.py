@@ -51,7 +51,6 @@ from schemactl.model import (
 K = TypeVar("K")
 V = TypeVar("V")
 
-
 _KEPT_DOCUMENTS: Final = 8_192
 
 
