@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -105,7 +105,27 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
         sheets, codes = target_sheets("drift", found, sheet)
         write_sheets(sheets, outputs, context)
+        for each in targets.targets:
+            report = found.get(each.name)
+            if not (report is None or isinstance(report, SchemactlError)) and report.differences:
+                each.context.note(_unapproved_record(each))
     return targets.exit_code(codes)
+
+
+def _unapproved_record(target: OpenTarget) -> Iterator[str]:
+    """Yield a note if the numbers file of the working tree is not the approved one, by which drift is found."""
+    from schemactl.declare import WorktreeFiles
+    from schemactl.target_numbers import numbers_of, read_numbers
+
+    place, repository = target.place, target.context.repository
+    if repository.top is None:
+        return
+    try:
+        here = read_numbers(WorktreeFiles(place.top), place.project, place.target)
+    except SchemactlError:
+        return
+    if here is not None and here != numbers_of(place.target, place.project, repository, target.approved):
+        yield f"{here.path} in the working tree differs from the approved one, and counts once it is merged"
 
 
 def _exit_code(report: DriftReport, *, detailed: bool) -> int:

@@ -224,6 +224,19 @@ def test_the_owner_is_the_topics_by_default(estate: Estate) -> None:
 
 
 @pytest.mark.slow
+def test_a_record_that_is_not_approved_yet_is_pointed_out(estate: Estate) -> None:
+    undeclarable(estate)
+    note = (
+        "numbers/local.yaml in the working tree differs from the approved one, and counts once it is merged"
+    )
+    assert note not in estate.run("drift").err
+    estate.run("drift", "--accept", "--reason", "a test")
+    assert note in estate.run("drift").err
+    estate.accept()
+    assert note not in estate.run("drift").err
+
+
+@pytest.mark.slow
 def test_only_the_chosen_topics_are_accepted(estate: Estate) -> None:
     undeclarable(estate)
     unmanaged(estate)
