@@ -60,6 +60,7 @@ _AT_START: Final = (
 """Of those, where the place to look at is where the thing starts, not where the parser stopped."""
 
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_END: Final = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _LAST_WORD: Final = re.compile(r"(?<=[\s\]}\"'])[\w.-]+$")
 _ITEM: Final = re.compile(r"[\w./-]+|\"[^\"\n]{0,60}\"|'[^'\n]{0,60}'")
 _KEY_AND_VALUE: Final = re.compile(r"( *(?:- +)*)([\w.-]+): +[^\s#|>&*\[{]")
@@ -78,7 +79,7 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return Problem(Source(path), f"this is not YAML: {error}")
     mark, start = error.problem_mark, error.context_mark
-    line = text.split("\n")[mark.line] if mark.line <= text.count("\n") else ""
+    line = _lines(text)[mark.line]
     if _TAB.match(line):
         return _tab_problem_at(path, mark.line, line)
     error_text = f"{error.context or ''} {error.problem or ''}"
@@ -97,14 +98,19 @@ def syntax_problem(path: str, text: str, error: yaml.YAMLError) -> Problem:
     return Problem(_source(path, text, mark), f"this is not YAML: {error.problem}")
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of `text` as the parsers count them, and an empty one after the last, where they may stop."""
+    return [*_LINE_END.split(text), ""]
+
+
 def _missing_comma(
     text: str, error_text: str, mark: yaml.Mark, start: yaml.Mark | None
 ) -> tuple[int, str, str] | None:
     """Return the column of an item of a list or mapping on which no comma follows, what is wrong, and the fix."""
     if start is None or "',' or" not in error_text:
         return None
-    lines = text.split("\n")
-    line = lines[mark.line] if mark.line < len(lines) else ""
+    lines = _lines(text)
+    line = lines[mark.line]
     # The parser stops at the item itself, or at the colon behind it.
     before = _LAST_WORD.search(line[: mark.column]) if line[mark.column : mark.column + 1] == ":" else None
     at = before.start() if before else mark.column
@@ -117,7 +123,7 @@ def _missing_comma(
 
 def _no_blank(path: str, text: str, error_text: str, mark: yaml.Mark) -> Problem | None:
     """Return the problem of a key without a blank behind its colon, on the line before the one where the parser stopped."""
-    lines = text.split("\n")[: mark.line + 1]
+    lines = _lines(text)
     over = next((number for number in range(mark.line - 1, -1, -1) if lines[number].strip()), None)
     if over is None or not ("mapping values" in error_text or "could not find expected ':'" in error_text):
         return None
@@ -132,7 +138,7 @@ def _too_deep(text: str, error_text: str, mark: yaml.Mark) -> tuple[int, str, st
     """Return the column of a line that is indented more than the `key: value` above it, what is wrong, and the fix."""
     if "mapping values are not allowed" not in error_text:
         return None
-    line, *above = reversed(text.split("\n")[: mark.line + 1])
+    line, *above = reversed(_lines(text)[: mark.line + 1])
     indent = len(line) - len(line.lstrip())
     over = next((each for each in above if each.strip() and not each.lstrip().startswith("#")), "")
     key = _KEY_AND_VALUE.match(over)
@@ -144,9 +150,10 @@ def _too_deep(text: str, error_text: str, mark: yaml.Mark) -> tuple[int, str, st
 
 
 def _source(path: str, text: str, mark: yaml.Mark) -> Source:
-    """Return the place of a mark; the parsers count a line more at the end of a text without line end."""
-    if mark.line > text.count("\n"):
-        return place(path, text, len(text))
+    """Return the place of a mark; one on the line after the last is at the end of the text."""
+    lines = _lines(text)
+    if mark.line == len(lines) - 1:
+        return Source(path, mark.line, len(lines[-2]) + 1)
     return Source(path, mark.line + 1, mark.column + 1)
 
 
