@@ -26,7 +26,7 @@ from schemactl.printing import on_one_line
 class Source:
     """A place in a text file: path relative to the repository, line and column from 1, in code points.
 
-    `end_column` is that of the first character of the line that belongs to it no more; None: nobody looked.
+    `end_column` is the column after its last character on the line; None if unknown.
     """
 
     path: str
@@ -101,7 +101,7 @@ class RegistryError(SchemactlError):
 
 
 class MissingCredentials(RegistryError):
-    """The credentials that a target names are not here."""
+    """The credentials that a target names are missing."""
 
 
 class NotPermitted(RegistryError):
@@ -128,23 +128,35 @@ class PartlyApplied(SchemactlError):
     exit_code = 3
 
 
+def meant(text: str, known: Iterable[str], *, likeness: float = 0.65) -> str | None:
+    """Return the one of `known` that was probably meant by `text`, whatever its case; None if none is alike.
+
+    `likeness` is difflib's ratio.
+    """
+    return next(iter(_alike(text, known, 1, likeness)), None)
+
+
 def did_you_mean(
     text: str, known: Iterable[str], *, shown: Mapping[str, str] | None = None, most: int = 1
 ) -> str:
-    """Return `; did you mean X?` where some of `known` are close to `text`, otherwise nothing.
+    """Return `; did you mean X?` if some of `known` are close to `text`, otherwise "".
 
     Args:
         text: what was written.
         known: what could have been written.
-        shown: what to say instead of a name of `known`.
-        most: how many of them are named.
+        shown: what to print instead of a name of `known`.
+        most: how many names to print.
     """
-    # Only mistakes need it.
+    near = _alike(text, known, most, likeness=0.6)
+    return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in near)}?" if near else ""
+
+
+def _alike(text: str, known: Iterable[str], most: int, likeness: float) -> list[str]:
+    # Costs some milliseconds to import, and is needed for mistakes only.
     from difflib import get_close_matches
 
-    small = {name.lower(): name for name in known}
-    near = [small[name] for name in get_close_matches(text.lower(), small, n=most)]
-    return f"; did you mean {' or '.join((shown or {}).get(name, name) for name in near)}?" if near else ""
+    folded = {name.casefold(): name for name in known}
+    return [folded[name] for name in get_close_matches(text[:100].casefold(), folded, most, likeness)]
 
 
 def first_of(names: Sequence[object], most: int = 5) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Literal
 from urllib.parse import parse_qsl, urlsplit
+
+from schemactl.errors import meant
 
 _STORAGE = re.compile(
     r"(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII
@@ -59,8 +60,8 @@ def parse(url: str) -> RegistryUrl:
         return RegistryUrl(
             "storage", path=options.pop("metadata", ""), storage=storage["name"], options=options
         )
-    near = get_close_matches(scheme, _SCHEMES, n=1)
-    advice = f"did you mean `{near[0]}:`?" if near and separator and near[0] != scheme else _EXAMPLES
+    near = meant(scheme, _SCHEMES)
+    advice = f"did you mean `{near}:`?" if near and separator and near != scheme else _EXAMPLES
     raise ValueError(f"`{url[:60]}` is not a registry URL", advice)
 
 

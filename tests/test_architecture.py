@@ -48,7 +48,7 @@ rollout: broker changes checking compat effective formats messages model printin
 rewriting: declare model output
 layout: declare errors formats model rewriting source
 lint: checking declare errors extensions formats messages model rewriting rules source verdicts
-registry_url:
+registry_url: errors
 registry: broker errors formats json_values messages model output printing registry_url verdicts
 serve: broker errors formats model registry verdicts
 plan: broker changes compat effective errors formats installation json_values messages model output

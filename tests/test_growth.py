@@ -28,13 +28,12 @@ from schemactl.cli.selection import number_of
 from schemactl.codec import avro_definition
 from schemactl.codec.errors import InvalidDefinition
 from schemactl.declare import yaml_text
-from schemactl.declare.describe import nearest
 from schemactl.declare.document import read_documents
 from schemactl.declare.files import decode, resolve, shown
 from schemactl.declare.json_text import read_json
 from schemactl.declare.project import read_project
 from schemactl.declare.proto import gather
-from schemactl.errors import SchemactlError
+from schemactl.errors import SchemactlError, meant
 from schemactl.formats import SPECS, key_value
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.parse import parse, problems
@@ -174,7 +173,7 @@ PARSERS: Final[dict[str, Parser]] = {
     "paths": lambda text: resolve("a/b", text),
     "paths shown": shown,
     "files": lambda text: decode("a.yaml", text.encode()),
-    "near misses": lambda text: nearest(text, ("topic", "namespace", "is_allow_auto_update_schema")),
+    "near misses": lambda text: meant(text, ("topic", "namespace", "is_allow_auto_update_schema")),
 }
 
 ATTACKS: Final = (

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.describe import found, nearest
+from schemactl.declare.describe import found
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.validation_errors import Misfit, problems_of
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
-from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.errors import DeclarationError, Problem, Source, meant
 from schemactl.formats import SPECS
 from schemactl.model import (
     EMPTY,
@@ -156,9 +156,9 @@ def _problems(document: YamlDocument, path: str) -> list[Problem]:
         return [Problem(node_place(path, root), what, "declare a topic or a namespace: `topic: ...`")]
     if "topic" not in value and "namespace" not in value:
         what = "this document has neither `topic` nor `namespace`, so it declares nothing"
-        near = next((key for key in value if nearest(key, ("topic", "namespace"))), None)
-        meant = near and nearest(near, ("topic", "namespace"))
-        fix = f"write `{meant}` for `{near}`" if near else "add one of the two keys"
+        near = ((key, meant(key, ("topic", "namespace"))) for key in value)
+        fixes = (f"write `{right}` for `{key}`" for key, right in near if right)
+        fix = next(fixes, "add one of the two keys")
         return [Problem(node_place(path, root), what, fix)]
     kind, between = ("topic", _between) if "topic" in value else ("namespace", _in_namespace)
     return problems_of(kind, value, root, path, between)

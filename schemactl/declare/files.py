@@ -16,8 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from schemactl.declare.describe import nearest
-from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.errors import DeclarationError, Problem, Source, meant
 from schemactl.output import is_git_s_own
 from schemactl.source import place
 
@@ -258,7 +257,7 @@ def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None
     if same:
         return min(same, key=lambda each: (posixpath.dirname(each) != folder, len(each), each))
     neighbours = {Path(each).stem: each for each in candidates if posixpath.dirname(each) == folder}
-    near = nearest(Path(name).stem, neighbours)
+    near = meant(Path(name).stem, neighbours)
     return neighbours[near] if near else None
 
 

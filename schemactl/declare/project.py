@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from schemactl.declare.describe import found, nearest, shortened
+from schemactl.declare.describe import found, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import (
     YAML_SUFFIXES,
@@ -25,7 +25,15 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.validation_errors import Misfit, problems_of, unknown_rule
 from schemactl.declare.yaml_text import YamlText, read_yaml
-from schemactl.errors import DeclarationError, Problem, SchemactlError, Source, UsageError, did_you_mean
+from schemactl.errors import (
+    DeclarationError,
+    Problem,
+    SchemactlError,
+    Source,
+    UsageError,
+    did_you_mean,
+    meant,
+)
 from schemactl.model import (
     EMPTY,
     OPTIONAL_CHECKERS,
@@ -118,7 +126,7 @@ def check_roots(files: Files, project: Project, data: bytes) -> None:
     problems = []
     for index, root in enumerate(project.roots):
         known = folders_with_yaml(files, posixpath.dirname(root))
-        near = None if root in known else nearest(root, known)
+        near = None if root in known else meant(root, known)
         place = YamlText(project.path, data).locate(0, ("roots", str(index)))
         if near and near not in project.roots and place.line > 1:
             written = posixpath.relpath(near, project.folder or ".")
@@ -203,7 +211,7 @@ def _between(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
         named.append((("generate", "target"), generate["target"]))
     for at, chosen in named:
         if chosen not in targets:
-            near = nearest(chosen, targets)
+            near = meant(chosen, targets)
             has = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
             what = f"`{shortened(chosen)}` is none of the project's targets"
             yield Misfit.of(at, what, f"write {near}" if near else has)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from schemactl.declare.files import AVRO_SUFFIXES, Files
 from schemactl.declare.yaml_text import YamlPart
-from schemactl.errors import DeclarationError, Problem, Source
+from schemactl.errors import DeclarationError, Problem, Source, meant
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.source import MAX_DEPTH, JsonText, Tokens
@@ -236,10 +236,7 @@ class DefinedTypes:
 
     def similar(self, name: str) -> str | None:
         """Return the type that was probably meant by `name`; None: there is none."""
-        # Costs some milliseconds to import, and is needed for errors only.
-        from difflib import get_close_matches
-
-        return next(iter(get_close_matches(name, self._paths, n=1, cutoff=0.85)), None)
+        return meant(name, self._paths, likeness=0.85)
 
     @cached_property
     def _paths(self) -> dict[str, str]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
-from schemactl.declare.describe import found, nearest, shortened
+from schemactl.declare.describe import found, shortened
 from schemactl.declare.files import MAX_PROBLEMS
-from schemactl.errors import Problem, Source
+from schemactl.errors import Problem, Source, meant
 from schemactl.formats import SPECS
 from schemactl.model import SETTINGS, Release, SchemaType
 from schemactl.source import Tokens, key_node, node_at, node_place
@@ -79,7 +79,7 @@ def problems_of(
 
 def unknown_rule(name: str, known: Iterable[str]) -> Message:
     """Return the message for the name of a rule that is not among `known`."""
-    near = nearest(name, known)
+    near = meant(name, known)
     fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
     return f"`{shortened(name)}` is not a rule", fix
 
@@ -136,7 +136,7 @@ def _unknown_key(key: str, mismatch: Mismatch) -> Message:
     # A key that is right elsewhere is not misspelt.
     if home:
         return f"`{key}` does not belong here", f"it belongs to {home}"
-    near = nearest(key, mismatch.keys)
+    near = meant(key, mismatch.keys)
     if near:
         return f"unknown key `{shortened(key)}`", f"write `{near}`"
     return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
@@ -161,5 +161,5 @@ def _type_message(schema: Any, *, is_half: bool) -> Message:
         for type_, spec in SPECS.items()
         if not spec.undeclarable and spec.first_release is Release.R4_0
     ]
-    near = nearest(name, allowed)
+    near = meant(name, allowed)
     return f"`{shortened(name)}` is not a schema type", f"write {near or 'one of ' + ', '.join(allowed)}"

@@ -9,14 +9,13 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from schemactl import declare
 from schemactl.declare import PROJECT_FILE, read_project, read_waivers
 from schemactl.declare.files import read_bytes
-from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError, first_of
+from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError, first_of, meant
 from schemactl.history.files import CommitFiles
 from schemactl.history.repository import Repository
 from schemactl.model import Commit, Project, Waiver
@@ -345,8 +344,8 @@ def advice(repository: Repository, name: str, refs: Sequence[str], where: str) -
         is_new = branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs)
         first = f"; when nothing was pushed there yet, `git push {remote} {branch}`" if is_new else ""
         return f"`{keep}git fetch {remote} {branch}`{first}"
-    near = get_close_matches(name, refs, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    near = meant(name, refs)
+    hint = f"did you mean {near}? " if near else ""
     return f"{hint}name another one {where}; {_those(repository, refs)}"
 
 

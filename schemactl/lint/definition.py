@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from schemactl.declare.references import AvroFile, own_names
+from schemactl.errors import meant
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.lint.edits import Edit
@@ -21,9 +21,6 @@ from schemactl.source import Tokens
 Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]
 
 _NAMED = ("record", "enum", "fixed")
-
-_NEAR: Final = 0.8
-"""How alike two names are (difflib's ratio) of which one is probably the other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,16 +103,14 @@ class LintRule(Protocol):
         ...
 
 
-def meant(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of `known` that was probably meant by `name`, ignoring case; None if none is near.
+def surely_meant(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of `known` of which `name` is surely a misspelling, ignoring case; None if none is that near.
 
     In a short name two swapped letters are a large part, so the same letters in any order count as near.
     """
-    small = {each.lower(): each for each in known}
-    written = name.lower()
-    swapped = (each for each in small if sorted(each) == sorted(written))
-    near = next(swapped, None) or next(iter(get_close_matches(written, small, 1, _NEAR)), None)
-    return small[near] if near else None
+    choices = list(known)
+    swapped = (each for each in choices if sorted(each.lower()) == sorted(name.lower()))
+    return next(swapped, None) or meant(name, choices, likeness=0.8)
 
 
 def _parts(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from schemactl.lint.definition import DefinitionPart, Kind, LintedDefinition, Remark, meant
+from schemactl.lint.definition import DefinitionPart, Kind, LintedDefinition, Remark, surely_meant
 from schemactl.lint.edits import RenameKey
 
 _TYPE: Final = ("type", "name", "namespace", "doc", "aliases")
@@ -32,7 +32,7 @@ def misspelt(part: DefinitionPart) -> Iterator[tuple[str, str]]:
     known = KNOWN.get(part.kind, ())
     for key in part.keys:
         if key not in known:
-            near = meant(key, (each for each in known if each not in part.keys))
+            near = surely_meant(key, (each for each in known if each not in part.keys))
             if near:
                 yield key, near
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from schemactl.lint.definition import DefinitionPart, LintedDefinition, Remark, meant
+from schemactl.lint.definition import DefinitionPart, LintedDefinition, Remark, surely_meant
 
 _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "decimal": ("bytes", "fixed"),
@@ -32,7 +32,7 @@ _SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 def unknown(definition: LintedDefinition) -> Iterator[Remark]:
     """Yield the logical types that are nearly one of Avro's; others are somebody's own."""
     for part, name in _named(definition):
-        near = None if name in _KNOWN else meant(name.replace("_", "-"), _KNOWN)
+        near = None if name in _KNOWN else surely_meant(name.replace("_", "-"), _KNOWN)
         if near:
             yield Remark(
                 (*part.parts, "logicalType"),

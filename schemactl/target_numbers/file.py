@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.describe import found, nearest, shortened
+from schemactl.declare.describe import found, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve, shown
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
-from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source, meant
 from schemactl.formats import SPECS
 from schemactl.history import CommitFiles, History, Repository
 from schemactl.model import (
@@ -146,7 +146,7 @@ class _NumbersReader:
                 nodes[each.value] = value_node
             else:
                 # Looking for near misses takes longer than all else, and no more problems are reported.
-                near = nearest(each.value, KEYS) if len(self.problems) < MAX_PROBLEMS else None
+                near = meant(each.value, KEYS) if len(self.problems) < MAX_PROBLEMS else None
                 fix = f"write `{near}`" if near else f"the keys here are {', '.join(KEYS)}"
                 self._report(each, f"unknown key `{shortened(each.value)}`", fix)
         if len(self.problems) == before:

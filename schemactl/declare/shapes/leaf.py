@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from schemactl.declare.describe import found, nearest
+from schemactl.declare.describe import found
+from schemactl.errors import meant
 from schemactl.model import CompatibilityStrategy, NamespaceName, TopicName
 from schemactl.model.names import parse_tenant
 
@@ -89,7 +90,7 @@ def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
             return
         if not isinstance(value, str):
             raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
-        near = nearest(value, choices)
+        near = meant(value, choices)
         raise ValueError(
             f"`{value[:60]}` is no {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
         )

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -20,7 +19,7 @@ from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from schemactl.errors import InvalidSchema, SchemactlError, Source
+from schemactl.errors import InvalidSchema, SchemactlError, Source, meant
 from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage, Span
 from schemactl.formats.protobuf_native.places import comments, locator, source_at
 from schemactl.formats.protobuf_native.worker import worker
@@ -221,8 +220,8 @@ def _fix(what: str) -> str:
     if following := re.search(r"has already been used in .* Next available field number is (\d+)\.", what):
         return f"write {following[1]}"
     name = re.fullmatch('"([a-z0-9]+)" is not defined.', what)
-    near = get_close_matches(name[1], _SCALARS, 1) if name else []
-    return f"write {near[0]}" if near else ""
+    near = meant(name[1], _SCALARS) if name else None
+    return f"write {near}" if near else ""
 
 
 _SCALARS = (
