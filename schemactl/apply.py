@@ -53,10 +53,10 @@ class Result:
     """The outcome of a plan.
 
     Attributes:
-        plan: what was to be done.
+        plan: the plan that was carried out.
         done: the numbers of the steps that were carried out, from 1, in the order in which they ended.
-        failures: why steps failed, by their numbers; what follows in their topic or namespace was not tried.
-        stopped: why nothing more was tried; None: everything was.
+        failures: why steps failed, by step number; the later steps of their topic or namespace were not tried.
+        stopped: why the apply stopped early; None if it did not.
     """
 
     plan: Plan
@@ -72,7 +72,7 @@ class Result:
 
     @property
     def failure(self) -> SchemactlError | None:
-        """Why the first step failed that did, else why nothing more was tried; None where every step was carried out."""
+        """Why the first failed step failed, else why the apply stopped early; None if every step was carried out."""
         return self.failures[min(self.failures)] if self.failures else self.stopped
 
     @property
@@ -106,7 +106,7 @@ def apply_plan(
     carried out already counts as done. A relaxed strategy is always restored.
 
     Args:
-        plan: what to do; what it leaves out stays as it is.
+        plan: the steps; what it leaves out stays as it is.
         registry: where.
         progress: called after each step, never twice at once.
         begun: called before each step, likewise.
@@ -184,7 +184,7 @@ class _Run:
         return Result(self._plan, tuple(self._done), dict(sorted(self._failures.items())), stopped)
 
     def _side_by_side(self, lanes: list[Lane], parallel: int, waiting: Callable[[], None]) -> None:
-        """Carry out `lanes`, so many at a time."""
+        """Carry out `lanes`, `parallel` of them at a time."""
         left = deque(lanes)
         number = min(parallel, len(lanes))
         self._workers = [Worker(partial(self._work, left)) for _ in range(number)]
@@ -198,7 +198,7 @@ class _Run:
             raise self._raised
 
     def _work(self, lanes: deque[Lane]) -> None:
-        """Carry out lanes until none is left: what one thread does."""
+        """Carry out lanes until none is left, in one thread."""
         try:
             while not self._stopping.is_set():
                 try:
@@ -247,7 +247,7 @@ class _Run:
                 self._blocked.add(name.namespace_name)
 
     def _fail(self, number: int, error: SchemactlError) -> None:
-        """Record why a step failed, and what is not tried therefore."""
+        """Record why a step failed, and which steps are therefore not tried."""
         if self._interrupted:
             return
         step = self._plan.steps[number - 1]
@@ -258,7 +258,7 @@ class _Run:
             self._stopping.set()
 
     def _interrupt(self) -> list[str]:
-        """Let the steps under way end, as far as they do soon, and restore what is relaxed; return what could not be."""
+        """Wait a little for running steps to end, and restore relaxed topics; return the errors of that."""
         self._stopping.set()
         self._interrupted = True
         self._registry.keep_others_waiting()
@@ -327,7 +327,7 @@ def restore_left(
 
 
 def restored_line(name: TopicName, own: CompatibilityStrategy) -> str:
-    """Say in a sentence what was restored."""
+    """Return a sentence about what was restored."""
     return (
         f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, without automatic updates, "
         f"and its own strategy is {own} again"
@@ -360,7 +360,7 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
 
 
 def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:
-    """Raise StalePlan where a version has appeared after number `latest` while the topic accepted every upload."""
+    """Raise StalePlan if a version after number `latest` appeared while the topic accepted every upload."""
     if latest is None:
         return
     topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
@@ -417,7 +417,7 @@ def _create(step: CreateTenant | CreateNamespace, registry: Registry) -> None:
 
 
 def _is_same(held: SchemaInfo, uploaded: SchemaInfo) -> bool:
-    """Whether the two are one content; nearly always they are equal, so that neither has to be parsed."""
+    """Whether the two have the same content. They are parsed only if they are not equal, which is rare."""
     return held == uploaded or content_identity(held) == content_identity(uploaded)
 
 
@@ -449,7 +449,7 @@ def _take(step: TakeNumber, registry: Registry) -> None:
 
 
 def _expect_empty(name: TopicName, registry: Registry) -> None:
-    """Raise RegistryError where messages are retained: somebody may have written to the topic since the plan was made."""
+    """Raise RegistryError if messages are retained: somebody may have written to the topic since the plan was made."""
     if why := registry.retained(name):
         raise RegistryError(
             f"{name}: its schema is not deleted: {why}", fix="look at a new plan: schemactl plan"

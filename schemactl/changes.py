@@ -79,7 +79,7 @@ class PoliciesFormer:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """Another number of partitions in the target; `before` is None for a topic that is not partitioned."""
+    """The target has another number of partitions; `before` is None for a topic that is not partitioned."""
 
     name: TopicName
     before: int | None
@@ -88,7 +88,7 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class TextDiffers:
-    """A definition in force whose content the base has, in another text: an upload of it stores nothing.
+    """A definition in force whose content the base has as a different text, so that an upload stores nothing.
 
     Attributes:
         text: the target's definition.
@@ -157,7 +157,7 @@ Change = (
 
 
 def last_tombstone(versions: Sequence[SchemaVersion]) -> int:
-    """Return the number of the last tombstone; -1 where there is none."""
+    """Return the number of the last tombstone; -1 if there is none."""
     return next((version.number for version in reversed(versions) if version.info is None), -1)
 
 

@@ -32,7 +32,7 @@ _HARD_S = 15.0
 
 
 class OutOfTime(BaseException):
-    """The time is used up. No `except Exception` takes it for trouble of its own.
+    """The time is used up. It is no `Exception`, so that no `except Exception` catches it.
 
     Attributes:
         what: what was given up; `fix`: what to do.
@@ -45,7 +45,7 @@ class OutOfTime(BaseException):
 
 
 def within(seconds: float, work: Callable[[Deadline], T]) -> T:
-    """Return what `work` returns, which has so many seconds.
+    """Return what `work` returns within so many seconds.
 
     Raises:
         SchemactlError: they are used up.
@@ -74,7 +74,7 @@ def interrupted_after(seconds: float, doing: str, work: Callable[[Deadline], T])
 
 
 class Deadline:
-    """When work has to be done.
+    """A time limit.
 
     Attributes:
         is_over: nothing more will be heard of it.
@@ -88,7 +88,7 @@ class Deadline:
         self._before: Any = None
 
     def begin(self, doing: str) -> None:
-        """Say what is done from now on ("reading the declared files")."""
+        """Set what is being done from now on ("reading the declared files"), for the message."""
         self._doing = doing
         self.look()
 
@@ -98,7 +98,7 @@ class Deadline:
             raise OutOfTime(self._seconds, self._doing)
 
     def set(self) -> None:
-        """Set the alarm, where there is one."""
+        """Set the alarm, if the platform has one."""
         if not hasattr(_signal, "setitimer"):
             return
         try:
@@ -124,7 +124,7 @@ class Deadline:
 
 
 def _end_hard(after_s: float | None) -> None:
-    """End the process with status 1 after so long, with a message on standard error, whatever it is doing; None: do not."""
+    """End the process after so long with status 1 and a message on standard error, whatever it is doing; None: never."""
     import faulthandler
 
     if after_s is None:

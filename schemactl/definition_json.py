@@ -1,4 +1,4 @@
-"""Definitions of every type in JSON, as JSON lines and the Python API give them."""
+"""Read schema definitions of every type from JSON, as JSON lines and the Python API have them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class InvalidInput(Exception):
-    """A JSON value is not what is expected there."""
+    """A JSON value has an unexpected form."""
 
 
 def definition_of(entry: object, where: str) -> SchemaInfo:
@@ -66,7 +66,7 @@ def described(request: Mapping[str, Any], role: str) -> SchemaInfo:
 
 
 def properties_of(entry: dict[str, Any], where: str) -> dict[str, str]:
-    """Return the properties of a definition; raise InvalidInput where they are none."""
+    """Return the properties of a definition; raise InvalidInput if they have another form."""
     properties = entry.get("properties") or {}
     if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         raise InvalidInput(f"`{where}.properties` is not an object whose values are strings")
@@ -74,7 +74,7 @@ def properties_of(entry: dict[str, Any], where: str) -> dict[str, str]:
 
 
 def proto_of(schema: object) -> Proto | None:
-    """Return the `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as its text; None: it is no such thing."""
+    """Return the `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as JSON text; None for anything else."""
     if isinstance(schema, str) and '"proto"' in schema:
         try:
             schema = json.loads(schema)
@@ -100,7 +100,7 @@ def _half(half: object) -> object:
 
 
 def _compiled(schema: object) -> SchemaInfo | None:
-    """Return what the `.proto` in `schema` compiles to; None: there is none."""
+    """Return the compiled `.proto` in `schema`; None if there is none."""
     proto = proto_of(schema)
     return protobuf_native.load("compile").compile_proto(proto) if proto else None
 
@@ -114,7 +114,7 @@ def _kind(name: object, where: str) -> SchemaType:
 
 
 def _definition_text(value: object, where: str) -> str:
-    """Return the text of an Avro definition that a line gives as a text or as the JSON itself."""
+    """Return the text of an Avro definition, given as text or as the JSON itself."""
     if isinstance(value, bool | int | float):
         raise InvalidInput(f"`{where}` is {json.dumps(value)}, which is no definition")
     # A bare word is the JSON of a primitive type: its text would stand in quotes.

@@ -34,7 +34,7 @@ _USUAL = (
 
 
 def in_ci() -> bool:
-    """Return whether a build server runs this: what it checks out does not say what it is judged against."""
+    """Return whether this runs on a build server, whose checkout does not say which base to compare with."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
@@ -65,7 +65,7 @@ def record(watched: Iterable[str]) -> None:
 
 
 def _is_usual() -> bool:
-    """Return whether this is the top of a plain working tree without attributes of its own, and no variable leads git elsewhere."""
+    """Return whether this is the top of a plain working tree without own attributes, and no variable redirects git."""
     return (
         hasattr(os, "posix_spawnp")
         and os.path.isdir(".git")
@@ -76,7 +76,7 @@ def _is_usual() -> bool:
 
 
 def _state(asked: bytes) -> bytes | None:
-    """Return what HEAD has at the watched paths, and the attributes of files; None: git failed, or something of them is staged."""
+    """Return the state of the watched paths at HEAD, and the attributes of files; None if git failed, or one is staged."""
     differences = _git(*confined.DIFF_INDEX, "HEAD")
     if differences is None:
         return None
@@ -93,7 +93,7 @@ def _state(asked: bytes) -> bytes | None:
 
 
 def _own_attributes() -> bytes | None:
-    """Return the attributes that git takes from the user's and the system's files; None: too many, or git failed."""
+    """Return the attributes from the user's and the system's files; None if there are too many, or git failed."""
     named = _git("config", "--type=path", "--default=", "core.attributesFile")
     if named is None:
         return None
@@ -114,7 +114,7 @@ def _own_attributes() -> bytes | None:
 
 
 def _git(*arguments: str, request: bytes = b"") -> bytes | None:
-    """Return the standard output of a git command; None: it failed, which the complete check explains."""
+    """Return the standard output of a git command; None if it failed: the complete check will explain that."""
     answers, answers_end = os.pipe()
     request_end, requests = os.pipe()
     try:

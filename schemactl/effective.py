@@ -1,4 +1,4 @@
-"""What a target has of a catalog: its topics, with the policies and partitions that differ there. Names are the declared ones."""
+"""A catalog as a target has it: its topics, with the target's own policies and partitions. Names are the declared ones."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def read_effective(
     Args:
         repository: of the project.
         project: as it was approved.
-        target: None: all is returned, as it is declared.
-        at: the ref or commit up to which it goes; None: where the target is.
-        whole: all of it, as it is declared, if it has been read.
+        target: None returns everything, as it is declared.
+        at: the last commit, as a ref or id; None: the target's position.
+        whole: the whole history as it is declared, if it has been read already.
         progress: as for `history.read`.
 
     Raises:
@@ -116,7 +116,7 @@ def _past_overlays(
 
 
 def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:
-    """Return `catalog` with what overlays set in the `past`, and nothing sets any more, among what was declared once."""
+    """Return `catalog` with former policies that include those that overlays set in the `past` and nothing sets now."""
 
     def former(name: NamespaceName | TopicName) -> Policies | None:
         held = catalog.get(name)
@@ -132,12 +132,12 @@ def _with_former(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Poli
 
 
 def differs(target: Target) -> bool:
-    """Whether a target has anything else than what is declared."""
+    """Whether a target differs from what is declared."""
     return bool(target.overlays or target.include or target.exclude)
 
 
 def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS) -> Catalog:
-    """Return what `target` has of `catalog`: the topics that it includes, with `overlays` laid over them."""
+    """Return the part of `catalog` that `target` includes, with `overlays` applied."""
     chosen = part_of(catalog, target.globs) if target.globs else catalog
     if overlays == NO_OVERLAYS:
         return chosen
@@ -171,7 +171,7 @@ def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[Topic
 
 
 def _overlaid(declared: D, overlay: D) -> D:
-    """Return what is declared with the policies of `overlay` in place of its own; each value has its own place."""
+    """Return what is declared, with its policies replaced by those of `overlay`; each value keeps its place."""
     keys = {
         key
         for key, value in (*overlay.policies.managed().items(), *_partitions(overlay))
@@ -192,7 +192,7 @@ def _partitions(overlay: Namespace | Topic) -> list[tuple[str, int | None]]:
 
 
 def namespaces_of(catalog: Catalog) -> set[NamespaceName]:
-    """Return the namespaces that are declared, or were, and those of topics."""
+    """Return the namespaces that are or were declared, and those of topics."""
     former = {name for name in catalog.former if isinstance(name, NamespaceName)}
     return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
 

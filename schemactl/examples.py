@@ -1,4 +1,4 @@
-"""The example that comes along: in a wheel below this package, in a checkout beside it."""
+"""The example project: in a wheel it is below this package, in a checkout beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def shop(module: str) -> ModuleType:
-    """Return a module of the shop, `history` or `demo`."""
+    """Return a module of the example, `history` or `demo`."""
     try:
         return import_module(f"schemactl._examples.shop.{module}")
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""What other installed packages bring: entry points, each group of which is looked for once."""
+"""Entry points of other installed packages; each group is looked up once."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ Json = dict[str, Any]
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as indented JSON, keys in their order. Half a surrogate pair, which has no UTF-8, stays an escape.
+    """Return `value` as indented JSON, keys in their order. A lone surrogate, which has no UTF-8, stays escaped.
 
     Raises:
-        ValueError: it holds a number that JSON does not have.
+        ValueError: it has a number that JSON cannot represent.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub(r"[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
@@ -48,10 +48,10 @@ def read_document(path: Path, *, what: str, keys: set[str], version: int, fix: s
 
     Args:
         path: of the file.
-        what: what it should be: "a plan of schemactl".
-        keys: those it must have.
+        what: the kind of file, such as "a plan of schemactl".
+        keys: the keys that it must have.
         version: the format that is read.
-        fix: the next step where it is something else.
+        fix: the next step if it is something else.
 
     Raises:
         SchemactlError: it is something else, or cannot be read.
@@ -76,7 +76,7 @@ def commit_value(commit: Commit | None) -> Json | None:
 
 
 def metadata_value(metadata: Metadata) -> Json:
-    """Return what is said of a topic or namespace for people, as part of its JSON value."""
+    """Return the metadata of a topic or namespace, as part of its JSON value."""
     return {
         "owner": metadata.owner,
         "description": metadata.description,
@@ -92,7 +92,7 @@ def read_commit(value: Json | None) -> Commit | None:
 
 
 def schema_value(info: SchemaInfo | None) -> Json | None:
-    """Return a definition, as text where it is text; the lengths in a KEY_VALUE are none."""
+    """Return a definition; with its text if the bytes are text, which those of a KEY_VALUE are not."""
     if info is None:
         return None
     try:
@@ -123,7 +123,7 @@ def waiver_value(waiver: Waiver) -> Json:
 
 
 def read_waiver(value: Json | None) -> Waiver | None:
-    """Return the waiver that `waiver_value` wrote. Raise ValueError where its topic or its day is none."""
+    """Return the waiver that `waiver_value` wrote. Raise ValueError if its topic or its day is invalid."""
     if value is None:
         return None
     return Waiver(**{**value, "topic": TopicName.parse(value["topic"]), "until": parse_day(value["until"])})
@@ -152,7 +152,7 @@ _KINDS = {
 
 
 def shape_error(value: Any, shape: Any) -> str:
-    """Return where and how a JSON value differs from `shape`; "" when it fits.
+    """Return where and how a JSON value differs from `shape`; "" if it does not.
 
     A shape is a type or a union of types; `[shape]`, a list of such values; `{key: shape}`, an object with such members, where a
     missing one counts as null and `*` stands for every member; or a tuple of shapes, any of them.
@@ -166,7 +166,7 @@ def shape_error(value: Any, shape: Any) -> str:
 
 
 def _mismatch(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
-    """Return the path to what does not fit, innermost key first, and what is wrong with it."""
+    """Return the path to the part that does not fit, innermost key first, and what is wrong with it."""
     shapes = _alternatives(shape)
     fitting = next((each for each in shapes if _is_kind(value, each)), None)
     if fitting is None:

@@ -20,7 +20,7 @@ _YEAR_10000_MS = 253_402_300_800_000
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """`1 topic` or `3 topics`; `plural` where it is not the noun with an s."""
+    """`1 topic` or `3 topics`; `plural` is needed if it is not the noun with an s."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
@@ -51,7 +51,7 @@ def kind_of(name: NamespaceName | TopicName) -> str:
 
 
 def policy_origin(level: Level) -> str:
-    """Which level a policy comes from, as a reader of the files would say it."""
+    """Return the level that a policy comes from, in words."""
     return {
         "topic": "set by the topic",
         "namespace": "set by its namespace",
@@ -74,14 +74,14 @@ def policy_word(value: object) -> str:
 
 
 def moment(timestamp_ms: int | None) -> str:
-    """Return a registry's time of upload in UTC, to the second: 2026-03-02 09:15:00; a dash where it gives none."""
+    """Return the time of an upload in UTC, to the second: 2026-03-02 09:15:00; a dash if the registry gives none."""
     if timestamp_ms is None or not 0 <= timestamp_ms < _YEAR_10000_MS:
         return "-"
     return f"{datetime.fromtimestamp(timestamp_ms // 1000, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def day(commit: Commit) -> str:
-    """Return the commit's day in UTC: 2026-03-02; of a time beyond the calendar its first or last."""
+    """Return the commit's day in UTC: 2026-03-02; the first or last day of the calendar for a time beyond it."""
     seconds = min(max(commit.time_s, 0), _YEAR_10000_MS // 1000 - 1)
     return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat()
 

@@ -24,12 +24,12 @@ _UNSEEN = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(
 
 
 def is_git_s_own(name: str) -> bool:
-    """Whether some file system takes the name for `.git`: as git itself judges where it checks names (core.protectHFS, protectNTFS)."""
+    """Whether the name is `.git` on some file system, by git's own rules (core.protectHFS, core.protectNTFS)."""
     return name.translate(_UNSEEN).partition(":")[0].rstrip(" .").lower() in (".git", "git~1")
 
 
 def top_of(directory: str) -> str:
-    """Return the real path of the repository that `directory` lies in; of the folder itself, where it lies in none."""
+    """Return the real path of the repository around `directory`; of the folder itself if there is no repository."""
     start = folder = os.path.realpath(directory)
     while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
@@ -48,7 +48,7 @@ def write(
     is_new: bool = False,
     make_folders: bool = True,
 ) -> None:
-    """Write `data` to the file at `path`, whole; whoever reads it meanwhile sees the old file or the new one.
+    """Write `data` to the file at `path` atomically: readers see the old file or the new one.
 
     Args:
         path: a relative one starts in the folder of the process.
@@ -107,7 +107,7 @@ def _write(
 
 
 def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:
-    """Return what the file at `path` holds; None: there is none. For the arguments see `write`.
+    """Return the content of the file at `path`; None if there is none. For the arguments see `write`.
 
     Raises:
         SchemactlError: below `below` a link or Git's own folder is on the way to it, or it is one, a pipe or a device.
@@ -180,7 +180,7 @@ class _FilePlace:
 
     Attributes:
         folder: the descriptor of its folder.
-        name: what it is called there.
+        name: its name there.
         inside: the parts of the way to its folder from where links are no longer followed; None: it lies outside.
     """
 
@@ -256,7 +256,7 @@ def _split(path: str, below: str) -> tuple[str, list[str]]:
 
 
 def _enter(folder: int, names: list[str], *, make: bool) -> int:
-    """Open the last of `names` in `folder`, to which the others led."""
+    """Open the last of `names`, which is in `folder`."""
     name = names[-1]
     try:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Promotion: the move of a target from one commit of the approved line to another, and what comes with it. No I/O."""
+"""Promotion: the move of a target from one commit of the approved line to another, and its effects. No I/O."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Promotion:
         after: the position that it gets.
         commits: how many commits of the line lie between the two, the newer one among them.
         is_back: it goes to an older position.
-        changes: what the newer of the two positions has and the older has not.
-        waivers: what these changes were approved under.
+        changes: what the newer position has and the older has not.
+        waivers: by which these changes were approved.
         waits_for: of the targets in its `after`, those whose position is older than the new one.
     """
 
@@ -37,7 +37,7 @@ class Promotion:
 
     @property
     def versions(self) -> int:
-        """How many versions come with it; or came, where it goes back."""
+        """How many versions the move adds; or takes back, if it goes to an older position."""
         return sum(len(each.versions) for each in self.changes if isinstance(each, VersionsMissing))
 
 

@@ -46,8 +46,8 @@ class Break:
         rule, direction: of the incompatibility.
         against: the numbers of the versions that it is with.
         reason: for people.
-        strict_only: Pulsar's Java readers get through all the same.
-        waiver: by which it was approved; None: nobody had to, or nobody did.
+        strict_only: Pulsar's Java readers do not fail.
+        waiver: by which it was approved, if it was.
     """
 
     rule: str
@@ -60,7 +60,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A version that came, with what changed since the one before it (None: it is the first) and whom it breaks."""
+    """A new version, with the changes since the one before it (None for the first one), and the readers that it breaks."""
 
     version: SchemaVersion
     before: SchemaVersion | None = None
@@ -69,21 +69,21 @@ class NewVersion:
 
     @property
     def is_breaking(self) -> bool:
-        """Whether readers that the strategy protects fail, not strict ones alone."""
+        """Whether readers that the strategy protects fail, and not only strict ones."""
         return any(not each.strict_only for each in self.breaks)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A namespace or topic of which something changed.
+    """A namespace or topic with changes.
 
     Attributes:
         name: in the newer state, else in the older.
         former: its name in the older state, where `renamed_from` says so.
         changes: what differs besides new versions (see `schemactl.changes`).
         versions: new ones, oldest first.
-        parts: what changed in the definition in force, where it is another text of a version that was there.
-        said: by key of its metadata, what was said and what is said.
+        parts: the changes in the definition in force if it is a different text of a version that existed already.
+        said: by key of its metadata, the old and the new value.
         is_gone: the newer state does not declare it.
         since: the commit since which the topic stands as it does; None: it is not known, or a namespace.
     """
@@ -99,20 +99,20 @@ class Subject:
 
     @property
     def namespace(self) -> NamespaceName:
-        """The namespace that it is, or is in."""
+        """The namespace itself, or the topic's."""
         return self.name if isinstance(self.name, NamespaceName) else self.name.namespace_name
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Two states and all that differs.
+    """Two states and all their differences.
 
     Attributes:
         before, after: the names of the states.
-        start, end: their commits; None: there is none, or not yet.
-        commits: how many commits the newer has that the older has not.
-        authors: who wrote these, by name, each once.
-        author_of: the author of each commit that brought something, by its id.
+        start, end: their commits, if they have one.
+        commits: how many commits only the newer has.
+        authors: the names of their authors, each once.
+        author_of: the author of each commit with changes, by its id.
         subjects: by name, namespaces first.
     """
 
@@ -143,14 +143,14 @@ def find_subjects(
     waivers: WaiversAt,
     since: Callable[[TopicName], Commit | None],
 ) -> Iterator[Subject]:
-    """Yield what differs between two states, by name, namespaces first.
+    """Yield the differences between two states, by name, namespaces first.
 
     Args:
         older: one state.
         newer: the other.
-        defaults: stands for the strategy where none is declared.
-        waivers: returns those in the tree of a commit.
-        since: returns the commit since which a topic stands as it does in the newer state.
+        defaults: has the strategy to assume if none is declared.
+        waivers: returns the waivers in the tree of a commit.
+        since: returns the commit since which a topic is as in the newer state.
     """
     by_name: dict[NamespaceName | TopicName, list[Change]] = {}
     for each in find_changes(older, newer):
@@ -229,7 +229,7 @@ def _topic(
 
 
 def _parts(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[PartChange, ...]:
-    """Return what differs in two definitions; nothing where one does not parse."""
+    """Return the differences of two definitions; none if one does not parse."""
     try:
         return tuple(part_changes(old=old, new=new))
     except InvalidSchema:
@@ -243,7 +243,7 @@ def _breaks(
     found: Sequence[Breakage],
     waivers: WaiversAt,
 ) -> Iterator[Break]:
-    """Yield each reason once, with all versions that it is with, and the waiver of it in the commit that brought the version."""
+    """Yield each reason once, with all versions that it applies to, and its waiver in the commit of the version."""
     infos = {each.number: each.info for each in existing if each.info}
     grouped: dict[tuple[str, str, Direction], list[Breakage]] = {}
     for each in found:
@@ -281,7 +281,7 @@ def _is_there(catalog: Catalog, name: NamespaceName | TopicName) -> bool:
 def _said_otherwise(
     older: Catalog, newer: Catalog, kind: type[NamespaceName | TopicName]
 ) -> Iterator[NamespaceName | TopicName]:
-    """Yield the names of what both states declare, and of which they say something else."""
+    """Yield the names that both states declare, with different metadata."""
     if kind is TopicName:
         both = (name for name in newer.topics if name in older.topics)
         yield from (
@@ -294,7 +294,7 @@ def _said_otherwise(
 
 
 def _said(older: Catalog, newer: Catalog, name: NamespaceName | TopicName) -> Iterator[tuple[str, str, str]]:
-    """Yield what is said of it otherwise: the key, what was said, what is said."""
+    """Yield the changes of its metadata: the key, the old value, the new value."""
     sides: list[dict[str, str]] = []
     for catalog in (older, newer):
         held = catalog.get(name)

@@ -1,4 +1,4 @@
-"""Files written anew, only where what they declare stays what it has to be: what `lint --fix` and `fmt` share."""
+"""Rewriting of declared files that keeps what they declare, for `lint --fix` and `fmt`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def proved(
     contents: Mapping[str, bytes],
     holds: Callable[[SchemaInfo, SchemaInfo], bool],
 ) -> dict[str, bytes]:
-    """Return those of `contents` with which everything is declared still, and as `holds` wants it.
+    """Return those of `contents` that keep everything declared as it is, except for changes of schemas that `holds` allows.
 
     Args:
-        files: as they are.
+        files: the files before the change.
         project: whose files they are.
-        before: what they declare, without problems.
+        before: what they declare; without problems.
         contents: the new contents of some of them.
-        holds: whether a topic's schema may become the other; nothing else of a topic may change.
+        holds: whether a topic's schema may change into another; nothing else of a topic may change.
     """
     kept = dict(contents)
     while kept:

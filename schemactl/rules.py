@@ -16,14 +16,14 @@ from schemactl.extensions import of_other_packages
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing a check can find.
+    """A rule that a check looks for.
 
     Attributes:
         id: as Avro's Java SchemaCompatibility or buf spell it, where they have it.
         verdict: whose rule it is: `data` (readers meet it), `broker` (the registry answers so), `declaration` (ours),
             `tables` (tables that a topic feeds), `lint` (what is fine today and hurts later).
         severity: unless the project says otherwise; `off`: only a project that says so has it looked for.
-        summary: one sentence, what is the case when it fires.
+        summary: one sentence about what it finds.
         why: what breaks, and for whom.
         example: before and after, as the user would write them.
         fix: what to write instead.
@@ -45,7 +45,7 @@ class Rule:
 
     @property
     def is_waivable(self) -> bool:
-        """Whether a waiver can name it: it is about what one change of a schema breaks, and that can be carried out all the same."""
+        """Whether a waiver can name it: it is about breakage by a schema change that can be made all the same."""
         return (
             self.verdict in ("data", "tables")
             or self.id
@@ -83,7 +83,7 @@ def every_rule() -> dict[str, Rule]:
     """Return every rule by id: those of the catalogue, then those that other packages bring.
 
     Raises:
-        SchemactlError: another package brings what is no lint rule, or one that has a name of the catalogue.
+        SchemactlError: a rule from another package is no lint rule, or has a name of the catalogue.
     """
     known = dict(rules())
     for entry in of_other_packages(LINT_RULES):

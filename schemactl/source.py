@@ -1,4 +1,4 @@
-"""From a JSON pointer into a definition to line and column: in JSON text, and in composed YAML nodes.
+"""Find the line and column of a JSON pointer, in JSON text and in composed YAML nodes.
 
 Nothing here runs unless something has to be shown: a definition is read with the fast `json` first, and scanned for
 places only when a problem or a finding points into it.
@@ -78,7 +78,7 @@ class JsonText:
     _scan: Scan | None = field(default=None, repr=False)
 
     def locate(self, parts: Tokens) -> Source:
-        """Return the nearest place to `parts`; the start of the text when it is not JSON."""
+        """Return the nearest place to `parts`; the start of the text if it is not JSON."""
         try:
             found = self.scan()
         except JsonSyntaxError:
@@ -219,7 +219,7 @@ class _Scanner:
         return self.found
 
     def _opened(self) -> bool:
-        """One value was read; whether it is a container whose first member's value starts here."""
+        """After a value was read, return whether it is a container whose first member's value starts here."""
         number = len(self.found.offsets)
         self.found.offsets.append(self.at)
         self.found.keys.append(self.key)
@@ -246,7 +246,7 @@ class _Scanner:
         return True
 
     def _continued(self) -> bool:
-        """Every container that ends here is closed; whether another member's value starts here."""
+        """Close every container that ends here; return whether another member's value starts here."""
         self._skip()
         while self.open:
             if self._closed():
@@ -264,7 +264,7 @@ class _Scanner:
         return False
 
     def _read_key(self) -> None:
-        """In an object, the key and its colon were read."""
+        """Read a key and its colon in an object."""
         keys = self.open[-1][1]
         self.key = -1
         if keys is None:
@@ -306,7 +306,7 @@ class _Scanner:
 
 
 def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
-    """Return what to say of the text at `offset`, where `expected` should stand."""
+    """Return the error about the text at `offset`, where `expected` should be."""
     if not text.strip():
         return JsonSyntaxError(0, "the definition is empty")
     if offset >= len(text):
@@ -356,7 +356,7 @@ def _bad_string(text: str, offset: int) -> JsonSyntaxError:
 
 
 def key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
-    """Return the node of the key in a mapping; None: it has no such key, or is none."""
+    """Return the node of the key in a mapping; None if it has no such key, or is no mapping."""
     found = _members(mapping).get(key) if isinstance(mapping, yaml.MappingNode) else None
     return found[0] if found else None
 

@@ -24,7 +24,7 @@ class LastApply:
 
     Attributes:
         outcome: `applied`, `partly applied`, `failed` or `started`.
-        commit: the id of the approved commit that it brought; "": there was none.
+        commit: the id of the approved commit that it applied; "" if there was none.
         time_s: when the file was written, in seconds since the epoch.
         actor: who started it on a build server, and which: `ada (github)`; "": not known.
     """
@@ -46,7 +46,7 @@ class LastApply:
 
 @dataclass(frozen=True, slots=True)
 class LastUpload:
-    """The newest version of a registry that an `apply` uploaded: the id of the commit that brought it, and its time."""
+    """The newest version in a registry that an `apply` uploaded: the id of its commit, and the time of the upload."""
 
     commit: str
     time_ms: int
@@ -54,7 +54,7 @@ class LastUpload:
 
 @dataclass(frozen=True, slots=True)
 class LatestVersion:
-    """The latest version of a topic in a registry: its number there, and Git's; None: it has none, or Git does not know it."""
+    """The latest version of a topic in a registry: its number there, and Git's number if Git knows it."""
 
     registry: int | None
     git: int | None
@@ -62,7 +62,7 @@ class LatestVersion:
 
 @dataclass(frozen=True, slots=True)
 class UnknownStatus:
-    """A target of which nothing is known, and why."""
+    """A target whose status is not known, and why."""
 
     target: str
     problem: str
@@ -74,7 +74,7 @@ class TargetStatus:
 
     Attributes:
         target: its name.
-        drift: what differs, and what an `apply` would do.
+        drift: the differences, and what an `apply` would do.
         result: what the result file of its last apply records; None: there is none.
         unpromoted: how many approved versions come after its position.
     """
@@ -99,12 +99,12 @@ class TargetStatus:
 
     @property
     def topics(self) -> int:
-        """How many topics are approved; drafts and what is declared no longer do not count."""
+        """How many topics are approved, without drafts and topics that are no longer declared."""
         return sum(not topic.deleted for topic in applicable(self.drift.git).topics.values())
 
     @property
     def versions(self) -> int:
-        """How many versions of these the registry can be asked for."""
+        """How many versions of these can be read in the registry."""
         held = self.drift.held
         return sum(len(live(held.versions(name))) for name in self.drift.git.topics)
 
@@ -120,12 +120,12 @@ class TargetStatus:
 
     @property
     def rejected(self) -> int:
-        """How many topics an `apply` would have to leave out, without those that wait for another target."""
+        """How many topics an `apply` would leave out, without those that wait for another target."""
         return len({refusal.name for refusal in self.drift.plan.refusals if not refusal.waits_for})
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """How many topics wait until another target holds their versions, by that target."""
+        """How many topics wait until another target holds their versions, by target."""
         return Counter(refusal.waits_for for refusal in self.drift.plan.refusals if refusal.waits_for)
 
     @property
@@ -135,7 +135,7 @@ class TargetStatus:
 
     @property
     def differences(self) -> Mapping[str, int]:
-        """How many differences nobody has accepted, by kind."""
+        """How many differences are not accepted, by kind."""
         return Counter(each.kind.value for each in self.drift.differences)
 
     @property
@@ -145,7 +145,7 @@ class TargetStatus:
 
     @property
     def unused(self) -> int:
-        """Of how many namespaces and topics something is accepted that is not so any more."""
+        """How many namespaces and topics have an acceptance that no longer describes the registry."""
         return len(self.drift.unused)
 
     @property
@@ -199,7 +199,7 @@ class StatusReport:
 
     @cached_property
     def replicated(self) -> tuple[ReplicatedNamespace, ...]:
-        """The namespaces that several clusters have, and what they number differently."""
+        """The namespaces that several clusters have, with the versions that have different numbers there."""
         return replicated(each.drift for each in self.known)
 
     def is_same_everywhere(self, name: TopicName) -> bool:

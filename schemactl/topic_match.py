@@ -36,8 +36,8 @@ def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) ->
 def glob_expression(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
     """Return what matches a glob: `*`, `?` and `[...]` stop at `/`, `**` does not; `of_files`, `**/` is any folder, or none.
 
-    What stands between two `**`, and in that between two `*`, is taken where it fits first, for good: whatever fits behind a
-    later place fits behind that one, too. So what a stranger's change names is decided soon, however many wildcards it has.
+    The text between two `**`, and in that between two `*`, is matched at its first place only: whatever fits behind a
+    later place fits behind that one, too. So a glob is fast, however many wildcards a stranger puts into it.
 
     Raises:
         re.error: for a range that runs backwards.
@@ -65,14 +65,14 @@ def glob_expression(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
 
 
 def is_glob(pattern: str, names: Iterable[TopicName]) -> bool:
-    """Return whether `pattern` is a glob, and no topic's name as it stands."""
+    """Return whether `pattern` is a glob, and not itself the name of a topic."""
     return any(each in pattern for each in "*?[") and not matching(pattern, names, globs=False)
 
 
 def select(
     names: Iterable[TopicName], patterns: Sequence[str] = (), namespaces: Sequence[str] = ()
 ) -> frozenset[TopicName]:
-    """Return the topics in one of `namespaces` that one of `patterns` names and no `!PATTERN` does; without any, all."""
+    """Return the topics in one of `namespaces` that match one of `patterns` and no `!PATTERN`; without any, all."""
     found = [name for name in names if not namespaces or str(name.namespace_name) in namespaces]
     wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
     chosen = {name for pattern in wanted for name in matching(pattern, found)} if wanted else set(found)
@@ -90,7 +90,7 @@ def require_matches(
     known_namespaces: Iterable[str] = (),
     option: str = "--topic ",
 ) -> None:
-    """Raise UsageError where one of `patterns` or `namespaces` names nothing, or together they leave nothing.
+    """Raise UsageError if one of `patterns` or `namespaces` matches nothing, or nothing matches all of them.
 
     `option` is what the user wrote before a pattern.
     """
@@ -113,7 +113,7 @@ def require_matches(
 def find_one(
     text: str, names: Collection[TopicName], *, globs: bool = True, where: str = "the approved history"
 ) -> TopicName:
-    """Return the one topic of `names`, those of `where`, that `text` names.
+    """Return the one topic of `names` that `text` names; `where` describes them.
 
     Raises:
         UsageError: there is none, or several; the message lists what comes near.

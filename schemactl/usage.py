@@ -1,4 +1,4 @@
-"""Who uses what: topics, the named types that their messages are made of, and the files that define these. No I/O but by `declare`."""
+"""The graph of topics, the named types of their messages, and the files that define these. No I/O but by `declare`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """A node, and the one that it was reached through; None: directly."""
+    """A node, and the node that it was reached through, if any."""
 
     node: Node
     through: Node | None
@@ -44,7 +44,7 @@ class Usage:
 
     @cached_property
     def users(self) -> dict[Node, set[Node]]:
-        """The graph from its other end."""
+        """The reversed graph."""
         found: dict[Node, set[Node]] = {node: set() for node in self.uses}
         for node, used in self.uses.items():
             for each in used:
@@ -52,11 +52,11 @@ class Usage:
         return found
 
     def used_by(self, node: Node) -> list[Reached]:
-        """Return what uses `node`, itself or through others, the nearest first."""
+        """Return what uses `node` directly or indirectly, the nearest first."""
         return [*_reached([node], self.users)]
 
     def used_of(self, node: Node) -> list[Reached]:
-        """Return what `node` uses, itself or through others, the nearest first; of a file: what its types use."""
+        """Return what `node` uses directly or indirectly, the nearest first; for a file, what its types use."""
         start = [
             node,
             *(each for each in self.users.get(node, ()) if node.kind == "file" and each.kind == "type"),
@@ -64,7 +64,7 @@ class Usage:
         return [*_reached(start, self.uses)]
 
     def find(self, text: str) -> Node:
-        """Return the topic, type or file that `text` names, by as much of its end as is unambiguous.
+        """Return the topic, type or file whose name ends with `text`, which must be unambiguous.
 
         Raises:
             UsageError: there is none, or several.
@@ -151,7 +151,7 @@ def _defined(definitions: Definitions, path: str) -> Iterator[str]:
 
 
 def _reached(start: list[Node], edges: Mapping[Node, Iterable[Node]]) -> Iterator[Reached]:
-    """Yield what the edges lead to from `start`, each once, by distance and name."""
+    """Yield the nodes reachable from `start`, each once, by distance and name."""
     seen = {*start}
     through: list[tuple[Node, Node | None]] = [(node, None) for node in start]
     while through:

@@ -22,8 +22,8 @@ class Incompatibility:
     Attributes:
         rule: id in `schemactl.rules`, as Avro's Java SchemaCompatibility or buf spell it.
         pointer: JSON pointer into the reader's definition as Java gives it (its last token may be a writer's branch).
-        message: the reference's own words.
-        strict_only: Pulsar's Java reader decodes such messages all the same; only strict readers refuse.
+        message: the message of the reference implementation.
+        strict_only: only strict readers refuse such messages; Pulsar's Java reader decodes them.
         trace: how the format that found it finds the place again; private to that format.
     """
 
@@ -44,7 +44,7 @@ class Breakage:
 
     Attributes:
         against: the number of the earlier version.
-        older: what the earlier one is called for people; "": it is the version of that number.
+        older: a name for the earlier one; "" for `version N`.
     """
 
     incompatibility: Incompatibility
@@ -54,7 +54,7 @@ class Breakage:
 
     @property
     def older_name(self) -> str:
-        """What the earlier schema is called for people."""
+        """The name of the earlier schema, for people."""
         return self.older or f"version {self.against}"
 
     def sides(self, *, new: T, old: T) -> tuple[T, T]:
@@ -86,7 +86,7 @@ class Answer:
 
 
 class DataState(StrEnum):
-    """What the data verdict says of a proposed schema."""
+    """The data verdict on a proposed schema."""
 
     COMPATIBLE = "compatible"
     BREAKING = "breaking"
@@ -110,7 +110,7 @@ class Verdict:
     Attributes:
         broker: what the registry answers to the upload.
         test: what its compatibility endpoint answers.
-        state: what the data verdict is.
+        state: the data verdict.
         data: every breakage, newest version first, new_reads_old before old_reads_new; empty unless `state` is BREAKING.
     """
 
@@ -190,7 +190,7 @@ class Finding:
 
     @property
     def place(self) -> Source | None:
-        """The place in the files as they will be; None where it is gone, so that no other line is marked in its stead."""
+        """The place in the new files; None if it no longer exists there, so that no wrong line is marked."""
         return None if self.before_change else self.source
 
     @property

@@ -37,7 +37,7 @@ def fingerprint(
     Args:
         rule: the finding's.
         topic: its topic; both domains share one list of schemas, and one fingerprint.
-        new: the definition that is at fault; None: that there is none any more.
+        new: the definition at fault; None if the fault is that there is none any more.
         against: the definitions it breaks with, in any order.
         pointer: the finding's.
         direction: the finding's.
@@ -54,12 +54,12 @@ def fingerprint(
 
 
 def short(fingerprint: str) -> str:
-    """Return the first digits of a fingerprint, enough to be waived by."""
+    """Return the first digits of a fingerprint, enough for `waive`."""
     return fingerprint.removeprefix("sha256:")[:12]
 
 
 def broker_fingerprint(topic: TopicName, before: Sequence[SchemaVersion], new: SchemaInfo) -> str:
-    """Return the fingerprint of a broker's refusal to let `new` follow the versions `before`: it is of the latest live one.
+    """Return the fingerprint of a broker's refusal of `new` after the versions `before`, of which the latest live one counts.
 
     No broker sees the `.proto` of a PROTOBUF declaration, so it has no part in this.
     """
@@ -71,9 +71,9 @@ def broker_fingerprint(topic: TopicName, before: Sequence[SchemaVersion], new: S
 def broker_waiver(
     waivers: Iterable[Waiver], topic: TopicName, before: Sequence[SchemaVersion], new: SchemaInfo
 ) -> Waiver | None:
-    """Return the waiver of a broker's refusal to let `new` follow the versions `before`; None: there is none.
+    """Return the waiver of a broker's refusal of `new` after the versions `before`; None if there is none.
 
-    Of several it is the one that ends first. Whether it has expired is not asked: that ends its power to approve, not the record of
+    Of several it is the one that ends first. It may have expired: that ends its power to approve, not the record of
     what was approved under it.
     """
     wanted = BROKER_RULE, topic.schema_id, broker_fingerprint(topic, before, new)

@@ -1,4 +1,4 @@
-"""Threads that can be waited for by a thread that may be interrupted meanwhile."""
+"""Threads that an interruptible thread can wait for."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from threading import Event, Thread
 
 
 class Worker(Thread):
-    """A thread that ends with the process, and can be waited for whatever interrupts the waiting.
+    """A daemon thread that can be waited for again after an interrupted wait.
 
     A `join` that is interrupted forgets in Python 3.11 that the thread still runs.
 
     Args:
-        work: what it does; it raises nothing.
+        work: the function to run, which raises nothing.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
