@@ -327,6 +327,8 @@ def _unexpected(text: str, offset: int, expected: str) -> JsonSyntaxError:
             if text[offset] in "]}"
             else fix
         )
+    if expected == "a value" and text[offset] == ",":
+        fix = "remove this comma, or write the value before it"
     if word and word[0] in _OTHER_LANGUAGES:
         fix = f"write `{_OTHER_LANGUAGES[word[0]]}`"
     return JsonSyntaxError(offset, f"expected {expected}, found {found}", fix)
