@@ -60,7 +60,7 @@ def read_effective(
     if target is None:
         return whole
     if at or target.promoted:
-        there = whole.position(at, "--at") if at else whole.promoted(target)
+        there = whole.position(at, "with --at") if at else whole.promoted(target)
         found = whole.until(there)
     return on_target(repository, found, project, target)
 

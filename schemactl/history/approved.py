@@ -346,7 +346,7 @@ def advice(repository: Repository, name: str, refs: Sequence[str], where: str) -
         return f"`{keep}git fetch {remote} {branch}`{first}"
     near = meant(name, refs)
     hint = f"did you mean {near}? " if near else ""
-    return f"{hint}name another one {where}; {_those(repository, refs)}"
+    return f"{hint}name another ref {where}; {_those(repository, refs)}"
 
 
 def _those(repository: Repository, refs: Sequence[str]) -> str:

@@ -187,7 +187,7 @@ class History:
         Raises:
             UnknownRef: there is no such commit.
         """
-        found = _named(self._repository, name, "instead")
+        found = _named(self._repository, name, "in its place")
         if self.has(found.commit):
             return self.until(found)
         state = Derivation(self._repository, self._project).at(found.commit, keep=False)
