@@ -61,7 +61,7 @@ def test_the_numbers_come_back_from_what_was_kept(estate: Estate, numbers: Any, 
     lose(estate)
     out = estate.run("rebuild", file, "--auto-approve").out
     assert "v2: a tombstone takes it, as no version can be read there" in out
-    assert f"Numbers of {ORDERS}: as {file} has them" in out
+    assert f"Numbers of {ORDERS}: taken from {file}; " in out
     after = estate.held()
     assert after[:3] == [None, None, None]
     assert after[3:] == before[3:]
@@ -100,7 +100,7 @@ def test_without_a_list_the_recorded_numbers_come_back(estate: Estate) -> None:
     estate.orders("id", note=0, city=0, street=0)
     lose(estate)
     printed = estate.run("rebuild", "--auto-approve")
-    told = f"Numbers of {ORDERS}: as the record numbers/local.yaml has them"
+    told = f"Numbers of {ORDERS}: taken from the record numbers/local.yaml; "
     assert told in printed.out
     assert estate.held() == [None, None, None, *before[3:], avro("id", note=0, city=0, street=0)]
     assert "No changes." in estate.run("rebuild", "--auto-approve").out

@@ -188,7 +188,7 @@ def test_a_plan_says_what_only_it_will_set_apart(tmp_path: Path) -> None:
         text = f"topic: shop/sales/pairs\nschema: {{type: KEY_VALUE, encoding: {encoding}, key: {{type: STRING}}, {value}}}\n"
         estate.scratch.commit({"namespaces/pairs.yaml": text, "namespaces/value.avsc": record(*fields)})
     out = estate.run("plan", "--topic", "*/pairs", code=100).out
-    assert "When this is applied, nothing approved says" in out
+    assert "After this apply, local will have version numbers that are not Git's" in out
     assert "Next: apply this; then `schemactl drift --target local --accept" in out
     estate.run("apply", "--auto-approve", "--topic", "*/pairs", code=3)
     estate.accept()
@@ -245,7 +245,7 @@ def test_a_record_that_holds_no_more_is_told(estate: Estate) -> None:
         registry.delete_topic(ORDERS)
     said = estate.run("plan", code=100).out
     assert "v1 is Git's v1, and recorded as something else" in said
-    assert "first: `schemactl rebuild --target local` gives those numbers back" in said
+    assert "run `schemactl rebuild --target local` first: it restores their numbers" in said
     estate.run("apply", "--auto-approve", code=3)
     estate.accept()
     assert "orders" not in numbers(estate)
