@@ -11,7 +11,7 @@ from schemactl import registry_url
 from schemactl.broker.checkers import TRANSITIVE
 from schemactl.changes import Contents
 from schemactl.checking import CheckReport, TopicCheck, client_impacts
-from schemactl.checking.clients import ClientImpact
+from schemactl.checking.report import ClientImpact
 from schemactl.compat import breakages
 from schemactl.effective import chosen_topics
 from schemactl.formats import explain

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from schemactl.broker import Decision, TopicState, admit, policies_at
+from schemactl.checking.report import ClientImpact
 from schemactl.checking.run import Proposal, Run
 from schemactl.checking.schemas import places
 from schemactl.compat import breakages
@@ -17,25 +18,6 @@ from schemactl.model import Client, ClientBuild, CompatibilityStrategy, SchemaIn
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, Finding, Verdict
 from schemactl.waivers import fingerprint
-
-
-@dataclass(frozen=True, slots=True)
-class ClientImpact:
-    """What a changed schema means to a client as it is built now.
-
-    Attributes:
-        built: what it is built with: the numbers of versions; (): a definition of its own.
-        breaks: the first reason why the two do not understand each other; "": they do.
-    """
-
-    client: Client
-    built: tuple[int, ...]
-    breaks: str = ""
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether it can stay as it is."""
-        return not self.breaks
 
 
 def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from schemactl.checking.causes import Cause, causes
 from schemactl.errors import DeclarationError, SchemactlError, Source
 from schemactl.model import (
+    Client,
     Commit,
     CompatibilityStrategy,
     Level,
@@ -23,7 +24,6 @@ from schemactl.printing import on_one_line
 from schemactl.verdicts import DataState, Finding, Verdict
 
 if TYPE_CHECKING:
-    from schemactl.checking.clients import ClientImpact
     from schemactl.tables.impact import Impact
 
 Change = Literal[
@@ -32,6 +32,25 @@ Change = Literal[
 
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """The worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientImpact:
+    """What a changed schema means to a client as it is built now.
+
+    Attributes:
+        built: what it is built with: the numbers of versions; (): a definition of its own.
+        breaks: the first reason why the two do not understand each other; "": they do.
+    """
+
+    client: Client
+    built: tuple[int, ...]
+    breaks: str = ""
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it can stay as it is."""
+        return not self.breaks
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from schemactl.report.cause import waive_command
 from schemactl.verdicts import Answer, Counterexample, DataState, Finding, Verdict
 
 if TYPE_CHECKING:
-    from schemactl.checking.clients import ClientImpact
+    from schemactl.checking.report import ClientImpact
     from schemactl.tables.changes import ColumnChange
 
 FORMAT_VERSION = 2

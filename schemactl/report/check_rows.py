@@ -13,7 +13,7 @@ from schemactl.printing import on_one_line
 from schemactl.verdicts import DataState, Outcome
 
 if TYPE_CHECKING:
-    from schemactl.checking.clients import ClientImpact
+    from schemactl.checking.report import ClientImpact
 
 POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")

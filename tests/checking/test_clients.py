@@ -11,7 +11,7 @@ from command import schemactl
 from scratch import Scratch
 
 from schemactl.checking import CheckReport, TopicCheck
-from schemactl.checking.clients import ClientImpact
+from schemactl.checking.report import ClientImpact
 from schemactl.model import Client, CompatibilityStrategy, Release, TopicName
 from schemactl.report.check_rows import client_rows
 
