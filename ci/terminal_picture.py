@@ -125,7 +125,7 @@ def picture(scenes: list[tuple[str, list[list[Span]]]]) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}" role="img" aria-labelledby="title">',
-            '<title id="title">schemactl check refuses a change that the broker would accept, with reason, counterexample and fix</title>',
+            '<title id="title">schemactl check fails a change that the broker would accept, with reason, counterexample and fix</title>',
             "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre;fill:#e6edf3}",
             ".r{opacity:0;animation:s .01s forwards}@keyframes s{to{opacity:1}}",
             "@media (prefers-reduced-motion:reduce){.r{opacity:1;animation:none}}@media print{.r{opacity:1;animation:none}}</style>",
