@@ -11,6 +11,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
+pytestmark = pytest.mark.slow
+
 TARGETS = """\
 targets:
   prod: {registry: 'https://prod.example.com', after: [stage]}

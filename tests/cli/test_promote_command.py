@@ -10,6 +10,8 @@ import pytest
 from estate import Estate
 from scratch import Scratch, declared, record
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """\
 version: 1
 targets:

@@ -16,6 +16,8 @@ from shop import git, make
 from schemactl import history
 from schemactl.model import TopicName
 
+pytestmark = pytest.mark.slow
+
 ORDERS = Path("generated/shop_schemas/shop/sales/orders.py")
 
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import jsonschema
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from schemactl.columns.struct import StructOptions
 from schemactl.exporting.data_contract import contract_text, data_contract
 from schemactl.model import Deprecated, Metadata, Release, SchemaInfo, SchemaType, TopicName
 from schemactl.model.metadata import NO_METADATA
+
+pytestmark = pytest.mark.slow
 
 VALIDATOR = jsonschema.Draft201909Validator(
     json.loads(files("open_data_contract_standard").joinpath("schema.json").read_text("utf-8"))

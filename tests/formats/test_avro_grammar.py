@@ -13,6 +13,8 @@ from schemactl.formats.avro.grammar import GrammarAnswer, can_read, decodes_all,
 from schemactl.formats.avro.parse import parse
 from schemactl.model import Release
 
+pytestmark = pytest.mark.slow
+
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 

@@ -17,6 +17,8 @@ from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read
 from schemactl.formats.protobuf_native.wrapper import REFUSAL, default_json_name, parse, render
 from schemactl.model import Release, SchemaInfo, SchemaType
 
+pytestmark = pytest.mark.slow
+
 FORMAT = SPECS[SchemaType.PROTOBUF_NATIVE]
 
 CLICK = 'syntax = "proto3"; package web; message Click { message At { int32 x = 1; } string user_id = 1; At at = 2; }'

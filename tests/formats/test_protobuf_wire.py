@@ -19,6 +19,8 @@ from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.model import SchemaInfo, SchemaType
 from schemactl.verdicts import Breakage
 
+pytestmark = pytest.mark.slow
+
 FORMAT = SPECS[SchemaType.PROTOBUF_NATIVE]
 
 PROTO2 = 'syntax = "proto2"; '

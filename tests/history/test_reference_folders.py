@@ -12,6 +12,8 @@ from schemactl import declare, history
 from schemactl.early_exit import MESSAGE
 from schemactl.model import Project, TopicName
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")
 MONEY = record("amount", name="Money")

@@ -24,6 +24,8 @@ from schemactl.plan import CreateTopic
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.report.build_server import ci_run
 
+pytestmark = pytest.mark.slow
+
 OWN = ".schemactl/results/local.json"
 REFUNDS = TopicName("shop", "sales", "refunds")
 

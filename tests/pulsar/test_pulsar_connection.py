@@ -28,6 +28,8 @@ from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.replies import retry_after_s
 from schemactl.verdicts import Outcome
 
+pytestmark = pytest.mark.slow
+
 TOKEN, OLD, NEW = "a-secret.that-nobody.may-see", "token-1", "token-2"
 ORDERS = TopicName("shop", "sales", "orders")
 LONG = SchemaInfo(SchemaType.INT64)

@@ -23,6 +23,8 @@ from schemactl.model import TopicName
 from schemactl.registry import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """\
 version: 1
 targets:

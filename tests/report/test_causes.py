@@ -25,6 +25,8 @@ from schemactl.model import Release, TopicName
 from schemactl.report import CHECK_FORMATS, render_check
 from schemactl.verdicts import Direction, Finding
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab", "azure", "html")
 TOPICS = [f"shop/sales/t{number:02}" for number in range(40)]
 STRATEGIES = {"shop/sales/t00": "FULL", "shop/sales/t17": "FULL", "shop/sales/t39": "FULL_TRANSITIVE"}

@@ -15,6 +15,8 @@ from scratch import Scratch, declared, record
 
 from schemactl.site.pages import slug
 
+pytestmark = pytest.mark.slow
+
 EVIL = '<script>alert("x")</script>\u202e'
 MONEY = {"type": "record", "name": "acme.Money", "fields": [{"name": "amount", "type": "long"}]}
 
