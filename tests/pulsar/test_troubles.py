@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 ON_A_BROKER = [pytest.mark.broker, pytest.mark.live]
-PLACES = {"embedded": [pytest.mark.network], **dict.fromkeys(brokers.RELEASES, ON_A_BROKER)}
+PLACES = {"embedded": [pytest.mark.network, pytest.mark.live], **dict.fromkeys(brokers.RELEASES, ON_A_BROKER)}
 """The registries, each with the markers of its tests."""
 
 

@@ -226,7 +226,7 @@ def test_one_application_lands_topics_whose_rejected_messages_share_a_table(
         ("delta", "foreachBatch"),
         ("iceberg", "foreachBatch"),
         pytest.param("delta", "data source", marks=STREAMS_OUT),
-        pytest.param("iceberg", "data source", marks=STREAMS_OUT),
+        pytest.param("iceberg", "data source", marks=[STREAMS_OUT, pytest.mark.live]),
     ],
     indirect=["place"],
 )
