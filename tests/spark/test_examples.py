@@ -6,7 +6,7 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +63,7 @@ def archive(sent: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Examples run in this process, on its Spark."""
     assert spark
     monkeypatch.syspath_prepend(str(PACKAGE))
@@ -72,7 +72,9 @@ def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
         runpy.run_path(str(EXAMPLES / "spark" / name), run_name="__main__")
 
-    return run
+    yield run
+    for name in [each for each in sys.modules if each.split(".")[0] == "shop_schemas"]:
+        del sys.modules[name]
 
 
 def in_table(path: Path, name: str) -> list[Any]:
