@@ -48,11 +48,12 @@ class SparkMap:
 
 @dataclass(frozen=True, slots=True)
 class SparkField:
-    """A named part of a struct."""
+    """A named part of a struct; `doc` is what the schema says of it, which is no part of the type."""
 
     name: str
     type: SparkType
     nullable: bool
+    doc: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,35 +119,49 @@ SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "l
 """Atomic types that SQL spells otherwise than JSON."""
 
 
-def columns_ddl(columns: Struct) -> str:
-    """Return the columns as Spark's DDL has them, one a line; that an array or a map holds no nulls, a comment says."""
-    return ",\n".join(
-        f"{_ddl_name(each.name)} {type_ddl(each.type)}{_not_null(each)}" for each in columns.fields
-    )
+def columns_ddl(columns: Struct, *, documented: bool = False) -> str:
+    """Return the columns as Spark's DDL has them, one a line; that an array or a map holds no nulls, a comment says.
+
+    `documented`: with a `COMMENT` for each that the schema documents.
+    """
+    return ",\n".join(_part_ddl(each, " ", documented=documented) for each in columns.fields)
 
 
-def type_ddl(spark_type: SparkType) -> str:
-    """Return the type as Spark's DDL has it, on one line."""
+def type_ddl(spark_type: SparkType, *, documented: bool = False) -> str:
+    """Return the type as Spark's DDL has it, on one line. `documented` as in `columns_ddl`."""
     match spark_type:
         case Atomic(name):
             return SQL_NAMES.get(name, name).upper()
         case Decimal(precision, scale):
             return f"DECIMAL({precision},{scale})"
         case SparkArray(element, contains_null):
-            return f"ARRAY<{type_ddl(element)}{_without_nulls(contains_null)}>"
+            return f"ARRAY<{type_ddl(element, documented=documented)}{_without_nulls(contains_null)}>"
         case SparkMap(value, contains_null, key):
-            return f"MAP<{type_ddl(key)}, {type_ddl(value)}{_without_nulls(contains_null)}>"
+            values = f"{type_ddl(value, documented=documented)}{_without_nulls(contains_null)}"
+            return f"MAP<{type_ddl(key)}, {values}>"
         case Struct(fields):
-            parts = (f"{_ddl_name(each.name)}: {type_ddl(each.type)}{_not_null(each)}" for each in fields)
+            parts = (_part_ddl(each, ": ", documented=documented) for each in fields)
             return f"STRUCT<{', '.join(parts)}>"
 
 
-def _ddl_name(name: str) -> str:
-    return name if re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name) else f"`{name.replace('`', '``')}`"
+def comment_ddl(text: str) -> str:
+    """Return the clause that documents a column or a table, on one line."""
+    quoted = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    # As a string of Spark SQL spells what does not print.
+    shown = (each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
+    return f"COMMENT '{''.join(shown)}'"
 
 
-def _not_null(part: SparkField) -> str:
-    return "" if part.nullable else " NOT NULL"
+def _part_ddl(part: SparkField, between: str, *, documented: bool) -> str:
+    name = part.name if re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", part.name) else quoted_name(part.name)
+    said = f" {comment_ddl(part.doc)}" if documented and part.doc else ""
+    not_null = "" if part.nullable else " NOT NULL"
+    return f"{name}{between}{type_ddl(part.type, documented=documented)}{not_null}{said}"
+
+
+def quoted_name(name: str) -> str:
+    """Return a name as Spark's SQL quotes it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _without_nulls(contains_null: bool) -> str:  # noqa: FBT001  the one thing that is asked

@@ -195,8 +195,12 @@ class _Converter:
         if depth > 0 and depth >= limit:
             return None
         inner = {**depths, schema.full_name: depth + 1}
-        fields = ((field.name, self.convert(field.schema, inner)) for field in schema.fields)
-        kept = tuple(spark.SparkField(name, c.type, c.nullable) for name, c in fields if c is not None)
+        fields = ((field, self.convert(field.schema, inner)) for field in schema.fields)
+        kept = tuple(
+            spark.SparkField(field.name, c.type, c.nullable, field.doc or avro.doc_of(field.schema))
+            for field, c in fields
+            if c is not None
+        )
         return Converted(spark.Struct(kept, schema.name), nullable=False)
 
     def _union(self, schema: avro.Union, depths: dict[str, int]) -> Converted | None:

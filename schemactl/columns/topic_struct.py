@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from schemactl.columns import spark_type as spark
@@ -75,12 +76,28 @@ def protobuf_of(info: SchemaInfo) -> SchemaInfo | None:
     return info if spec(info).language == "protobuf" else info.proto
 
 
+def message_doc(info: SchemaInfo, release: Release) -> str:
+    """Return what the definition says of the whole message; "": nothing.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    native = protobuf_of(info)
+    if native is not None:
+        root = protobuf_native.load("wrapper").parse(native.schema).root
+        return native.comments().get(root.pointer, "")
+    if spec(info).language != "avro":
+        return ""
+    root = parse(info.schema, release)
+    return (root.doc or "") if isinstance(root, Record) else ""
+
+
 def _value(info: SchemaInfo, options: StructOptions, release: Release) -> Converted | None:
     if spec(info).payload in ("avro", "json"):
         return convert(parse(info.schema, release), options)
     native = protobuf_of(info)
     if native is not None:
-        return Converted(struct_of_message(native.schema, options), nullable=False)
+        return Converted(_struct_of_message(native, options), nullable=False)
     # As Pulsar's Spark connector has them, and the nearest type for those it leaves out.
     name = spec(info).spark
     if name == "time":
@@ -115,7 +132,7 @@ _MOMENTS: Final = {
 }
 
 
-def struct_of_message(schema: bytes, options: StructOptions) -> Struct:
+def _struct_of_message(native: SchemaInfo, options: StructOptions) -> Struct:
     """Return the type of the root message of a PROTOBUF_NATIVE schema, as Spark's protobuf support has it with its safe options.
 
     Unsigned numbers take the next wider type (`upcast.unsigned.ints`), and messages without fields are dropped.
@@ -125,8 +142,8 @@ def struct_of_message(schema: bytes, options: StructOptions) -> Struct:
         UnsupportedBySpark: a message holds itself, and the options give no depth.
         SchemactlError: protobuf is not installed.
     """
-    root = protobuf_native.load("wrapper").parse(schema).root
-    found = _ProtoConverter(options).message(root, {})
+    root = protobuf_native.load("wrapper").parse(native.schema).root
+    found = _ProtoConverter(options, native.comments()).message(root, {})
     assert found is not None  # noqa: S101  the outermost message is never cut
     return found
 
@@ -134,10 +151,12 @@ def struct_of_message(schema: bytes, options: StructOptions) -> Struct:
 class _ProtoConverter:
     """None stands for what is dropped. Messages and fields are those of formats.protobuf_native.descriptor."""
 
-    def __init__(self, options: StructOptions) -> None:
+    def __init__(self, options: StructOptions, comments: Mapping[str, str]) -> None:
+        self._comments = comments
         self._limit = options.recursive_field_max_depth
         self._left = MAX_PLACES
         self._kinds = protobuf_native.load("kinds")
+        self._doc_of = protobuf_native.load("places").doc_of
 
     def message(self, message: Any, depths: dict[str, int]) -> Struct | None:
         name = message.full_name
@@ -158,20 +177,21 @@ class _ProtoConverter:
         return Struct(fields, name.rpartition(".")[2]) if fields or not depths else None
 
     def _field(self, field: Any, depths: dict[str, int]) -> SparkField | None:
+        found: SparkType | None
         if field.cardinality == self._kinds.MAP:
             entry = field.message_type.fields()
             key, value = self._value(entry[1], depths), self._value(entry[2], depths)
             if key is None or value is None:
                 return None
-            return SparkField(
-                field.name, spark.SparkMap(value, value_contains_null=False, key=key), nullable=True
-            )
-        found = self._value(field, depths)
-        if found is None:
-            return None
-        if field.cardinality == self._kinds.REPEATED:
-            return SparkField(field.name, spark.SparkArray(found, contains_null=False), nullable=True)
-        return SparkField(field.name, found, nullable=field.cardinality != self._kinds.REQUIRED)
+            found = spark.SparkMap(value, value_contains_null=False, key=key)
+        else:
+            found = self._value(field, depths)
+            if found is None:
+                return None
+            if field.cardinality == self._kinds.REPEATED:
+                found = spark.SparkArray(found, contains_null=False)
+        is_nullable = field.cardinality != self._kinds.REQUIRED
+        return SparkField(field.name, found, is_nullable, self._doc_of(field, self._comments))
 
     def _value(self, field: Any, depths: dict[str, int]) -> SparkType | None:
         self._left -= 1

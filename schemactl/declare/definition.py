@@ -230,7 +230,8 @@ class _DefinitionReader:
             return self.declaration.locate(*tokens(pointer))
 
         info = self._made(joined.schema, self.declaration.source, locate)
-        return replace(info, properties={**joined.properties, **self.declaration.properties})
+        properties = {**joined.properties, **self.declaration.properties}
+        return replace(info, properties=properties, comments=joined.comments)
 
     def _avro(self) -> SchemaInfo | None:
         main = self._main()

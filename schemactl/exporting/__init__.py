@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from itertools import count
 
 from schemactl.columns.spark_type import Struct
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
 from schemactl.errors import SchemactlError
-from schemactl.formats import spec
 from schemactl.model import Release, SchemaInfo
 
 
-def documented_columns(
-    info: SchemaInfo, options: StructOptions, release: Release
-) -> tuple[Struct, Mapping[str, str]]:
-    """Return the columns that messages are decoded into, and by column the definition's words about it.
+def columns_of(info: SchemaInfo, options: StructOptions, release: Release) -> Struct:
+    """Return the columns that messages are decoded into.
 
     Raises:
         InvalidSchema: the definition does not parse.
@@ -25,10 +22,7 @@ def documented_columns(
     columns = struct_of(info, options, release)
     if columns is None:
         raise unknown_payload(info)
-    # The first part of an outline is the message itself.
-    root = next((part for part, _ in spec(info).outline(info)), "")
-    docs = {part: note.doc for part, note in spec(info).notes(info)}
-    return columns, {each.name: doc for each in columns.fields if (doc := docs.get(f"{root}.{each.name}"))}
+    return columns
 
 
 def free_name(name: str, taken: Container[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from schemactl.columns.topic_struct import message_doc
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.exporting import free_name
 from schemactl.exporting.json_schema import Json, SchemaWriter
@@ -114,10 +115,11 @@ def _message(topic: Topic, one: SchemaVersion, writer: SchemaWriter) -> Json:
     info = one.info
     assert info is not None  # noqa: S101  a version in force has one
     kind = spec(info)
-    payload = _payload(info, writer)
+    payload, doc = _payload(info, writer), message_doc(info, writer.release)
     return {
         "name": topic.name.topic,
         "title": f"{topic.name.topic}, version {one.number}",
+        **({"description": doc} if doc else {}),
         "contentType": CONTENT_TYPES.get(kind.payload, "application/octet-stream"),
         **({"payload": payload} if payload is not None else {}),
         "x-schema-type": info.type.name,

@@ -9,7 +9,8 @@ import yaml
 
 from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
 from schemactl.columns.struct import StructOptions
-from schemactl.exporting import documented_columns
+from schemactl.columns.topic_struct import message_doc
+from schemactl.exporting import columns_of
 from schemactl.model import Metadata, Release, SchemaInfo, TopicName
 
 Json = dict[str, Any]
@@ -49,11 +50,8 @@ def data_contract(
         InvalidSchema: the definition does not parse.
         SchemactlError: a part of it has no column type, or nothing says what the bytes mean.
     """
-    columns, docs = documented_columns(info, options, release)
-    properties = _properties(columns)
-    for each in properties:
-        if doc := docs.get(each["name"]):
-            each["description"] = doc
+    properties = _properties(columns_of(info, options, release))
+    doc = message_doc(info, release)
     links = [{"type": key, "url": url} for key, url in said.links.items()]
     return {
         "apiVersion": "v3.2.0",
@@ -74,6 +72,7 @@ def data_contract(
                 "physicalName": str(name),
                 "logicalType": "object",
                 "physicalType": "topic",
+                **({"description": doc} if doc else {}),
                 "properties": properties,
                 "customProperties": [{"property": "pulsarSchemaType", "value": info.type.name}],
             }
@@ -88,7 +87,13 @@ def contract_text(contract: Json) -> str:
 
 def _properties(struct: Struct) -> list[Json]:
     return [
-        {"name": field.name, **_type(field.type), "required": not field.nullable} for field in struct.fields
+        {
+            "name": field.name,
+            **_type(field.type),
+            "required": not field.nullable,
+            **({"description": field.doc} if field.doc else {}),
+        }
+        for field in struct.fields
     ]
 
 

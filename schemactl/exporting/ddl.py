@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from schemactl.columns.spark_type import Struct, columns_ddl
+from textwrap import indent
+
+from schemactl.columns.spark_type import columns_ddl, comment_ddl, quoted_name
 from schemactl.columns.struct import StructOptions
-from schemactl.exporting import documented_columns
+from schemactl.columns.topic_struct import message_doc
+from schemactl.exporting import columns_of
 from schemactl.model import Release, SchemaInfo
 
 
@@ -13,19 +16,18 @@ def create_table(
 ) -> str:
     """Return the statement that makes the table `name` with the columns that messages are decoded into.
 
+    Args:
+        name: of the table.
+        info: what the messages are read as.
+        release: whose Avro reads the definition.
+        options: for the types.
+        comment: on the table; "": what the definition says of the message.
+
     Raises:
         InvalidSchema: the definition does not parse.
         SchemactlError: Spark has no type for a part of it, or nothing says what the bytes mean.
     """
-    columns, docs = documented_columns(info, options, release)
-    lines = ",\n  ".join(
-        columns_ddl(Struct((each,))) + _comment(" ", docs.get(each.name, "")) for each in columns.fields
-    )
-    about = _comment("\n", comment)
-    quoted = f"`{name.replace('`', '``')}`"
-    return f"CREATE TABLE IF NOT EXISTS {quoted} (\n  {lines}\n){about};\n"
-
-
-def _comment(before: str, text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{before}COMMENT '{escaped}'" if text else ""
+    columns = indent(columns_ddl(columns_of(info, options, release), documented=True), "  ")
+    said = comment or message_doc(info, release)
+    about = f"\n{comment_ddl(said)}" if said else ""
+    return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){about};\n"

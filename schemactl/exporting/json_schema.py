@@ -110,15 +110,17 @@ class SchemaWriter:
 
     Attributes:
         types: the schema of each named type, by its name there: its full name, with a number where another type has it.
+        release: whose Avro reads definitions.
     """
 
     def __init__(self, place: str, release: Release) -> None:
         """Refer to types as `place` and their name; read Avro as `release` does."""
         self.types: dict[str, Json] = {}
         self._place = place
-        self._release = release
+        self.release = release
         self._known: dict[object, str] = {}
         self._protobuf: tuple[str, str] | None = None
+        self._comments: Mapping[str, str] = {}
 
     def message(self, info: SchemaInfo) -> Json:
         """Return the schema of a message's value; KEY_VALUE has a key and a value.
@@ -132,11 +134,12 @@ class SchemaWriter:
             return {"type": "object", "properties": halves}
         kind = spec(info)
         if kind.payload in ("avro", "json"):
-            return self._avro(parse(info.schema, self._release))
+            return self._avro(parse(info.schema, self.release))
         native = info if kind.language == "protobuf" else info.proto
         if native is not None:
             definition = protobuf_native.load("wrapper").parse(native.schema)
             self._protobuf = definition.identity
+            self._comments = native.comments()
             return self._message(definition.root)
         if kind.spark in _PRIMITIVES:
             return _PRIMITIVES[kind.spark]
@@ -164,7 +167,7 @@ class SchemaWriter:
                 return _annotated(_BASE64, schema)
         found, name = self._refer(schema_text(schema), schema.full_name)
         if name:
-            doc = {"description": schema.doc} if schema.doc else {}
+            doc = _described(schema.doc)
             if isinstance(schema, avro.Enum):
                 self.types[name].update({"type": "string", "enum": [*schema.symbols], **doc})
             else:
@@ -172,14 +175,7 @@ class SchemaWriter:
         return found
 
     def _fields(self, record: avro.Record) -> Json:
-        properties = {}
-        for field in record.fields:
-            value = self._avro(field.schema)
-            if field.doc:
-                # Beside a reference draft 7 reads nothing.
-                value = {"allOf": [value]} if "$ref" in value else value
-                value = {**value, "description": field.doc}
-            properties[field.name] = value
+        properties = {field.name: _beside(self._avro(field.schema), field.doc) for field in record.fields}
         # A null field may be left out; readers of JSON know no defaults.
         required = [field.name for field in record.fields if not _may_be_null(field.schema)]
         return {"properties": properties, **({"required": required} if required else {})}
@@ -196,16 +192,20 @@ class SchemaWriter:
             self.types[name].update(
                 {
                     "type": "object",
-                    "properties": {each.proto.json_name: self._field(each) for each in fields},
+                    **_described(self._comments.get(message.pointer)),
+                    "properties": {each.proto.json_name: self._documented(each) for each in fields},
                     **({"required": required} if required else {}),
                 }
             )
         return found
 
+    def _documented(self, field: Any) -> Json:
+        return _beside(self._field(field), protobuf_native.load("places").doc_of(field, self._comments))
+
     def _field(self, field: Any) -> Json:
         kinds = protobuf_native.load("kinds")
         if field.cardinality == kinds.MAP:
-            return {"type": "object", "additionalProperties": self._scalar(field.message_type.fields()[2])}
+            return {"type": "object", "additionalProperties": self._scalar(field.value)}
         value = self._scalar(field)
         return {"type": "array", "items": value} if field.is_repeated else value
 
@@ -247,6 +247,17 @@ def _refers(value: Any, place: str) -> bool:
     if isinstance(value, dict):
         return value.get("$ref") == place or any(_refers(each, place) for each in value.values())
     return isinstance(value, list) and any(_refers(each, place) for each in value)
+
+
+def _described(doc: str | None) -> Json:
+    return {"description": doc} if doc else {}
+
+
+def _beside(value: Json, doc: str | None) -> Json:
+    """Return the schema of a value with a field's own words."""
+    # Beside a reference draft 7 reads nothing.
+    value = {"allOf": [value]} if doc and "$ref" in value else value
+    return {**value, **_described(doc)}
 
 
 def _or_null(value: Json) -> Json:

@@ -40,7 +40,12 @@ def join(*, key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInf
         properties[f"{half}.schema.name"] = ""
         properties[f"{half}.schema.type"] = info.type.name
         properties[f"{half}.schema.properties"] = _compact(dict(sorted(info.properties.items())))
-    return SchemaInfo(SchemaType.KEY_VALUE, frame(key.schema, value.schema), properties)
+
+    def comments() -> dict[str, str]:
+        both = zip(_HALVES, (key, value), strict=True)
+        return {f"/{half}{at}": text for half, info in both for at, text in info.comments().items()}
+
+    return SchemaInfo(SchemaType.KEY_VALUE, frame(key.schema, value.schema), properties, comments=comments)
 
 
 def split(info: SchemaInfo) -> Pair:
@@ -326,9 +331,13 @@ def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
         properties = None
     if not isinstance(properties, dict):
         raise InvalidSchema(f"{half}.schema.properties is not a JSON object", pointer=f"/{half}")
-    return SchemaInfo(
-        SchemaType[name], data, {key: str(value) for key, value in properties.items()}, info.source
-    )
+
+    def comments() -> dict[str, str]:
+        said = info.comments().items()
+        return {at.removeprefix(f"/{half}"): text for at, text in said if at.startswith(f"/{half}/")}
+
+    texts = {key: str(value) for key, value in properties.items()}
+    return SchemaInfo(SchemaType[name], data, texts, info.source, comments=comments)
 
 
 def _under(half: Half, pointer: str) -> str:

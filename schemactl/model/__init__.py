@@ -92,7 +92,7 @@ class SchemaInfo:
     source: Source | None = field(default=None, compare=False)
     locator: Locator | None = field(default=None, compare=False, repr=False)
     proto: SchemaInfo | None = field(default=None, compare=False, repr=False)
-    comments: Callable[[], Mapping[str, str]] | None = field(default=None, compare=False, repr=False)
+    comments: Callable[[], Mapping[str, str]] = field(default=dict, compare=False, repr=False)
 
     def locate(self, pointer: str) -> Source | None:
         """Return the nearest place in the user's files to `pointer` in this definition; None when it came from no file."""

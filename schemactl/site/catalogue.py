@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from schemactl.columns.struct import StructOptions, decoded_options
+from schemactl.columns.topic_struct import message_doc
 from schemactl.errors import InvalidSchema
 from schemactl.formats import explain_reading, resolve, spec
 from schemactl.formats.outline import PartChange, part_changes
@@ -22,7 +23,7 @@ from schemactl.model import (
     Topic,
     TopicName,
 )
-from schemactl.site.field_rows import FieldRow, field_rows, message_doc
+from schemactl.site.field_rows import FieldRow, field_rows
 
 MAX_COMPARED: Final = 12
 """So many of the newest versions stand in the table of who can read whom."""

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from schemactl.columns.spark_type import SparkArray, SparkField, SparkMap, SparkType, Struct, type_ddl
 from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import value_of
+from schemactl.columns.topic_struct import protobuf_of, value_of
 from schemactl.errors import SchemactlError
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
@@ -84,18 +84,6 @@ def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None
     return [*islice(_rows(info, release, options), MAX_ROWS)]
 
 
-def message_doc(info: SchemaInfo, release: Release) -> str:
-    """Return what the definition says of the whole message; "": nothing. Raises as `field_rows`."""
-    native = _native(info)
-    if native is not None:
-        root = protobuf_native.load("wrapper").parse(native.schema).root
-        return _comments(native).get(root.pointer, "")
-    if spec(info).language != "avro":
-        return ""
-    root = parse(info.schema, release)
-    return (root.doc or "") if isinstance(root, avro.Record) else ""
-
-
 def message_types(rows: Sequence[FieldRow]) -> set[str]:
     """Return the full names of the types that a topic's messages are of: one, or of a KEY_VALUE those of its halves."""
     found: set[str] = set()
@@ -122,27 +110,18 @@ def _rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> 
         return
     found = _spark(info, release, options)
     kind = spec(info)
-    native = _native(info)
+    native = protobuf_of(info)
     if native is not None:
         root = protobuf_native.load("wrapper").parse(native.schema).root
-        yield from _message(root, found, 0, frozenset(), _comments(native))
+        yield from _message(root, found, 0, frozenset(), native.comments())
     elif kind.language == "avro":
         root = parse(info.schema, release)
         if isinstance(root, avro.Record):
             yield from _record(root, found, 0, frozenset())
         else:
-            yield from _value("value", root, found, 0, frozenset())
+            yield from _value("value", root, found, 0, frozenset(), doc=avro.doc_of(root))
     else:
         yield FieldRow(0, "value", (Piece(info.type.name),), spark=_ddl(found))
-
-
-def _native(info: SchemaInfo) -> SchemaInfo | None:
-    """Return the PROTOBUF_NATIVE definition of protobuf messages; None: they are none, or nothing says of which type they are."""
-    return info if spec(info).language == "protobuf" else info.proto
-
-
-def _comments(native: SchemaInfo) -> Mapping[str, str]:
-    return native.comments() if native.comments else {}
 
 
 def _spark(info: SchemaInfo, release: Release, options: StructOptions | None) -> SparkType | None:
@@ -168,7 +147,7 @@ def _record(
             depth,
             above | {record.full_name},
             default="" if field.default is avro.NO_DEFAULT else json.dumps(field.default, ensure_ascii=False),
-            doc=field.doc or "",
+            doc=field.doc or avro.doc_of(field.schema),
             aliases=field.aliases,
             holder=record.full_name,
         )
@@ -185,8 +164,6 @@ def _value(
     named = [*_named(schema)]
     enums = [each for each, _ in named if isinstance(each, avro.Enum)]
     records = [(each, path) for each, path in named if isinstance(each, avro.Record)]
-    if not said.get("doc") and len(named) == 1:
-        said["doc"] = named[0][0].doc or ""
     yield FieldRow(
         depth,
         name,
@@ -273,23 +250,24 @@ def _logical(schema: avro.Schema) -> str:
 def _message(
     message: Any, spark: SparkType | None, depth: int, above: frozenset[str], comments: Mapping[str, str]
 ) -> Iterator[FieldRow]:
-    kinds, wrapper = protobuf_native.load("kinds"), protobuf_native.load("wrapper")
+    kinds, wrapper, places = map(protobuf_native.load, ("kinds", "wrapper", "places"))
     columns = _columns(spark)
     above |= {message.full_name}
     for number, field in sorted(message.fields().items()):
-        value = field.message_type.fields()[2] if field.cardinality == kinds.MAP else field
+        value = field.value
         name = value.type_name or kinds.KIND_NAMES[value.kind]
         short = name.rpartition(".")[2]
         column = columns.get(field.name)
         held = value.message_type if value.is_message else None
         if held is not None and wrapper.is_shipped(held.file.name):
             held = None
-        said = comments.get(field.pointer) or (comments.get(held.pointer) if held else "")
         yield FieldRow(
             depth,
             field.name,
             (*_proto_type(field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
-            doc="\n".join(filter(None, (said, field.oneof and f"One of {field.oneof}."))),
+            doc="\n".join(
+                filter(None, (places.doc_of(field, comments), field.oneof and f"One of {field.oneof}."))
+            ),
             holder=message.full_name,
             spark=_ddl(column.type) if column and not isinstance(_inner(column.type), Struct) else "",
             symbols=tuple(value.enum.numbers()) if value.kind == kinds.ENUM else (),

@@ -19,6 +19,7 @@ from random_avro import Maker
 from schemactl.columns.spark_type import UnsupportedBySpark
 from schemactl.columns.struct import StructOptions
 from schemactl.exporting.data_contract import contract_text, data_contract
+from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.model import Deprecated, Metadata, Release, SchemaInfo, SchemaType, TopicName
 from schemactl.model.metadata import NO_METADATA
 
@@ -49,7 +50,10 @@ ORDER = {
 
 
 def contract(definition: object, said: Metadata = NO_METADATA) -> dict[str, Any]:
-    info = SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode())
+    return valid(SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode()), said)
+
+
+def valid(info: SchemaInfo, said: Metadata) -> dict[str, Any]:
     text = contract_text(data_contract(NAME, 3, info, said, Release.R4_0, StructOptions(as_decoded=True)))
     found: dict[str, Any] = yaml.safe_load(text)
     VALIDATOR.validate(found)
@@ -78,8 +82,35 @@ def test_a_contract_says_who_answers_and_what_each_field_is() -> None:
     }
     # What is said of an inner field is not said of an outer one of its name.
     assert properties["to"]["properties"] == [
-        {"name": "id", "logicalType": "integer", "physicalType": "INT", "required": True}
-    ]
+        {
+            "name": "id", "logicalType": "integer", "physicalType": "INT", "required": True, "description": "Of a city."
+        }
+    ]  # fmt: skip
+    assert "description" not in properties["to"]
+
+
+def test_comments_of_a_proto_file_are_descriptions() -> None:
+    proto = """\
+        syntax = "proto3";
+        /**
+         * A click.
+         */
+        message Click {
+          // Where it
+          // led to.
+          string url = 1;
+          // Somebody.
+          message User { string name = 1; // As they write it.
+          }
+          map<string, User> users = 2;
+        }
+        """
+    info = compile_proto(Proto.of_text(proto, "Click"))
+    (table,) = valid(info, NO_METADATA)["schema"]
+    url, users = table["properties"]
+    assert (table["description"], url["description"]) == ("A click.", "Where it\nled to.")
+    assert users["description"] == "Somebody."
+    assert users["map"]["value"]["properties"][0]["description"] == "As they write it."
 
 
 @given(st.integers(min_value=0, max_value=2**32))

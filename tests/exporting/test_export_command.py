@@ -213,3 +213,19 @@ def test_a_server_is_a_broker_s_address_without_secrets(shop: Path, server: str)
 
 def test_the_options_of_asyncapi_belong_to_no_other_format(shop: Path) -> None:
     assert "belong to `export asyncapi`" in schemactl(shop, "export", "ddl", "--title", "x", code=64).err
+
+
+def test_comments_reach_the_halves_of_a_pair(tmp_path: Path) -> None:
+    pair = Scratch(tmp_path / "pair")
+    half = "{type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click}"
+    pair.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/pair.yaml": f"topic: shop/web/pair\nschema: {{type: KEY_VALUE, encoding: INLINE, key: {{type: STRING}}, value: {half}}}\n",
+            "topics/click.proto": CLICK.replace("{", "{\n// Where it led to.\n"),
+        }
+    )
+    pair.flush()
+    assert "value STRUCT<url: STRING COMMENT 'Where it led to.'>" in schemactl(pair.path, "export", "ddl").out
+    schema = json.loads(schemactl(pair.path, "export", "jsonschema", "pair").out)
+    assert schema["definitions"]["web.Click"]["properties"]["url"]["description"] == "Where it led to."

@@ -23,12 +23,16 @@ from schemactl.model import Release, SchemaInfo, SchemaType
 PROTO = """\
 syntax = "proto3";
 package web;
-import "google/protobuf/timestamp.proto";
+import "google/protobuf/timestamp.proto"; // Of protoc.
 import "google/protobuf/wrappers.proto";
+// A press on a button.
 message Click {
+  // What pressed it.
   enum Kind { NONE = 0; MOUSE = 1; }
-  int64 at_ms = 1; uint32 count = 2; double ratio = 3; bytes raw = 4; Kind kind = 5;
-  repeated Click path = 6; map<string, Kind> kinds = 7; google.protobuf.Timestamp seen = 8;
+  int64 at_ms = 1; // Since 1970.
+  uint32 count = 2; double ratio = 3; bytes raw = 4; Kind kind = 5;
+  repeated Click path = 6; // Before.
+  map<string, Kind> kinds = 7; google.protobuf.Timestamp seen = 8;
   google.protobuf.Int64Value maybe = 9; oneof which { string name = 10; bool is_new = 11; }
 }
 """
@@ -95,6 +99,19 @@ def test_documentation_stands_beside_what_it_documents() -> None:
     assert order["properties"]["id"]["description"] == "Never used twice."
     assert order["properties"]["former"]["description"] == "The last one."
     assert order["required"] == ["id", "status", "price"]
+
+
+def test_comments_of_a_proto_file_are_descriptions() -> None:
+    schema = json_schema(compile_proto(Proto.of_text(PROTO, "web.Click")), Release.R4_0)
+    click = schema["definitions"]["web.Click"]
+    said = {name: each["description"] for name, each in click["properties"].items() if "description" in each}
+    assert click["description"] == "A press on a button."
+    assert said == {
+        "atMs": "Since 1970.",
+        "kind": "What pressed it.",
+        "path": "Before.",
+        "kinds": "What pressed it.",
+    }
 
 
 def test_types_that_share_a_name_stay_apart() -> None:

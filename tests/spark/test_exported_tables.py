@@ -21,7 +21,11 @@ FIELDS = [
     {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
     {
         "name": "select",
-        "type": {"type": "record", "name": "S", "fields": [{"name": "from", "type": "string"}]},
+        "type": {
+            "type": "record",
+            "name": "S",
+            "fields": [{"name": "from", "type": "string", "doc": "'\u202e'\0 \\\\n"}],
+        },
     },
 ]
 
@@ -36,11 +40,14 @@ def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
     # Here no catalog says what its tables are made of.
     spark.sql(statement.replace("\n)\nCOMMENT", "\n) USING parquet COMMENT").rstrip(";\n"))
     made = spark.table("a_b").schema
-    comments = {each.name: each.metadata.get("comment") for each in made}
+    comments = {each.name: each.metadata.get("comment") for each in [*made, *made["select"].dataType.fields]}
     told = spark.sql("DESCRIBE TABLE EXTENDED a_b").where("col_name = 'Comment'").first()
     spark.sql("DROP TABLE a_b")
     # A table's columns may be null all the same.
     assert made.simpleString() == StructType.fromJson(to_json(columns)).simpleString()
-    assert {name: text for name, text in comments.items() if text} == {"id": "Of the shop's\n\\ own."}
+    assert {name: text for name, text in comments.items() if text} == {
+        "id": "Of the shop's\n\\ own.",
+        "from": "'\u202e'\0 \\\\n",
+    }
     assert told is not None
     assert told["data_type"] == comment

@@ -169,3 +169,16 @@ class Field:
 
 Schema = Primitive | Array | Map | Union | Fixed | Enum | Record
 NamedSchema = Fixed | Enum | Record
+
+
+def doc_of(schema: Schema) -> str:
+    """Return what the named type that a value is of, or holds, says of itself; "": nothing, or the value may be of several types."""
+    match schema:
+        case Array(items=inner) | Map(values=inner):
+            return doc_of(inner)
+        case Union(branches=branches):
+            others = [each for each in branches if each.type != "null"]
+            return doc_of(others[0]) if len(others) == 1 else ""
+        case Fixed() | Enum() | Record():
+            return schema.doc or ""
+    return ""

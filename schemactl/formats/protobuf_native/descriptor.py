@@ -67,12 +67,16 @@ class SourceMap:
         return Span(span[0] + 1, span[1] + 1) if len(span) in (3, 4) else None
 
     def comment(self, path: Path) -> str:
-        """Return what the text says before the part at `path`, or else behind it."""
+        """Return what the text says before the part at `path`, or else behind it, without the marks and spaces of comments."""
         index = self._locations.get(path)
         if index is None:
             return ""
         location = self._source_info.location[index]
-        return (location.leading_comments or location.trailing_comments).strip()
+        text = location.leading_comments or location.trailing_comments
+        # Of `/** ... */` protoc leaves the second asterisk.
+        return "\n".join(
+            line.removeprefix(" ").rstrip() for line in text.removeprefix("*").split("\n")
+        ).strip()
 
     def first_below(self, path: Path) -> Path | None:
         """Return the first part that has a location inside the one at `path`."""
@@ -179,6 +183,11 @@ class ProtoField(Element):
     def message_type(self) -> ProtoMessage:
         """The type of a field that holds messages."""
         return self.file.image.declared.messages[self.type_name]
+
+    @property
+    def value(self) -> ProtoField:
+        """The field that describes one value: the entry's second of a map, else this one."""
+        return self.message_type.fields()[2] if self.cardinality == MAP else self
 
     @property
     def is_closed_enum(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoField, ProtoMessage
-from schemactl.formats.protobuf_native.kinds import KIND_NAMES, MAP
+from schemactl.formats.protobuf_native.kinds import KIND_NAMES
 from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
 from schemactl.model import SchemaInfo
 
@@ -47,10 +47,7 @@ def uses(info: SchemaInfo) -> dict[str, frozenset[str]]:
     for name in definition.reachable:
         for element in () if is_shipped(name) else definition.image.files[name].elements:
             if isinstance(element, ProtoMessage) and not element.is_map_entry:
-                held = (
-                    field.message_type.fields()[2] if field.cardinality == MAP else field
-                    for field in element.fields().values()
-                )
+                held = (field.value for field in element.fields().values())
                 found[element.full_name] = frozenset(
                     each.type_name.removeprefix(".") for each in held if each.type_name
                 )

@@ -33,7 +33,8 @@ from schemactl.formats.protobuf_native.descriptor import (
     ProtoMessage,
     Span,
 )
-from schemactl.formats.protobuf_native.kinds import MAP, REPEATED
+from schemactl.formats.protobuf_native.kinds import ENUM, MAP, REPEATED
+from schemactl.formats.protobuf_native.wrapper import is_shipped
 from schemactl.model import Locator
 
 Place: TypeAlias = tuple[Element, str]
@@ -135,8 +136,16 @@ def locator(
 def comments(read_root: Callable[[], ProtoMessage]) -> Mapping[str, str]:
     """Return the comments of the user's files, by the pointers of what they are about."""
     elements = read_root().file.image.by_pointer
-    found = {pointer: each.file.places.comment(each.path) for pointer, each in elements.items()}
+    own = {pointer: each for pointer, each in elements.items() if not is_shipped(each.file.name)}
+    found = {pointer: each.file.places.comment(each.path) for pointer, each in own.items()}
     return {pointer: text for pointer, text in found.items() if text}
+
+
+def doc_of(field: ProtoField, comments: Mapping[str, str]) -> str:
+    """Return the comment of a field, else of the message or enum that its values are of, else ""."""
+    value = field.value
+    held = value.message_type if value.is_message else value.enum if value.kind == ENUM else None
+    return comments.get(field.pointer) or (comments.get(held.pointer, "") if held else "")
 
 
 def source_at(path: str, text: bytes, span: Span) -> Source:
