@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -285,9 +286,19 @@ class Site:
         self._render("changes.html", "changes.html", changes=self._changes[:_FEED_ENTRIES])
 
     def _feed(self) -> None:
+        """Write the feed. Its ids come from commits: they stay when the title changes, and no other repository has them."""
         entries = self._changes[:_FEED_ENTRIES]
         newest_s = entries[0][0] if entries else 0
-        self._render("feed.xml", "feed.xml", changes=entries, updated=_moment(newest_s), moment=_moment)
+        first = self._changes[-1][2].version.commit if entries else None
+        self._render(
+            "feed.xml",
+            "feed.xml",
+            id=_urn(first.id if first else ""),
+            changes=entries,
+            updated=_moment(newest_s),
+            moment=_moment,
+            entry_id=_urn,
+        )
 
     def _search_index(self) -> None:
         """Write the index as a script: what is opened as a file cannot ask for another one."""
@@ -332,6 +343,11 @@ def type_link(name: str) -> str:
 
 def _type_box(name: str) -> Box:
     return Box(name, f"../{type_link(name)}")
+
+
+def _urn(*parts: object) -> str:
+    """Return the id that the feed has for what these parts tell from everything else, always the same."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, " ".join(["schemactl", *map(str, parts)])).urn
 
 
 def _moment(time_s: int) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
-from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import Element
 
 import html5lib
 import pytest
 from command import schemactl
+from lxml import etree
 from scratch import Scratch, declared, record
 
 from schemactl.site.pages import slug
@@ -482,18 +484,42 @@ def test_names_that_differ_in_case_alone_have_pages_of_their_own(site: Path) -> 
     assert slug("acme.money") == "acme.money"
 
 
+def feed_of(site: Path) -> Any:
+    """The feed, which has the form that RFC 4287 asks for, and whose links lead to pages."""
+    feed = etree.parse(site / "feed.xml")
+    etree.RelaxNG(etree.parse(Path(__file__).parent / "atom.rng")).assertValid(feed)
+    for each in feed.iterfind(".//{*}link"):
+        assert (site / each.get("href")).is_file()
+    for name, least in (("link[@rel='alternate']", 1), ("link[@rel='self']", 0)):
+        assert len(feed.findall(f"./{{*}}{name}")) == 1
+        assert {len(entry.findall(f"{{*}}{name}")) for entry in feed.iterfind("{*}entry")} <= {least}
+    return feed
+
+
 def test_feed_readers_get_each_version_once(site: Path) -> None:
-    feed = fromstring((site / "feed.xml").read_text("utf-8"))  # noqa: S314  it is ours
-    atom = "{http://www.w3.org/2005/Atom}"
-    ids = [
-        found.text for entry in feed.iter(f"{atom}entry") if (found := entry.find(f"{atom}id")) is not None
-    ]
-    assert len(ids) == len({*ids}) == 9
-    assert all(
-        entry.find(f"{atom}{part}") is not None
-        for entry in feed.iter(f"{atom}entry")
-        for part in ("title", "updated")
-    )
+    feed = feed_of(site)
+    ids = feed.xpath("//*[local-name()='id']/text()")
+    assert len(ids) == len({*ids}) == 10
+    days = [each.findtext("{*}updated") for each in feed.iterfind("{*}entry")]
+    assert days == sorted(days, reverse=True)
+    assert feed.findtext("{*}updated") == days[0]
+    assert feed.xpath("//*[local-name()='title']/text()").count("shop/sales/orders, version 2") == 1
+
+
+def test_ids_in_the_feed_stay_when_the_catalogue_is_called_otherwise(shop: Scratch, tmp_path: Path) -> None:
+    texts = []
+    for title in ("One", "Another"):
+        schemactl(shop.path, "site", "--out", str(tmp_path / title), "--title", title)
+        texts.append((tmp_path / title / "feed.xml").read_text("utf-8"))
+    assert texts[0].replace("One", "Another") == texts[1]
+
+
+def test_the_feed_of_a_repository_without_versions_is_empty(tmp_path: Path) -> None:
+    empty = Scratch(tmp_path / "empty")
+    empty.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/a.yaml": "topic: shop/web/a\n"})
+    empty.flush()
+    schemactl(empty.path, "site", "--out", str(tmp_path / "out"))
+    assert feed_of(tmp_path / "out").find("{*}entry") is None
 
 
 def test_what_is_printed_is_dark_on_white(site: Path) -> None:
