@@ -40,7 +40,9 @@ def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
     # Here no catalog says what its tables are made of.
     spark.sql(statement.replace("\n)\nCOMMENT", "\n) USING parquet COMMENT").rstrip(";\n"))
     made = spark.table("a_b").schema
-    comments = {each.name: each.metadata.get("comment") for each in [*made, *made["select"].dataType.fields]}
+    inner = made["select"].dataType
+    assert isinstance(inner, StructType)
+    comments = {each.name: each.metadata.get("comment") for each in [*made, *inner]}
     told = spark.sql("DESCRIBE TABLE EXTENDED a_b").where("col_name = 'Comment'").first()
     spark.sql("DROP TABLE a_b")
     # A table's columns may be null all the same.
