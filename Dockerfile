@@ -1,5 +1,5 @@
 # schemactl with git, for build servers: docker build -t schemactl .
-#   docker run --rm -v "$PWD:/repository" schemactl check
+#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/repository" schemactl check
 # The base is an image for several platforms, by its digest: 3.13.15 on Debian 13.
 FROM python:3.13-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9d40e4bb5ebe652c00285 AS base
 
