@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+from enum import Enum, Flag
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args, get_origin
 from uuid import UUID
 
 from schemactl.errors import SchemactlError
 from schemactl.extracting.defaults import DefaultWriter
 from schemactl.extracting.loading import name_of
-from schemactl.typed.annotations import ORDERED, SINGLE, Hint, read
+from schemactl.typed.annotations import ORDERED, SINGLE, Hint, UnclearField, read
 from schemactl.typed.records import NO_DEFAULT, ClassField, avro_of, doc_of, fields_of, is_fixed, is_record
 from schemactl.typed.values import member_of, symbol
 
@@ -34,9 +34,6 @@ _PRIMITIVES: Final[Mapping[Any, str]] = {
 _JAVA_PRIMITIVES: Final = (bool, int, float)
 """What is no object in Java, and so never null."""
 
-_PYDANTIC_MOMENTS: Final = {"NaiveDatetime": "local-timestamp", "AwareDatetime": "timestamp"}
-"""Classes of pydantic's that say whether a moment has a zone."""
-
 _FIXES: Final[Mapping[Any, str]] = {
     Any: "name the type",
     object: "name the type",
@@ -49,6 +46,8 @@ _FIXES: Final[Mapping[Any, str]] = {
     dict: "say of what: dict[str, int]",
     complex: "write a class with two fields",
     timedelta: "write a number with its unit in the name: timeout_ms: int",
+    TypeVar: "write a class for it, with the type itself",
+    Flag: "write int: flags are combined, and an enum is one of its symbols",
 }
 
 
@@ -77,14 +76,8 @@ class _Definer:
         if is_known:
             return node
         node["fields"] = []
-        try:
-            fields = fields_of(kind)
-        except (NameError, TypeError, AttributeError) as error:
-            raise SchemactlError(
-                f"{name_of(kind)}: its annotations cannot be evaluated: {error}",
-                fix="import what they name in the module itself, not only for type checking",
-            ) from None
-        node["fields"] += [self._field(each, own, f"{name_of(kind)}.{each.attribute}") for each in fields]
+        for each in _fields(kind):
+            node["fields"].append(self._field(each, own, f"{name_of(kind)}.{each.attribute}"))
         return node
 
     def _field(self, field: ClassField, namespace: str, place: str) -> Json:
@@ -111,12 +104,15 @@ class _Definer:
 
     def _read(self, annotation: Any, place: str) -> Hint:
         try:
-            return read(annotation)
-        except ValueError as error:
+            hint = read(annotation)
+        except UnclearField as error:
+            raise SchemactlError(f"{place}: {error.what}", fix=error.fix) from None
+        if hint.attributes and len(hint.members) - (type(None) in hint.members) > 1:
             raise SchemactlError(
-                f"{place}: a text in Annotated begins like JSON and does not parse: {error}",
-                fix="correct the JSON, or begin the text with another character",
-            ) from None
+                f"{place}: Annotated says of a union what belongs to one of its types",
+                fix='write it beside that type: Annotated[int, "int"] | str',
+            )
+        return hint
 
     def _type(self, hint: Hint, namespace: str, place: str, *, first: int | None = None) -> Json:
         """Return the type that an annotation stands for; the default of a field is of the member `first` of a union."""
@@ -141,7 +137,7 @@ class _Definer:
         attributes = dict(hint.attributes)
         if is_record(kind):
             return self.record(kind, namespace)
-        if isinstance(kind, type) and issubclass(kind, Enum):
+        if isinstance(kind, type) and issubclass(kind, Enum) and not issubclass(kind, Flag):
             found = {
                 "type": "enum",
                 "name": kind.__name__,
@@ -201,8 +197,6 @@ class _Definer:
             UUID: ("string", "uuid"),
         }
         logical = logical_types.get(kind)
-        if kind.__module__ == "pydantic.types" and kind.__name__ in _PYDANTIC_MOMENTS:
-            logical = ("long", f"{_PYDANTIC_MOMENTS[kind.__name__]}-{unit}")
         if logical:
             return {"type": logical[0], "logicalType": logical[1], **attributes}
         if "type" in attributes:
@@ -210,16 +204,20 @@ class _Definer:
         raise self._unsupported(kind, place)
 
     def _unsupported(self, kind: Any, place: str) -> SchemactlError:
-        fix = _FIXES.get(kind, "write a dataclass, or the type that travels, such as str")
+        key = TypeVar if isinstance(kind, TypeVar) else Flag if isinstance(kind, type(Flag)) else kind
+        fix = _FIXES.get(key, "write a dataclass, or the type that travels, such as str")
         return SchemactlError(f"{place}: Avro has no type for {_shown(kind)}", fix=fix)
 
     def _literal(
         self, symbols: tuple[Any, ...], attributes: dict[str, Json], namespace: str, place: str
     ) -> Json:
         if not all(isinstance(each, str) for each in symbols):
+            texts = [each for each in symbols if isinstance(each, str) and not isinstance(each, Enum)]
+            others = [type(each) for each in symbols if each not in texts]
+            types = [str(Literal[(*texts,)]).removeprefix("typing.")] if texts else []
+            types += ["None" if each is type(None) else each.__name__ for each in dict.fromkeys(others)]
             raise SchemactlError(
-                f"{place}: of a Literal, only texts are symbols of an enum",
-                fix="write the type of the values, such as int",
+                f"{place}: of a Literal, only texts are symbols of an enum", fix=f"write {' | '.join(types)}"
             )
         of_class, _, field = place.rpartition(".")
         name = of_class.rpartition(".")[2] + "".join(part[:1].upper() + part[1:] for part in field.split("_"))
@@ -241,6 +239,34 @@ class _Definer:
             node.pop("namespace", None)
         self._owners[full], self._definitions[full] = owner, node
         return node, own, False
+
+
+def _fields(kind: type) -> Sequence[ClassField]:
+    """Return the fields of a class. Raise SchemactlError if it does not say what they are."""
+    if getattr(kind, "__pydantic_root_model__", False):
+        raise SchemactlError(
+            f"{name_of(kind)} is a RootModel, whose messages are no records",
+            fix="write the type of its root instead: `Ids = list[str]` in place of `class Ids(RootModel[list[str]])`",
+        )
+    if "[" in kind.__name__:
+        raise SchemactlError(
+            f"Avro has no name for {name_of(kind)}", fix=f"give it one: class OrderPage({kind.__name__})"
+        )
+    try:
+        return fields_of(kind)
+    except UnclearField as error:
+        raise SchemactlError(f"{name_of(kind)}: {error.what}", fix=error.fix) from None
+    except (NameError, TypeError, AttributeError) as error:
+        raise SchemactlError(
+            f"{name_of(kind)}: its annotations cannot be evaluated: {error}",
+            fix="import what they name in the module itself, not only for type checking",
+        ) from None
+    # A factory may raise anything.
+    except Exception as error:  # noqa: BLE001
+        raise SchemactlError(
+            f"{name_of(kind)}: a default factory fails: {error!r}",
+            fix="make it work without any surroundings",
+        ) from None
 
 
 def member_of_default(hint: Hint, default: Any, place: str) -> int | None:

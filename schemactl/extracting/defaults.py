@@ -49,6 +49,11 @@ class DefaultWriter:
         kind: Any = type(value)
         if is_record(kind):
             types = {each["name"]: each["type"] for each in node["fields"]}
+            if types.keys() != {each.name for each in fields_of(kind)}:
+                raise SchemactlError(
+                    f"{self.place}: its default is of the class itself, whose fields are not known before it",
+                    fix="leave out the default",
+                )
             return {
                 each.name: self.json(getattr(value, each.attribute), types[each.name])
                 for each in fields_of(kind)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Protocol, get_type_hints
+
+from .annotations import UnclearField
 
 
 class DataclassInstance(Protocol):
@@ -37,12 +39,13 @@ class ClassField:
 
     Attributes:
         attribute: what Python calls it.
-        argument: what the class takes it as.
+        argument: what the class takes it as; "": it does not.
         name: what Avro calls it.
         annotation: its type.
         default: its value where none is given; NO_DEFAULT: there must be one.
         doc: what it says for people; None: nothing.
         avro: what else Avro's field has: `aliases`, `order`, a `default` as JSON.
+        is_computed: an instance works it out from the others, and cannot be told.
     """
 
     attribute: str
@@ -52,6 +55,7 @@ class ClassField:
     default: Any = NO_DEFAULT
     doc: str | None = None
     avro: Mapping[str, Any] = field(default_factory=dict)
+    is_computed: bool = False
 
 
 def is_record(kind: Any) -> bool:
@@ -81,14 +85,15 @@ def doc_of(kind: type) -> str:
 
 @cache
 def fields_of(kind: Any) -> tuple[ClassField, ...]:
-    """Return the fields of a class for which `is_record` holds.
+    """Return the fields of a class for which `is_record` holds: of a pydantic model, what it dumps.
 
     Raises:
         NameError: an annotation names what its module does not have.
+        UnclearField: a field is written by a name that it is not read by.
     """
-    hints = get_type_hints(kind, include_extras=True)
     if hasattr(kind, "__pydantic_fields__"):
-        return tuple(_of_pydantic(kind, hints))
+        return (*_of_pydantic(kind), *_computed(kind))
+    hints = get_type_hints(kind, include_extras=True)
     if hasattr(kind, "__attrs_attrs__"):
         return tuple(_of_attrs(kind, hints))
     return tuple(_of_dataclass(kind, hints))
@@ -97,8 +102,9 @@ def fields_of(kind: Any) -> tuple[ClassField, ...]:
 def _of_dataclass(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:
     for each in dataclasses.fields(kind):
         made = each.default_factory
-        default = each.default if made is NO_DEFAULT else made()
-        yield _field(each.name, each.name, hints[each.name], default, each.metadata.get("avro", {}))
+        default = each.default if made is NO_DEFAULT else _constant(made)
+        argument = each.name if each.init else ""
+        yield _field(each.name, argument, hints[each.name], default, each.metadata.get("avro", {}))
 
 
 def _of_attrs(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:
@@ -108,23 +114,83 @@ def _of_attrs(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:
         if default is attr.NOTHING:
             default = NO_DEFAULT
         elif isinstance(default, attr.Factory):
-            default = NO_DEFAULT if default.takes_self else default.factory()
+            default = NO_DEFAULT if default.takes_self else _constant(default.factory)
         annotation = hints.get(each.name, each.type)
-        yield _field(each.name, each.alias, annotation, default, each.metadata.get("avro", {}))
+        argument = each.alias if each.init else ""
+        yield _field(each.name, argument, annotation, default, each.metadata.get("avro", {}))
 
 
-def _of_pydantic(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:
+def _of_pydantic(kind: Any) -> Iterator[ClassField]:
+    # A model knows more than its module: the types of generic ones, and those of the function that it is defined in.
+    if hasattr(kind, "__dataclass_fields__"):
+        config = kind.__pydantic_config__
+        sys.modules["pydantic.dataclasses"].rebuild_dataclass(kind)
+    else:
+        config = kind.model_config
+        kind.model_rebuild()
     for name, info in kind.__pydantic_fields__.items():
+        if info.init_var or info.exclude:
+            continue
         default = NO_DEFAULT
         if info.default_factory is not None and not info.default_factory_takes_validated_data:
-            default = info.default_factory()
+            default = _constant(info.default_factory)
         elif info.default_factory is None and not info.is_required():
             default = info.default
-        extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-        alias = info.alias or name
-        annotation = Annotated[hints[name], *info.metadata] if info.metadata else hints[name]
-        avro: Any = {"name": alias, "doc": info.description, **extra.get("avro", {})}
-        yield _field(name, alias, annotation, default, avro)
+        avro = _avro_of_pydantic(info)
+        written, read = _written_as(name, info, config), _read_as(name, info, config)
+        if written not in read and "name" not in avro:
+            where = f"read as {read[0]}" if read else "read from within another field"
+            raise UnclearField(
+                f"{name} is written as {written} and {where}, and a definition has one name for both",
+                "give it one `alias`, or say what messages call it: "
+                'Field(..., json_schema_extra={"avro": {"name": "..."}})',
+            )
+        argument = written if written in read else next(iter(read), "")
+        annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+        yield _field(
+            name, argument if info.init is not False else "", annotation, default, {"name": written, **avro}
+        )
+
+
+def _computed(kind: Any) -> Iterator[ClassField]:
+    """Yield what a pydantic model dumps besides its fields."""
+    for name, each in kind.__pydantic_decorators__.computed_fields.items():
+        avro = {"name": each.info.alias or name, **_avro_of_pydantic(each.info)}
+        found = _field(name, "", each.info.return_type, NO_DEFAULT, avro)
+        yield dataclasses.replace(found, is_computed=True)
+
+
+def _avro_of_pydantic(info: Any) -> dict[str, Any]:
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    return {"doc": info.description, **extra.get("avro", {})}
+
+
+def _written_as(name: str, info: Any, config: Mapping[str, Any]) -> str:
+    """Return what pydantic calls a field where it dumps by aliases, as it can be told to."""
+    by_name = config.get("serialize_by_alias") is False
+    alias: str | None = None if by_name else info.serialization_alias
+    return alias or name
+
+
+def _read_as(name: str, info: Any, config: Mapping[str, Any]) -> list[str]:
+    """Return what pydantic takes a field as, first what comes first."""
+    alias = info.validation_alias
+    # AliasChoices has several, and AliasPath the way to a value within others.
+    choices = [alias] if isinstance(alias, str) else getattr(alias, "choices", [alias])
+    paths = (getattr(each, "path", [each]) for each in choices if each is not None)
+    found = [path[0] for path in paths if len(path) == 1] if config.get("validate_by_alias", True) else []
+    is_by_name = config.get("populate_by_name") or config.get("validate_by_name") or alias is None
+    return [*found, name] if is_by_name else found
+
+
+def _constant(make: Callable[[], Any]) -> Any:
+    """Return what a default factory makes; NO_DEFAULT: that is another value for each message, as a moment or an id is."""
+    if is_record(make):
+        return NO_DEFAULT if any(each.default is NO_DEFAULT for each in fields_of(make)) else make()
+    made = make()
+    # Only what can be changed needs a factory to be the same for each.
+    is_constant = isinstance(made, list | tuple | dict) or is_record(type(made))
+    return made if is_constant and made == make() else NO_DEFAULT
 
 
 def _field(

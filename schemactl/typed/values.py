@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from ctypes import c_float
 from datetime import datetime
 from decimal import Decimal
@@ -52,6 +53,9 @@ def _written(value: Any, annotation: Any) -> Any:
     if is_record(kind):
         fields = fields_of(kind)
         return {each.name: _written(getattr(value, each.attribute), each.annotation) for each in fields}
+    if isinstance(hint.type, type) and issubclass(hint.type, Enum):
+        # A model with `use_enum_values` holds the member's value.
+        return symbol(hint.type(value))
     match value:
         case Enum():
             return symbol(value)
@@ -78,13 +82,7 @@ def _made(value: Any, annotation: Any) -> Any:
         return _made(value[f"member{at}"], members[at])
     kind, arguments = get_origin(hint.type) or hint.type, get_args(hint.type)
     if is_record(kind):
-        return kind(
-            **{
-                each.argument: _made(value[each.name], each.annotation)
-                for each in fields_of(kind)
-                if each.name in value
-            }
-        )
+        return _instance(kind, value)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return next(member for member in kind if symbol(member) == value)
     if kind is UUID or is_fixed(kind):
@@ -94,6 +92,21 @@ def _made(value: Any, annotation: Any) -> Any:
     if kind in (list, tuple) and arguments:
         return kind(_made(each, arguments[0]) for each in value)
     return value
+
+
+def _instance(kind: Any, value: Mapping[str, Any]) -> Any:
+    """Return the instance of a class with fields; what it computes itself is left to it."""
+    held = [
+        (each, _made(value[each.name], each.annotation))
+        for each in fields_of(kind)
+        if each.name in value and not each.is_computed
+    ]
+    found = kind(**{each.argument: part for each, part in held if each.argument})
+    for each, part in held:
+        if not each.argument:
+            # Also where the class is frozen.
+            object.__setattr__(found, each.attribute, part)
+    return found
 
 
 def _members(hint: Hint) -> list[Any]:

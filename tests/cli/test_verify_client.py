@@ -30,6 +30,8 @@ VERSIONS = (
 )
 SERVICE = """
 from dataclasses import dataclass
+from typing import ClassVar
+import pydantic
 
 @dataclass
 class Newest:
@@ -56,6 +58,14 @@ class ReadsNothing:
 @dataclass
 class Renamed:
     id: str
+
+class Aliased(pydantic.BaseModel):
+    __avro__: ClassVar = {"name": "Order"}
+    order_id: str = pydantic.Field(alias="id")
+
+class WrittenAs(pydantic.BaseModel):
+    __avro__: ClassVar = {"name": "Order"}
+    order_id: str = pydantic.Field(serialization_alias="id")
 """
 numbers = count()
 
@@ -98,6 +108,8 @@ def verify(schemas: Scratch, kind: str, *arguments: str, code: int = 0) -> Print
         ("Newest", "both", "all", 0),
         ("Reads", "consumer", "all", 0),
         ("Reads", "producer", "all", 0),
+        ("Aliased", "both", "all", 0),
+        ("WrittenAs", "both", "all", 1),
         ("ReadsNewest", "consumer", None, 0),
         ("ReadsNewest", "consumer", "all", 100),
         ("ReadsNewest", "consumer", "1,2", 100),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
 from types import ModuleType
 from typing import Any, get_args
 
+import attrs
+import pydantic
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -158,3 +163,47 @@ def test_members_of_a_union_are_told_apart_by_their_values() -> None:
             TypeError, match=r"expected one of bytes, Two, Kind, str, int, int, Line, found float: 1\.5"
         ):
             member(1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Takes one of its fields."""
+
+    a: int
+    b: int = field(init=False, default=2)
+
+
+class Color(Enum):
+    """One color."""
+
+    RED = 1
+
+
+class Moments(pydantic.BaseModel):
+    """Values of each kind."""
+
+    when: pydantic.NaiveDatetime | pydantic.FutureDate
+    color: Color
+
+    model_config = pydantic.ConfigDict(use_enum_values=True, alias_generator=str.upper)
+
+    @pydantic.computed_field
+    def year(self) -> int:
+        return self.when.year
+
+
+def test_an_instance_comes_back_whatever_its_class_takes_or_computes() -> None:
+    frozen = Frozen(1)
+    object.__setattr__(frozen, "b", 7)
+    assert to_value(frozen) == {"a": 1, "b": 7}
+    assert from_value(Frozen, to_value(frozen)) == frozen
+    slot = attrs.make_class("Slot", {"_a": attrs.field(type=int), "b": attrs.field(type=int, init=False)})(
+        a=1
+    )
+    slot.b = 5
+    assert to_value(slot) == {"_a": 1, "b": 5}
+    assert from_value(type(slot), to_value(slot)) == slot
+    moments = Moments.model_validate({"WHEN": dt.date(2999, 1, 2), "COLOR": Color.RED})
+    value = {"WHEN": {"member0": None, "member1": dt.date(2999, 1, 2)}, "COLOR": "RED", "YEAR": 2999}
+    assert to_value(moments) == value
+    assert from_value(Moments, {**value, "YEAR": 0}) == moments
