@@ -168,9 +168,10 @@ class Parser(argparse.ArgumentParser):
         self._reject_unknown_options(args)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            # Of a topic one thinks first.
-            topic = f"; did you mean --topic {unknown[0]}?" if self.option("--topic") else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{topic}")
+            # A word that is no option is most often a topic.
+            option = "--registry" if re.match("[a-z]+://", unknown[0]) else "--topic"
+            meant = f"; did you mean {option} {unknown[0]}?" if self.option(option) else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
         return parsed, unknown
 
     def _reject_unknown_options(self, args: Sequence[str]) -> None:

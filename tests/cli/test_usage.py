@@ -68,6 +68,7 @@ COMMANDS_THAT_FAIL = (
     "-C no-such-folder check",
     "init extra",
     "check orders",
+    "import http://localhost:8080",
     "promote --target prod --to main",
     "new topic sals/refunds",
     "log",
