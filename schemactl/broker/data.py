@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
 from schemactl.formats import SPECS
 from schemactl.formats.avro.java import JavaException
+from schemactl.formats.key_value import FramingError, unframe
 from schemactl.model import Release, SchemaInfo, SchemaType
 
 
@@ -22,9 +22,6 @@ class _NoData(bytes):
 
 NO_DATA: Final = _NoData()
 """As `SchemaInfo.schema` (compared with `is`): no data at all, which the registry's code meets as null."""
-
-_HEAP_BYTES: Final = 1 << 30
-"""A length beyond this, as JSON text taken for KEY_VALUE bytes has, exhausts a broker's heap before it underflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +69,11 @@ def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
     """
     if data.data is None:
         raise JavaException(NULL_POINTER, 'Cannot read the array length because "array" is null')
-    key, rest = _take(data.data)
-    value, _ = _take(rest)
+    try:
+        key, value, _ = unframe(data.data)
+    except FramingError as error:
+        raise error.java from None
     return _half(data, "key", key, release), _half(data, "value", value, release)
-
-
-def _take(data: bytes) -> tuple[bytes | None, bytes]:
-    if len(data) < 4:
-        raise JavaException("BufferUnderflowException")
-    (length,) = struct.unpack_from(">i", data)
-    if length == -1:
-        return None, data[4:]
-    if length < -1:
-        raise JavaException("NegativeArraySizeException", str(length))
-    if length > _HEAP_BYTES:
-        raise JavaException("OutOfMemoryError", "Java heap space")
-    if length > len(data) - 4:
-        raise JavaException("BufferUnderflowException")
-    return data[4 : 4 + length], data[4 + length :]
 
 
 def _half(whole: SchemaData, half: str, data: bytes | None, release: Release) -> SchemaData:

@@ -16,6 +16,7 @@ from itertools import islice, product
 from typing import Any, Final, Literal, cast
 
 from schemactl.errors import InvalidSchema
+from schemactl.formats.avro.java import JavaException, out_of_memory
 from schemactl.formats.base import Encoding, Explanation, Note, Pair, ReaderFailure, TypeSpec, Wire, spec
 from schemactl.formats.misreading import misreading_of
 from schemactl.formats.outline import outline
@@ -28,6 +29,9 @@ ENCODING: Final = "kv.encoding.type"
 Half = Literal["key", "value"]
 
 _HALVES: tuple[Half, Half] = ("key", "value")
+
+_HEAP_BYTES: Final = 1 << 30
+"""A length beyond this, as JSON text taken for a pair has, exhausts Java's heap."""
 
 _MAX_HALVES: Final = 3
 """Keys, and values, that example messages are made of."""
@@ -54,18 +58,72 @@ def split(info: SchemaInfo) -> Pair:
     Raises:
         InvalidSchema: the framing, a half's type, its properties or the encoding is not what Pulsar writes.
     """
-    halves = [_half(info, half, data) for half, data in zip(_HALVES, _unframe(info.schema), strict=True)]
+    try:
+        key, value, rest = unframe(info.schema)
+    except FramingError as error:
+        raise InvalidSchema(
+            f"a KEY_VALUE schema ends before the length of its {error.half}"
+            if error.length is None
+            else f"a KEY_VALUE schema gives its {error.half} {error.length} bytes, but {error.left} follow",
+            pointer=f"/{error.half}",
+        ) from None
+    if rest:
+        raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
     encoding = info.properties.get(ENCODING) or "INLINE"
     if encoding not in ("INLINE", "SEPARATED"):
         raise InvalidSchema(
             f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED"
         )
-    return Pair(halves[0], halves[1], cast("Encoding", encoding))
+    halves = (_half(info, half, data or b"") for half, data in zip(_HALVES, (key, value), strict=True))
+    return Pair(*halves, cast("Encoding", encoding))
 
 
 def frame(key: bytes, value: bytes) -> bytes:
     """Return both definitions, each after its length in four bytes, big-endian."""
     return struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
+
+
+class FramingError(Exception):
+    """A length that says more than is there, or is none.
+
+    Attributes:
+        half: whose length it is.
+        length: what it says; None: the bytes end before it.
+        left: how many bytes follow it.
+    """
+
+    def __init__(self, half: Half, length: int | None, left: int) -> None:
+        super().__init__(f"a length of {length}, and {left} bytes follow")
+        self.half = half
+        self.length = length
+        self.left = left
+
+    @property
+    def java(self) -> JavaException:
+        """What Java throws, which makes an array of that length before it looks at what is there."""
+        length = self.length or 0
+        if length < 0:
+            return JavaException("NegativeArraySizeException", str(length))
+        return out_of_memory() if length > _HEAP_BYTES else JavaException("BufferUnderflowException")
+
+
+def unframe(data: bytes) -> tuple[bytes | None, bytes | None, bytes]:
+    """Return key, value and what follows them, as Java's KeyValue takes a pair apart: a length of -1 is null.
+
+    Raises:
+        FramingError: a length is missing, negative or too large.
+    """
+    halves: list[bytes | None] = []
+    for half in _HALVES:
+        if len(data) < 4:
+            raise FramingError(half, None, 0)
+        (length,) = struct.unpack_from(">i", data)
+        data = data[4:]
+        if not -1 <= length <= len(data):
+            raise FramingError(half, length, len(data))
+        halves.append(None if length < 0 else data[:length])
+        data = data[max(length, 0) :]
+    return halves[0], halves[1], data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,30 +319,17 @@ class PairSpec(TypeSpec):
         if both.encoding == "SEPARATED":
             parts = (wire.key, wire.payload)
         else:
-            key, rest = _received(wire.payload or b"")
-            parts = (key, _received(rest)[0])
+            try:
+                parts = unframe(wire.payload or b"")[:2]
+            except FramingError as error:
+                java = error.java
+                aside = f": {java.message}" if java.message else f" ({error})" if error.length else ""
+                raise ReaderFailure(java.exception + aside) from None
         shown = (
             "null" if data is None else spec(half).read(Wire(data), half)
             for data, half in zip(parts, both.halves.values(), strict=True)
         )
         return '{{"key": {}, "value": {}}}'.format(*shown)
-
-
-def _received(data: bytes) -> tuple[bytes | None, bytes]:
-    """Return what a length in four bytes leads (-1: nothing), and the rest, as KeyValue's Java class reads them."""
-    if len(data) < 4:
-        raise ReaderFailure("BufferUnderflowException")
-    (length,) = struct.unpack_from(">i", data)
-    if length == -1:
-        return None, data[4:]
-    if length < 0:
-        raise ReaderFailure(f"NegativeArraySizeException: {length}")
-    if length > len(data) - 4:
-        # Java allocates that length before it looks at what is there.
-        raise ReaderFailure(
-            f"BufferUnderflowException (a length of {length}, and {len(data) - 4} bytes follow)"
-        )
-    return data[4 : 4 + length], data[4 + length :]
 
 
 def _half_at(pointer: str) -> Half:
@@ -297,28 +342,6 @@ def _inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
     root = "/" if spec(info).language == "avro" else ""
     pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
     return replace(breakage, incompatibility=breakage.incompatibility.moved(pointer))
-
-
-def _unframe(data: bytes) -> tuple[bytes, bytes]:
-    key, rest = _take(data, "key")
-    value, rest = _take(rest, "value")
-    if rest:
-        raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
-    return key, value
-
-
-def _take(data: bytes, half: Half) -> tuple[bytes, bytes]:
-    if len(data) < 4:
-        raise InvalidSchema(f"a KEY_VALUE schema ends before the length of its {half}", pointer=f"/{half}")
-    (length,) = struct.unpack_from(">i", data)
-    if length == -1:
-        return b"", data[4:]
-    if not 0 <= length <= len(data) - 4:
-        raise InvalidSchema(
-            f"a KEY_VALUE schema gives its {half} {length} bytes, but {len(data) - 4} follow",
-            pointer=f"/{half}",
-        )
-    return data[4 : 4 + length], data[4 + length :]
 
 
 def _half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:

@@ -200,6 +200,7 @@ def test_a_changed_encoding_is_shown_for_all_halves(key: SchemaInfo, value: Sche
     [
         (-2, "NegativeArraySizeException: -2"),
         (9, "BufferUnderflowException (a length of 9, and 4 bytes follow)"),
+        (2**30 + 1, "OutOfMemoryError: Java heap space"),
     ],
 )
 def test_a_foreign_length_is_believed(length: int, result: str) -> None:
