@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Iterator
+from typing import Literal, NamedTuple
 
 from schemactl.errors import InvalidSchema
 from schemactl.formats import primitive
@@ -120,14 +121,36 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     return spec(new).explain(breakage, new=new, old=old)
 
 
-def explain_reading(found: Incompatibility, *, reader: SchemaVersion, writer: SchemaVersion) -> Explanation:
-    """Return for people why one version cannot read messages of another; both have a definition."""
-    newer = reader.number > writer.number
-    old, new = (writer, reader) if newer else (reader, writer)
-    assert old.info is not None  # noqa: S101  they have one
-    assert new.info is not None  # noqa: S101
-    breakage = Breakage(found, "new_reads_old" if newer else "old_reads_new", old.number)
-    return explain(breakage, new=new.info, old=old.info)
+class Reading(NamedTuple):
+    """Whether readers with one version read the messages of another.
+
+    Attributes:
+        answer: "strict": strict readers may not, though Pulsar's Java clients do.
+        reason: the first why they do not; "": they do.
+    """
+
+    answer: Literal["yes", "strict", "no"]
+    reason: str = ""
+
+
+def reading(*, reader: SchemaVersion, writer: SchemaVersion) -> Reading:
+    """Return whether readers with one version read the messages of another; both have a definition."""
+    if reader.number == writer.number:
+        return Reading("yes")
+    assert reader.info is not None  # noqa: S101  they have one
+    assert writer.info is not None  # noqa: S101
+    is_newer = reader.number > writer.number
+    older = min(reader.number, writer.number)
+    old, new = (writer.info, reader.info) if is_newer else (reader.info, writer.info)
+    try:
+        found = [*resolve(reader=reader.info, writer=writer.info)]
+        if not found:
+            return Reading("yes")
+        breakage = Breakage(found[0], "new_reads_old" if is_newer else "old_reads_new", older)
+        reason = explain(breakage, new=new, old=old).reason
+    except InvalidSchema as error:
+        return Reading("no", str(error))
+    return Reading("strict" if all(each.strict_only for each in found) else "no", reason)
 
 
 def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:

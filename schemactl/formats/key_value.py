@@ -74,8 +74,9 @@ def split(info: SchemaInfo) -> Pair:
         raise InvalidSchema(
             f"{ENCODING} is {encoding!r}", pointer="/encoding", fix="write INLINE or SEPARATED"
         )
-    halves = (_half(info, half, data or b"") for half, data in zip(_HALVES, (key, value), strict=True))
-    return Pair(*halves, cast("Encoding", encoding))
+    return Pair(
+        _half(info, "key", key or b""), _half(info, "value", value or b""), cast("Encoding", encoding)
+    )
 
 
 def frame(key: bytes, value: bytes) -> bytes:

@@ -7,9 +7,9 @@ from typing import Final
 
 from schemactl.checking import CheckReport, TopicCheck
 from schemactl.errors import SchemactlError
-from schemactl.formats import resolve
+from schemactl.formats import reading
 from schemactl.formats.outline import outline
-from schemactl.model import SchemaInfo, live
+from schemactl.model import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.report.build_server import line_link
 from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, CauseLine, ShownCause, shown_causes
 from schemactl.report.check_rows import client_rows, policy_rows, summary, topic_rows, verdict_of
@@ -25,6 +25,8 @@ _MAX_TOPICS: Final = 200
 
 _MAX_VERSIONS: Final = 8
 """The latest that are compared with each other: every pair is a comparison."""
+
+_ANSWERS: Final = {"yes": ("good", "yes"), "strict": ("doubtful", "not strict readers"), "no": ("bad", "no")}
 
 _LABELS: Final = {
     "proof": "Counterexample",
@@ -168,9 +170,10 @@ def _branch(
 
 def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     """Return who can read whose messages: a row for each reader, a column for each writer."""
-    sides = [(f"v{each.number}", each.info) for each in live(check.versions)[-_MAX_VERSIONS:] if each.info]
+    versions = [each for each in live(check.versions)[-_MAX_VERSIONS:] if each.info]
+    sides = [(f"v{each.number}", each) for each in versions]
     if check.is_pending or check.change == "not stored":
-        sides.append((AFTER, schema))
+        sides.append((AFTER, SchemaVersion(next_number(check.versions), schema)))
     if len(sides) < 2:
         return ""
     heads = "".join(f'<th scope="col">{name}</th>' for name, _ in sides)
@@ -185,15 +188,10 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     return f"<h4>Who reads whom</h4>{scrolling(shown, f'Who reads whom on {check.topic}')}"
 
 
-def _reads(reader: SchemaInfo, writer: SchemaInfo) -> str:
+def _reads(reader: SchemaVersion, writer: SchemaVersion) -> str:
     if reader is writer:
         return "<td>·</td>"
-    try:
-        found = [*resolve(reader=reader, writer=writer)]
-    except SchemactlError:
-        return "<td>?</td>"
-    if not found:
-        return '<td class="good">yes</td>'
-    if all(each.strict_only for each in found):
-        return '<td class="doubtful">not strict readers</td>'
-    return '<td class="bad">no</td>'
+    found = reading(reader=reader, writer=writer)
+    kind, answer = _ANSWERS[found.answer]
+    title = f' title="{text(found.reason)}"' if found.reason else ""
+    return f'<td class="{kind}"{title}>{answer}</td>'

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from schemactl.columns.struct import StructOptions, decoded_options
 from schemactl.columns.topic_struct import message_doc
 from schemactl.errors import InvalidSchema
-from schemactl.formats import explain_reading, resolve, spec
+from schemactl.formats import spec
 from schemactl.formats.outline import PartChange, part_changes
 from schemactl.history import History
 from schemactl.model import (
@@ -27,16 +27,6 @@ from schemactl.site.field_rows import FieldRow, field_rows
 
 MAX_COMPARED: Final = 12
 """So many of the newest versions stand in the table of who can read whom."""
-
-Reading = Literal["yes", "strict", "no"]
-"""Whether a reader of one version can read the messages of another: strict readers may not, though Pulsar's Java clients can."""
-
-
-class Read(NamedTuple):
-    """Whether one version reads another, and the first reason why not."""
-
-    answer: Reading
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +106,6 @@ class TopicEntry:
         """The newest versions that have a definition, oldest first."""
         found = [each.version for each in self.latest_first if each.version.info is not None]
         return found[:MAX_COMPARED][::-1]
-
-    def reading(self, *, reader: SchemaVersion, writer: SchemaVersion) -> Read:
-        """Return whether readers of one version can read messages of the other."""
-        if reader.number == writer.number:
-            return Read("yes")
-        assert reader.info is not None  # noqa: S101  they are among those compared
-        assert writer.info is not None  # noqa: S101
-        if reader.info.type is not writer.info.type:
-            return Read("no", f"{reader.info.type.name} cannot read {writer.info.type.name}")
-        try:
-            found = [*resolve(reader=reader.info, writer=writer.info)]
-        except InvalidSchema as error:
-            return Read("no", str(error))
-        if not found:
-            return Read("yes")
-        reason = explain_reading(found[0], reader=reader, writer=writer).reason
-        return Read("strict" if all(each.strict_only for each in found) else "no", reason)
 
 
 class TargetHistory(NamedTuple):

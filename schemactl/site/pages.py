@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from schemactl.codegen.names import module_paths
-from schemactl.formats import spec
+from schemactl.formats import reading, spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.installation import version
 from schemactl.messages import counted, day, versions
@@ -144,7 +144,7 @@ class Site:
         name = entry.name
         catalogue = self._catalogue
         matrix = [
-            (reader, [(writer, entry.reading(reader=reader, writer=writer)) for writer in entry.compared])
+            (reader, [(writer, reading(reader=reader, writer=writer)) for writer in entry.compared])
             for reader in entry.compared
         ]
         today: dict[str, list[tuple[int, str]]] = {"yes": [], "strict": [], "no": []}

@@ -151,3 +151,28 @@ def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.Cap
     code, shown = run("check")
     assert code == 100, shown
     assert "The column id is not in every message." in shown
+
+
+def test_who_reads_whom_has_one_answer_with_its_reason() -> None:
+    def version(number: int, text: str, type_: SchemaType = SchemaType.AVRO) -> SchemaVersion:
+        return SchemaVersion(number, SchemaInfo(type_, text.encode()))
+
+    def order(name: str, *fields: str) -> str:
+        return json.dumps(
+            {"type": "record", "name": name, "fields": [{"name": each, "type": "int"} for each in fields]}
+        )
+
+    plain, renamed = version(0, order("Order", "id")), version(1, order("Purchase", "id"))
+    assert formats.reading(reader=plain, writer=plain) == ("yes", "")
+    assert formats.reading(reader=renamed, writer=plain).answer == "strict"
+    assert formats.reading(reader=plain, writer=renamed).answer == "strict"
+    more = version(2, order("Order", "id", "total"))
+    assert formats.reading(reader=plain, writer=more) == ("yes", "")
+    unread = formats.reading(reader=more, writer=plain)
+    assert unread.answer == "no"
+    assert "version 0" in unread.reason
+    assert formats.reading(reader=plain, writer=version(1, "{")).answer == "no"
+    other = version(3, order("Order", "id"), SchemaType.JSON)
+    assert formats.reading(reader=other, writer=plain).reason.startswith(
+        "The schema type was AVRO and is JSON"
+    )
