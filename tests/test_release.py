@@ -73,6 +73,7 @@ def test_the_wheel_has_what_the_package_needs_and_nothing_else(
     assert {name for name in tracked.split("\n") if (ROOT / name).is_file()} <= names
     assert "schemactl/_examples/shop/history/01-first-topics/schemactl.yaml" in names
     assert {f"schemactl/_rules/{page.name}" for page in (ROOT / "docs/rules").iterdir()} <= names
+    assert "schemactl/broker/_connects.md" in names
     assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []
     assert "Requires-Dist: pyspark" not in re.sub(r"^.*extra ==.*$", "", metadata, flags=re.MULTILINE)
 

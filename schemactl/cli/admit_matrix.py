@@ -75,7 +75,7 @@ def matrix(
 
 def text(found: Matrix) -> str:
     """Return the answers as two tables, and the rows of Pulsar's rules that they come from."""
-    from schemactl.broker.connect_rules import CONNECT_RULES
+    from schemactl.broker.connect_rules import connect_rules
 
     blocks = [str(found.topic)]
     if found.declared:
@@ -92,7 +92,7 @@ def text(found: Matrix) -> str:
     head = ("built with", "producer", "consumer or reader")
     blocks.append("\n".join(table([head, *((name, *answers) for name, answers in built.items())])))
     used = {entry.decision.row for entry in found.entries}
-    legend = [(row, f"{rule.when}: {rule.then}") for row, rule in CONNECT_RULES.items() if row in used]
+    legend = [(row, f"{rule.when}: {rule.then}") for row, rule in connect_rules().items() if row in used]
     blocks.append("\n".join(["the rows of Pulsar's rules:", *(f"  {line}" for line in table(legend))]))
     return "\n\n".join(blocks)
 
@@ -108,7 +108,7 @@ def _answer(decision: Decision) -> str:
 
 def facts(found: Matrix) -> dict[str, Any]:
     """Return the answers as JSON has them."""
-    from schemactl.broker.connect_rules import CONNECT_RULES
+    from schemactl.broker.connect_rules import connect_rules
 
     used = {entry.decision.row for entry in found.entries}
     return {
@@ -122,11 +122,7 @@ def facts(found: Matrix) -> dict[str, Any]:
             }
             for entry in found.entries
         ],
-        "rules": {
-            row: {"when": rule.when, "then": rule.then, "source": rule.source}
-            for row, rule in CONNECT_RULES.items()
-            if row in used
-        },
+        "rules": {row: rule._asdict() for row, rule in connect_rules().items() if row in used},
     }
 
 
