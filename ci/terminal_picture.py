@@ -109,7 +109,7 @@ def recorded() -> list[tuple[str, list[list[Span]]]]:
 def picture(scenes: list[tuple[str, list[list[Span]]]]) -> str:
     """Return the recording as an SVG in which each command appears after the one before it."""
     rows: list[str] = []
-    at_s = 0.3
+    at_s = 0.0
     y = 56
     for command, lines in scenes:
         rows.append(_row([("$ ", "green", True), (command, "default", True)], y, at_s))
@@ -127,8 +127,9 @@ def picture(scenes: list[tuple[str, list[list[Span]]]]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}" role="img" aria-labelledby="title">',
             '<title id="title">schemactl check fails a change that the broker would accept, with reason, counterexample and fix</title>',
             "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre;fill:#e6edf3}",
-            ".r{opacity:0;animation:s .01s forwards}@keyframes s{to{opacity:1}}",
-            "@media (prefers-reduced-motion:reduce){.r{opacity:1;animation:none}}@media print{.r{opacity:1;animation:none}}</style>",
+            # What shows no animation shows everything.
+            ".r{animation:s .01s backwards}@keyframes s{from{opacity:0}}",
+            "@media (prefers-reduced-motion:reduce){.r{animation:none}}@media print{.r{animation:none}}</style>",
             f'<rect width="{width}" height="{y}" rx="8" fill="#0f1419"/>',
             *(
                 f'<circle cx="{20 + 18 * number}" cy="20" r="5.5" fill="{color}"/>'
