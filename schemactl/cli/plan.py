@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import CHANGES, NEGATIVE, Context
@@ -31,7 +32,7 @@ from schemactl.cli.several_targets import (
     opened,
 )
 from schemactl.cli.time_limit import add_timeout, limited
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.errors import HistoryError, SchemactlError, UsageError, first_of
 from schemactl.report import SHEET_FORMATS
 from schemactl.topic_match import is_glob, matching, require_matches
 
@@ -205,12 +206,30 @@ def planned(
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
     with opened(asked, context, at=args.at, base=args.base) as targets:
+        if not (args.at or args.base):
+            context.note(_unapproved(targets))
         yield (
             targets,
             each_target(
                 targets, lambda each: PlanRequest.of(each, args), PlanRequest.observe, PlanRequest.plan
             ),
         )
+
+
+def _unapproved(targets: OpenTargets) -> Iterator[str]:
+    """Yield a note if HEAD has changes that count once they are approved: whoever asks on a branch may expect them in the plan."""
+    from schemactl.declare.files import shown
+
+    for target in targets.targets[:1]:
+        approved = target.approved.whole
+        head = target.context.repository.commit("HEAD")
+        with suppress(HistoryError):
+            if head and (files := approved.unapproved_files(head)):
+                names = "".join(f" --target {quote(each.name)}" for each in targets.targets)
+                yield (
+                    f"what HEAD ({head.short}) changes is not approved in {approved.ref} yet, and not in this plan: "
+                    f"{first_of([*map(shown, files)])}; see what its merge does: schemactl plan{names} --base {quote(approved.ref)}"
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,12 @@ from schemactl.declare import (
     read_documents,
 )
 from schemactl.declare.deferred import DeferredInfo
+from schemactl.declare.files import SUFFIXES
 from schemactl.declare.reference_patterns import folders_above
 from schemactl.errors import HistoryError, Problem, Source
 from schemactl.history.approved import UnknownRef, advice, approved, load_project, project_at, resolve_shared
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
-from schemactl.history.files import Entry, content
+from schemactl.history.files import CommitFiles, Entry, content
 from schemactl.history.git import FSCK
 from schemactl.history.repository import Repository
 from schemactl.history.versions import Derivation, Progress, StepFiles, named, no_progress
@@ -137,6 +138,31 @@ class History:
                 found |= {each.schema for each in cache.declared(path) if each.schema}
                 found.update(*(cache.users(each) for each in (path, *folders_above(path))))
         return frozenset(found)
+
+    def unapproved_files(self, head: Commit) -> list[str]:
+        """Return the files of declarations, definitions and overlays that work up to `head` changed, and that are not approved so.
+
+        Raises:
+            HistoryError: a shallow clone ends before the work left this history.
+        """
+        left = self._repository.merge_base(head, self.tip) if self.tip else None
+        if left is None or left.id == head.id:
+            return []
+        names = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", left.id, head.id)
+        changed = self._repository.run(*names).decode("utf-8", "surrogateescape").split("\0")[:-1]
+        overlays = {path for target in self._project.targets.values() for path in target.overlays}
+        here = CommitFiles(self._repository, head)
+        return [
+            path
+            for path in changed
+            if path.endswith(SUFFIXES)
+            and (
+                path in overlays
+                or in_roots(path, self._project)
+                or any(map(self._cache.users, (path, *folders_above(path))))
+            )
+            and here.entry(path) != self._cache.entry(path)
+        ]
 
     def position(self, name: str, where: str) -> Position:
         """Return the position called `name`, a ref or commit; `where` is how another one is named.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from estate import PROJECT, Estate, avro
+from estate import NAMESPACE, PROJECT, Estate, avro
 from scratch import record
 
 pytestmark = pytest.mark.slow
@@ -158,3 +159,52 @@ def test_conflicting_work_is_to_be_merged_first(shop: Estate) -> None:
         assert "conflict\n  Fix: `git merge main`" in shop.run("plan", "--base", "main", code=1).err
         (shop.scratch.path / ".git/info/attributes").unlink(missing_ok=True)
     assert not marker.exists()
+
+
+def test_a_plan_on_a_branch_names_what_is_not_approved_yet_and_the_command_that_shows_it(
+    shop: Estate,
+) -> None:
+    note = (
+        f"note: what HEAD ({shop.scratch.git('rev-parse', '--short=9', 'HEAD')}) changes is not approved in main yet, and not "
+        "in this plan: namespaces/notes.yaml, namespaces/orders.avsc; see what its merge does: schemactl plan --target local --base main\n"
+    )
+    printed = shop.run("plan", "--format", "json")
+    assert printed.err == note
+    assert json.loads(printed.out)["notes"] == []
+    assert shop.run("apply").err == note
+    shop.run(*note.partition("schemactl ")[2].split())
+
+
+def test_only_declarations_that_are_not_approved_are_named(shop: Estate) -> None:
+    shop.scratch.git("switch", "-q", "-c", "code", "main")
+    change(shop, {"README.md": "Orders.\n", "deploy.yaml": "replicas: 2\n"})
+    assert shop.run("plan").err == ""
+    change(shop, {"namespaces/sales.yaml": "namespace: shop/sales\n"})
+    assert "in this plan: namespaces/sales.yaml; see" in shop.run("plan").err
+    change(shop, {"namespaces/sales.yaml": NAMESPACE})
+    assert shop.run("plan").err == ""
+
+
+def test_nothing_is_said_of_a_branch_that_was_squashed_or_of_an_older_commit(shop: Estate) -> None:
+    squash(shop)
+    assert shop.run("plan").err == ""
+    shop.scratch.git("switch", "-q", "note")
+    assert shop.run("plan").err == ""
+    shop.scratch.git("switch", "-q", "--detach", "main~1")
+    assert shop.run("plan").err == ""
+
+
+def test_the_merge_that_a_build_server_checks_out_is_what_is_not_approved(shop: Estate) -> None:
+    shop.scratch.git("switch", "-q", "main")
+    change(shop, {"namespaces/others.yaml": STRING.replace("notes", "others")})
+    shop.scratch.git("switch", "-q", "--detach", "main")
+    shop.scratch.git("merge", "-q", "--no-ff", "-m", "Merge", "note")
+    assert "in this plan: namespaces/notes.yaml, namespaces/orders.avsc; see" in shop.run("plan").err
+    shop.scratch.git("branch", "-f", "main", "HEAD")
+    assert shop.run("plan").err == ""
+
+
+def test_work_that_has_no_commit_in_common_with_what_was_approved_stops_no_plan(shop: Estate) -> None:
+    shop.scratch.git("switch", "-q", "--orphan", "other")
+    change(shop, {"namespaces/notes.yaml": STRING, "schemactl.yaml": PROJECT})
+    assert shop.run("plan").err == ""
