@@ -88,26 +88,20 @@ def require_matches(
     *,
     where: str = "the approved history",
     known_namespaces: Iterable[str] = (),
-    option: str = "--topic ",
 ) -> None:
-    """Raise UsageError if one of `patterns` or `namespaces` matches nothing, or nothing matches all of them.
-
-    `option` is what the user wrote before a pattern.
-    """
+    """Raise UsageError if one of `patterns` or `namespaces` matches nothing, or nothing matches all of them."""
     spaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
     for text in namespaces:
         if text not in spaces:
             raise UsageError(
                 f"--namespace {text}: there is no such namespace in {where}{did_you_mean(text, spaces)}"
             )
-    for pattern in patterns:
-        if not select(names, [pattern.removeprefix("!")], namespaces):
+    for pattern in (each.removeprefix("!") for each in patterns):
+        if not select(names, [pattern], namespaces):
             inside = f" in {', '.join(namespaces)}" if namespaces else ""
-            raise UsageError(
-                f"{option}{pattern}: no topic of {where} matches{inside}{_near(pattern.removeprefix('!'), names)}"
-            )
+            raise UsageError(f"no topic of {where} matches {pattern!r}{inside}{_near(pattern, names)}")
     if patterns and not select(names, patterns, namespaces):
-        raise UsageError(f"{option}{' '.join(patterns)}: these leave no topic")
+        raise UsageError(f"{' '.join(patterns)}: these leave no topic")
 
 
 def find_one(
@@ -127,9 +121,7 @@ def find_one(
         )
     if not names:
         raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
-    raise UsageError(
-        f"there is no topic {text!r} in {where}{_near(text, names) or f': it knows {first_of(sorted(names, key=str))}'}"
-    )
+    raise UsageError(f"there is no topic {text!r} in {where}{_near(text, names)}")
 
 
 def _spellings(name: TopicName) -> tuple[str, ...]:
@@ -147,7 +139,9 @@ def _expression(part: str) -> str:
 
 
 def _near(text: str, names: Collection[TopicName]) -> str:
+    """Return, as the end of a message, which of `names` was probably meant, or what names there are."""
     # What was left out is no difference: the name is compared with as many parts as it has.
     parts = 0 if "://" in text else text.count("/") + 1
     spelled = {"/".join(str(name).split("/")[-parts:]): str(name) for name in names}
-    return did_you_mean(text, spelled, shown=spelled, most=3)
+    known = f"; known: {first_of(sorted(names, key=str))}" if names else ""
+    return did_you_mean(text, spelled, shown=spelled, most=3) or known

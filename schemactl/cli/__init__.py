@@ -41,6 +41,7 @@ class Context:
         color: the report may use ANSI colours.
         trust_working_tree: take targets from the project file here, which nobody has approved.
         subject: of several targets the one that messages are about; "": there are not several.
+        words: what the user wrote behind the program's name.
         opened: the repository, once it is open.
     """
 
@@ -51,6 +52,7 @@ class Context:
     color: bool = False
     trust_working_tree: bool = False
     subject: str = ""
+    words: tuple[str, ...] = ()
     opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -75,6 +77,10 @@ class Context:
     def about(self, subject: str) -> Context:
         """Return a context whose messages start with `subject`, the name of one of several targets."""
         return replace(self, subject=subject)
+
+    def command_with(self, *options: str) -> str:
+        """Return the command that the user wrote, with `options` at its end."""
+        return shlex.join(["schemactl", *self.words, *options])
 
     def say(self, text: str) -> None:
         """Print `text` to standard error, unless the user asked for quiet."""
@@ -219,6 +225,7 @@ def _run(arguments: list[str]) -> int:
             args.verbose or debug,
             is_welcome(args.color),
             getattr(args, "trust_working_tree", False),
+            words=tuple(arguments),
         )
         if isinstance(sys.stdout, CleanStream):
             sys.stdout.styled = context.color

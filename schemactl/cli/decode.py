@@ -100,7 +100,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     read = reading(context, args.target)
     topic, into = choose(args.topic, read.approved.catalog)
-    read.require_target([topic])
+    read.require_target([topic], context)
     topic.load()
     number = args.version if args.version is not None else number_of(args.version_bytes)
     payload = _payload(args)
@@ -123,6 +123,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
     context.say(f"{topic.name}, written with {_writer(writer, number, args.target)}")
+    if codec.separated and key is None:
+        context.note(
+            [
+                "a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64"
+            ]
+        )
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0
 

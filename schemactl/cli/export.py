@@ -109,7 +109,7 @@ def _chosen(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic
     catalog = approved.catalog
     patterns = [*args.topics, *args.topic]
     names = {name for name, topic in catalog.topics.items() if not topic.deleted}
-    require_matches(names, patterns, args.namespace, option="")
+    require_matches(names, patterns, args.namespace)
     for name in sorted(select(names, patterns, args.namespace)):
         topic, number = catalog.topics[name], approved.current(name)
         if topic.schema is not None and number is not None:

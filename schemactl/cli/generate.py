@@ -171,7 +171,7 @@ class _PackageMaker:
         target = args.target or self.generate.target
         read = reading(self.context, target, project=project, merged=merged)
         topics = _chosen(args, read)
-        read.require_target(one.topic for one in topics)
+        read.require_target((one.topic for one in topics), self.context)
         files = package_files(
             topics,
             self.generate,

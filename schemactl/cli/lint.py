@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.selection import add_filters
+from schemactl.errors import HistoryError
 from schemactl.messages import counted
 from schemactl.report import CHECK_FORMATS, render_check
 
@@ -89,5 +92,19 @@ def _report(
         if contents:
             before = len(report.causes)
             report, _ = lint(declare.load_all(files, project), project, only)
-            context.say(f"{counted(before - len(report.causes), 'finding')} mended; `git diff` shows how")
+            done = counted(before - len(report.causes), "finding")
+            context.say(f"{done} mended{_seen_in_git_diff(contents, top, context)}")
     return report
+
+
+def _seen_in_git_diff(paths: Collection[str], top: str, context: Context) -> str:
+    """Return, as the end of a message, whether `git diff` shows how `paths` were changed: it knows files that Git tracks only."""
+    try:
+        listed = context.repository.run("ls-files", "-z", "--", *(str(Path(top, path)) for path in paths))
+    except HistoryError:
+        return ""
+    untracked = len(paths) - listed.count(b"\0")
+    if untracked == len(paths):
+        return ""
+    rest = f", but not in {counted(untracked, 'file')} that Git does not track" if untracked else ""
+    return f"; `git diff` shows how{rest}"

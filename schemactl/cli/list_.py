@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     declared, approved, entries = _read(context.repository, project, context)
     patterns = [*args.topics, *args.topic]
     names = [each.topic.name for each in entries]
-    require_matches(names, patterns, args.namespace, where="the files or the approved history", option="")
+    require_matches(names, patterns, args.namespace, where="the files or the approved history")
     chosen = select(names, patterns, args.namespace)
     values = [(each, each.value(project)) for each in entries if each.topic.name in chosen]
     _require_known(args, [value for _, value in values])

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if asked:
         return _print_version(topics[0], asked, args.format, context)
     if args.version_bytes is not None:
-        reading(context, None).require_target(topics)
+        reading(context, None).require_target(topics, context)
         return _print_version(
             topics[0], _writer(topics[0], number_of(args.version_bytes)), args.format, context
         )

@@ -350,7 +350,7 @@ def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[Topic
     Raises:
         UsageError: there are none.
     """
-    require_matches(git.topics, [glob], (), where="the chosen topics", option="--allow-delete ")
+    require_matches(git.topics, [glob], (), where="the chosen topics")
     found = matching(glob, git.topics)
     gone = [name for name in found if git.topics[name].deleted and git.topics[name].versions]
     if not gone:

@@ -66,7 +66,7 @@ class ReadingSetup:
         """The target that the messages come from; None: the numbers are Git's."""
         return self.place.target if self.place else None
 
-    def require_target(self, topics: Iterable[Topic]) -> None:
+    def require_target(self, topics: Iterable[Topic], context: Context) -> None:
         """Raise UsageError if no target was named, and the numbers of one of `topics` are not Git's on some target."""
         if self.target is not None:
             return
@@ -76,7 +76,8 @@ class ReadingSetup:
             listed = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(found.items()))
             raise UsageError(
                 f"targets differ in their version numbers: {listed}",
-                fix=f"name the target that the messages come from: --target {' or --target '.join(names)}",
+                fix="name the target that the messages come from: "
+                + " or ".join(context.command_with("--target", name) for name in names),
             )
 
     def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:

@@ -139,7 +139,7 @@ def _pulled(
             raise UsageError(f"the environment variable {args.token_env} (--token-env) is not set")
     topic = chosen.topic
     read = reading(context, args.target)
-    read.require_target([topic])
+    read.require_target([topic], context)
     read = read.verified([topic], context)
     there = read.target.names.there(topic.name) if read.target else topic.name
     pairs = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"

@@ -213,7 +213,7 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
     read = reading(context, args.target)
     approved = read.approved
     topic, version = choose(args.topic, approved.catalog)
-    read.require_target([topic])
+    read.require_target([topic], context)
     topic.load()
     current = approved.current(topic.name)
     last = next((version for version in reversed(topic.versions) if version.info is not None), None)

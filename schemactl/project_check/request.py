@@ -148,6 +148,9 @@ def _judging(
     try:
         found = judging_project(repository, request.directory, request.config, proposed, request.base)
     except SchemactlError as error:
+        if request.base and isinstance(error, HistoryError):
+            # With nothing to compare with, the check ends with this error.
+            raise
         note(f"the settings of {proposed.path} at hand judge, not approved ones: {error.what}")
         return proposed
     if found and found.project.path != proposed.path and is_file(found.project.path):

@@ -56,6 +56,13 @@ def switch(repository: Scratch, ref: str) -> None:
     repository.git("checkout", "-q", "--detach", ref)
 
 
+def test_a_base_that_is_no_ref_is_named_once(repository: Scratch) -> None:
+    repository.flush()
+    said = schemactl(repository.path, "check", "--base", "mian", code=1).err
+    assert said.count("mian") == 1
+    assert said.startswith("schemactl: there is no ref 'mian' in this repository")
+
+
 def test_a_commit_on_the_way_that_breaks_is_told_from_an_end_that_breaks(repository: Scratch) -> None:
     step = repository.commit(bare(note=0), "A note", branch="work", start=1)
     repository.commit(orders(note=0), "The note has a default", branch="work")

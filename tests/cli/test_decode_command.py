@@ -335,6 +335,22 @@ def test_one_message_is_shown_with_the_commit_of_its_schema(folder: Path, tmp_pa
     assert json.loads(newest.out)["customer"] == 7
 
 
+def test_of_a_separated_pair_it_is_said_that_the_key_was_not_given(folder: Path) -> None:
+    definition = json.loads(shop.run(folder, "show", "carts@1", "--quiet").out)
+    codec = Codec([Version(0, Definition("AVRO", json.dumps(definition["value"])))])
+    cart = codec.encode_one({"visitor": "V-1", "skus": [], "coupon": None}) or b""
+    payload = base64.b64encode(cart).decode()
+    message = ("decode", "carts", "--version", "1", "--base64", payload)
+    without = shop.run(folder, *message)
+    assert json.loads(without.out)["key"] is None
+    assert without.err.endswith(
+        "note: a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64\n"
+    )
+    given = shop.run(folder, *message, "--key-base64", base64.b64encode(b"C-1").decode())
+    assert json.loads(given.out)["key"] == "C-1"
+    assert "note" not in given.err
+
+
 def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Path) -> None:
     done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", order(folder)[:8], code=100)
     assert done.out == ""

@@ -105,7 +105,7 @@ def test_filters_leave_the_topics_that_all_of_them_are_so_of(
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["refund"], "refund: no topic of the files or the approved history matches"),
+        (["refund"], "no topic of the files or the approved history matches 'refund'"),
         (["--owner", "team-sale"], "--owner team-sale: no topic has that; did you mean team-sales?"),
         (["--label", "tire=gold"], "--label tire: no topic has that; did you mean tier?"),
         (["--type", "AVR"], "--type AVR: no topic has that; did you mean AVRO?"),

@@ -66,7 +66,9 @@ def test_patterns_add_and_leave_out() -> None:
     ("patterns", "namespaces", "said"),
     [
         (["ordres"], [], "did you mean persistent://"),
-        (["orders"], ["x/b"], "no topic of the approved history matches in x/b"),
+        (["!ordres"], [], "matches 'ordres'; did you mean persistent://a/c/orders"),
+        (["nothing"], [], "; known: non-persistent://a/b/clicks, persistent://a/b/orders, "),
+        (["orders"], ["x/b"], "no topic of the approved history matches 'orders' in x/b"),
         ([], ["a/bb"], "did you mean a/b?"),
         (["orders", "!orders"], [], "these leave no topic"),
     ],

@@ -72,6 +72,8 @@ COMMANDS_THAT_FAIL = (
     "promote --target prod --to main",
     "new topic sals/refunds",
     "log",
+    "rollout ordrs",
+    "rollout nothing",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,27 @@ def test_fix_edits_the_file_keeps_its_permissions_and_says_so(repository: Scratc
     assert printed.err.startswith("mended namespaces/orders.avsc\n1 finding mended")
     assert "all fine" in printed.out
     assert (path.read_text(), path.stat().st_mode & 0o777) == (FINE, 0o600)
+
+
+def test_fix_names_git_diff_only_for_files_that_git_tracks(repository: Scratch) -> None:
+    def mended() -> str:
+        return schemactl(repository.path, "lint", "--fix").err.splitlines()[-1]
+
+    assert mended() == "1 finding mended; `git diff` shows how"
+    further = {
+        "namespaces/returns.yaml": TOPIC.replace("orders", "returns"),
+        "namespaces/returns.avsc": MISSPELT,
+    }
+    repository.write(further)
+    assert mended() == "1 finding mended"
+    repository.write({**further, "namespaces/orders.avsc": MISSPELT})
+    assert mended() == "2 findings mended; `git diff` shows how, but not in 1 file that Git does not track"
+    repository.write(further)
+    repository.git("add", ".")
+    assert mended() == "1 finding mended; `git diff` shows how"
+    shutil.rmtree(repository.path / ".git")
+    repository.path.joinpath("namespaces/orders.avsc").write_text(MISSPELT)
+    assert mended() == "1 finding mended"
 
 
 @pytest.mark.parametrize("name", CHECK_FORMATS)

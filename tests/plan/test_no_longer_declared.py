@@ -109,9 +109,15 @@ def test_a_glob_deletes_what_is_no_longer_declared(made: Estate, glob: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--allow-delete", "nothing-*"], "--allow-delete nothing-*: no topic of the chosen topics matches"),
+        (
+            ["--allow-delete", "nothing-*"],
+            "no topic of the chosen topics matches 'nothing-*'; known: persistent://shop/sales/",
+        ),
         (["--allow-delete", "order?"], "no topic that matches had a schema and is no longer declared"),
-        (["--allow-delete", "legacy-*", "--topic", "orders"], "no topic of the chosen topics matches"),
+        (
+            ["--allow-delete", "legacy-*", "--topic", "orders"],
+            "no topic of the chosen topics matches 'legacy-*'",
+        ),
         (["--force-delete", "legacy-*"], "there is no topic 'legacy-*'"),
     ],
 )
