@@ -8,10 +8,10 @@ from shlex import quote
 from typing import Final, Literal, NamedTuple
 
 from schemactl import registry_url
+from schemactl.broker import check_consumer
 from schemactl.broker.checkers import TRANSITIVE
 from schemactl.changes import Contents
 from schemactl.checking import CheckReport, TopicCheck, client_impacts
-from schemactl.checking.report import ClientImpact
 from schemactl.compat import breakages
 from schemactl.effective import chosen_topics
 from schemactl.formats import explain
@@ -52,6 +52,8 @@ class Rollout:
     Attributes:
         version: the number that it gets.
         latest: the version before; None: it is the first.
+        strategy: the one in force.
+        strategy_on: the targets that have it; (): all.
         rebased: the number that it gets if each commit of the branch is approved by itself; None: not asked, or the same.
         reasons: why this order, in sentences.
         steps: in order; () where none is safe.
@@ -63,6 +65,7 @@ class Rollout:
     latest: int | None
     rebased: int | None
     strategy: CompatibilityStrategy
+    strategy_on: tuple[str, ...]
     order: Order
     reasons: tuple[str, ...]
     steps: tuple[RolloutStep, ...] = ()
@@ -76,7 +79,7 @@ def rollout(
     git: Sequence[SchemaVersion],
     apart: Collection[str],
 ) -> Rollout | None:
-    """Return the plan for what `report`, of a check, says of the topic; None: it changes no schema.
+    """Return the plan for what `report`, of a check, says of the topic; None: it brings no new version.
 
     Args:
         name: the topic.
@@ -86,22 +89,22 @@ def rollout(
         apart: the targets whose numbers of the topic are not Git's.
     """
     rows = [row for row in report.topics if row.topic == name and row.schema]
-    if not rows or rows[0].version is None:
+    if not any(row.change in ("added", "new version") for row in rows):
         return None
     row = next((row for row in rows if row.strategy in TRANSITIVE), rows[0])
     version, latest = _in_git(rows, git, apart)
     more = row.stepwise - row.version if row.stepwise is not None and row.version is not None else 0
-    facts = _Facts(row, client_impacts(rows))
+    facts = _Facts(rows, version)
     refused = [
         f"{each.rule}: {each.message.partition(chr(10))[0]}"
         for each in report.findings
         # A client that breaks is what the order is about.
         if each.topic == name and each.severity == "error" and each.rule != "CLIENT_BREAKS"
-    ]
+    ] or [*_locked_out(rows, version, report)]
     order: Order = "no safe order" if refused else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
     if facts.order != "no safe order":
-        fix = "change the schema until `schemactl check` passes; docs/how-to/break.md has the ways through a break"
+        fix = "do what `schemactl check` says, or go one of the ways through a break: docs/how-to/break.md"
     is_safe = order != "no safe order"
     reasons = (*refused, *facts.reasons)
     numbers = {target: each.version or version for each in rows for target in each.targets}
@@ -112,7 +115,16 @@ def rollout(
     steps = tuple(_steps(name, facts, order, version, more, on_targets)) if is_safe else ()
     rebased = version + more if more else None
     return Rollout(
-        name, version, latest, rebased, row.strategy, order, reasons, steps, "" if is_safe else fix
+        name,
+        version,
+        latest,
+        rebased,
+        row.strategy,
+        row.targets if len({each.strategy for each in rows}) > 1 else (),
+        order,
+        reasons,
+        steps,
+        "" if is_safe else fix,
     )
 
 
@@ -128,29 +140,38 @@ def _in_git(
     return same.number if same else next_number(git), standing[-1].number if standing else None
 
 
+def _locked_out(rows: Sequence[TopicCheck], version: int, report: CheckReport) -> Iterator[str]:
+    """Yield that brokers will reject consumers of the new version, as they do after a waived break under a transitive strategy."""
+    for row in rows:
+        release = next((report.targets[each] for each in row.targets), report.release)
+        if row.schema:
+            stored = (*row.versions, SchemaVersion(next_number(row.versions), row.schema))
+            if check_consumer(stored, row.schema, row.strategy, release).exception:
+                where = f" on {', '.join(row.targets)}" if row.targets else ""
+                yield f"Under {row.strategy} a broker rejects consumers that are built with version {version}{where}."
+
+
 class _Facts:
     """Whether the new version and what runs today read each other.
 
     Attributes:
-        row: what the check says of the topic.
+        rows: what the check says of the topic, for all targets.
+        version: Git's number of the new version.
         clients: what the change means to each declared client.
         unread: why the new version does not read what is written today, by who writes it.
         blocked: why those who read today do not read the new version, by who they are.
     """
 
-    def __init__(self, row: TopicCheck, clients: Sequence[ClientImpact]) -> None:
-        self.row = row
-        self.clients = clients
-        broken = [each for each in clients if not each.is_fine]
+    def __init__(self, rows: Sequence[TopicCheck], version: int) -> None:
+        self.rows = rows
+        self.version = version
+        self.clients = client_impacts(rows)
+        broken = [each for each in self.clients if not each.is_fine]
         self.unread = {each.client.who: each.breaks for each in broken if not each.client.reads}
-        is_transitive = row.strategy in TRANSITIVE
-        strategy = (
-            CompatibilityStrategy.BACKWARD_TRANSITIVE if is_transitive else CompatibilityStrategy.BACKWARD
-        )
-        if not self.unread and (why := self._break(strategy)):
+        if not self.unread and (why := self._break(reads=True)):
             self.unread["producers"] = why
         self.blocked = {each.client.who: each.breaks for each in broken if each.client.reads}
-        if not self.has_consumers and (why := self._break(CompatibilityStrategy.FORWARD)):
+        if not self.has_consumers and (why := self._break(reads=False)):
             self.blocked["consumers of the latest version"] = why
 
     @property
@@ -167,29 +188,31 @@ class _Facts:
     @property
     def reasons(self) -> Iterator[str]:
         """Say what decides the order."""
-        if self.row.latest is None:
+        if all(row.latest is None for row in self.rows):
             yield "There are no messages yet; a broker judges clients by the schema that is registered."
             return
-        number = self.row.version
         for who, why in self.unread.items():
-            yield f"Version {number} cannot read what {who} wrote: {why}"
+            yield f"Version {self.version} cannot read what {who} wrote: {why}"
         if not self.unread:
-            yield f"Version {number} reads what is written today."
+            yield f"Version {self.version} reads what is written today."
         for who, why in self.blocked.items():
-            yield f"{who} cannot read version {number}: {why}"
+            yield f"{who} cannot read version {self.version}: {why}"
         if not self.blocked:
             who = "Every declared consumer" if self.has_consumers else "The latest version"
-            yield f"{who} reads version {number}."
+            yield f"{who} reads version {self.version}."
 
-    def _break(self, direction: CompatibilityStrategy) -> str:
-        """Return the first reason why real readers and writers fail under that strategy; "": none."""
-        new = self.row.schema
-        versions: Sequence[SchemaVersion] = live(self.row.versions)
-        infos = {each.number: each.info for each in versions}
-        for found in breakages(versions, new, direction, by_any_release=True) if new else ():
-            old = infos[found.against]
-            if new and old and not found.incompatibility.strict_only:
-                return on_one_line(explain(found, new=new, old=old).reason)
+    def _break(self, *, reads: bool) -> str:
+        """Return the first reason why the new version does not read earlier messages, or (not `reads`) is not read; "": none."""
+        for row in self.rows:
+            direction = "BACKWARD" if reads else "FORWARD"
+            reach = "_TRANSITIVE" if reads and row.strategy in TRANSITIVE else ""
+            strategy = CompatibilityStrategy[direction + reach]
+            infos = {each.number: each.info for each in row.versions}
+            new = row.schema
+            for found in breakages(row.versions, new, strategy, by_any_release=True) if new else ():
+                old = infos[found.against]
+                if new and old and not found.incompatibility.strict_only:
+                    return on_one_line(explain(found, new=new, old=old).reason)
         return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,70 @@ def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
     assert schemactl(repository.path, "rollout", "orders").out == nothing
     assert "Any order is safe." in schemactl(repository.path, "rollout", "orders", "--base", "HEAD^").out
     assert schemactl(repository.path, "rollout", "carts", code=64).out == ""
+
+
+def test_a_change_that_brings_no_version_has_no_plan(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B, f'{B[:-1]}, "doc": "b"}}'])
+
+    def said() -> str:
+        assert json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out) == {
+            "format_version": 1,
+            "topic": "persistent://shop/sales/orders",
+            "pending": False,
+        }
+        return schemactl(repository.path, "rollout", "orders").out
+
+    assert "what changes is nothing that Pulsar compares" in said()
+    repository.write({"topics/orders.avsc": record(A)})
+    assert "it has an older version's schema again" in said()
+    repository.write({"topics/orders.yaml": "topic: shop/sales/orders\n"})
+    assert "it has no schema any more" in said()
+    repository.write({"topics/orders.yaml": None})
+    assert "it is no longer declared" in said()
+
+
+def test_a_topic_that_goes_leaves_its_clients_named(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", "BACKWARD", [A, A], f"{SHOP}, {BILLING}")
+    repository.write({"topics/orders.yaml": None})
+    assert (
+        "Its declared clients: the producer shop (team web), the consumer billing (team payments).\n"
+        in schemactl(repository.path, "check").out
+    )
+
+
+def test_a_consumer_that_no_broker_lets_in_has_no_safe_order(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", "ALWAYS_INCOMPATIBLE", [A, A])
+    carts = f"topic: shop/sales/carts\nclients: [{SHOP}, {BILLING}]\nschema: {{type: AVRO, definition: orders.avsc}}\n"
+    repository.write({"topics/carts.yaml": carts})
+    found = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json", code=100).out)
+    assert found["order"] == "no safe order"
+    assert found["reasons"][0].startswith(
+        "CLIENT_REFUSED: The consumer billing (team payments) is built with the latest version, and a broker would not let it connect"
+    )
+
+
+def test_after_a_waived_break_brokers_reject_consumers_under_a_transitive_strategy(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", "BACKWARD_TRANSITIVE", [A, f"{A}, {B}"])
+    broken = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    [fingerprint] = {each["fingerprint"] for each in broken["findings"] if each["rule"].startswith("READER")}
+    soon = str(datetime.now(UTC).date() + timedelta(days=30))
+    schemactl(repository.path, "waive", fingerprint, "--reason", "x", "--until", soon, "--owner", "me")
+    schemactl(repository.path, "check")
+    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
+    assert found["reasons"][0] == (
+        "Under BACKWARD_TRANSITIVE a broker rejects consumers that are built with version 1 on prod, stage, dev."
+    )
+
+
+def test_the_strategy_is_that_of_the_targets_where_it_asks_most(tmp_path: Path) -> None:
+    overlay = "topic: shop/sales/orders\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"
+    targets = TARGETS.replace("after: [stage]", "after: [stage], overlays: prod.yaml")
+    repository = made(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
+    repository.commit({"prod.yaml": overlay})
+    repository.write({"topics/orders.avsc": record(f"{A}, {DEFAULT}, {C}")})
+    assert "BACKWARD_TRANSITIVE on prod\n" in schemactl(repository.path, "rollout", "orders").out
+    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    assert (found["strategy"], found["strategy_on"]) == ("BACKWARD_TRANSITIVE", ["prod"])
 
 
 def test_the_report_has_the_number_after_a_rebase_merge(tmp_path: Path) -> None:

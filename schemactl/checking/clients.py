@@ -84,7 +84,8 @@ def declared(run: Run, proposal: Proposal, before: Topic | None, *, is_changed: 
             continue
         rejection = _rejection(run, proposal, client)
         if rejection and (is_new or not _rejection(run, proposal, client, before=True)):
-            built = f"version {client.built}" if client.versions else on_one_line(client.file)
+            built = on_one_line(client.file) or f"version {client.built}"
+            built = "the latest version" if client.is_latest else built
             yield from find(
                 "CLIENT_REFUSED",
                 message=f"{who} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
@@ -171,8 +172,9 @@ def _rejection(run: Run, proposal: Proposal, client: Client, *, before: bool = F
     added = [] if proposal.known or before else [SchemaVersion(proposal.number, proposal.schema)]
     # Somebody else is connected: what an idle topic would register is registered already.
     state = TopicState((*proposal.versions, *added), producers=1)
-    decisions = (
-        admit(client.role, build.info, state, policies, run.project.release)
-        for build in _pinned(client, proposal)
-    )
+    builds = _pinned(client, proposal)
+    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
+        # The one that protects not even who has the latest.
+        builds = client.builds(state.versions)
+    decisions = (admit(client.role, build.info, state, policies, run.project.release) for build in builds)
     return next((each for each in decisions if not each.allowed), None)

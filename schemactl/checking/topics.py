@@ -21,6 +21,7 @@ from schemactl.model import (
     live,
     next_number,
 )
+from schemactl.printing import on_one_line
 from schemactl.verdicts import DataState, Finding, Verdict
 from schemactl.waivers import fingerprint
 
@@ -211,11 +212,13 @@ def _removed(run: Run, before: Topic) -> tuple[TopicCheck, list[Finding]]:
     seen = TopicCheck(name, "removed", strategy, level, latest=latest, source=before.source)
     if any(topic.renamed_from == name for topic in run.target.topics.values()):
         return seen, []
+    clients = ", ".join(f"the {each.role} {on_one_line(each.who)}" for each in before.clients)
     found = run.find(
         "DELETED_TOPIC",
         before,
         f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
-        f"`apply --allow-delete {name}` is asked for.",
+        f"`apply --allow-delete {name}` is asked for."
+        + (f"\nIts declared clients: {clients}." if clients else ""),
         before_change=True,
         fingerprint=_end("DELETED_TOPIC", before),
     )

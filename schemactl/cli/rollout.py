@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_options
@@ -14,6 +14,14 @@ from schemactl.deadline import DEFAULT_S, within
 from schemactl.printing import redirected
 from schemactl.project_check import check_project
 from schemactl.project_check.request import CheckRequest
+
+_NOTHING: Final = {
+    "not stored": "what changes is nothing that Pulsar compares, so there is no new version to roll out",
+    "older version": "it has an older version's schema again, so there is no new version to roll out; `schemactl explain REVERTED_TO_OLDER` says more",
+    "schema removed": "it has no schema any more, so there is no new version to roll out",
+    "removed": "it is no longer declared, so there is no new version to roll out; docs/how-to/break.md#a-new-topic says how to end a topic",
+}
+"""What to say of a change that brings no version."""
 
 if TYPE_CHECKING:
     from schemactl.deadline import Deadline
@@ -72,7 +80,9 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     if args.format == "json":
         context.report_json(topic=str(name), pending=found is not None, **(_value(found) if found else {}))
     elif found is None:
-        context.report(f"{name}: no change of its schema is pending.")
+        known_reasons = (_NOTHING.get(row.change) for row in report.topics if row.topic == name)
+        why = next(filter(None, known_reasons), "no change of its schema is pending")
+        context.report(f"{name}: {why}.")
     elif args.format == "markdown":
         print(rollout_text.render_markdown(found), file=redirected(sys.stdout))
     else:
@@ -88,6 +98,7 @@ def _value(found: Rollout) -> dict[str, Any]:
         "version_if_rebased": found.version if found.rebased is None else found.rebased,
         "latest": found.latest,
         "strategy": found.strategy.value,
+        "strategy_on": list(found.strategy_on),
         "order": found.order,
         "reasons": list(found.reasons),
         "fix": found.fix or None,

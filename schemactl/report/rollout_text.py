@@ -20,7 +20,7 @@ _WORDS = {
 def render(found: Rollout) -> str:
     """Return the order and why, and the steps, each with the command that exits with 0 once the step is done."""
     lines = [
-        _title(found),
+        on_one_line(_title(found)),
         "",
         _WORDS[found.order],
         *(f"  {on_one_line(each)}" for each in found.reasons),
@@ -60,7 +60,8 @@ def _markdown(found: Rollout) -> Iterator[str]:
 def _title(found: Rollout) -> str:
     before = "" if found.latest is None else f"version {found.latest} to "
     rebased = "" if found.rebased is None else f" ({found.rebased} after a rebase merge)"
-    return f"{found.topic}: {before}{versions([found.version])}{rebased}, {found.strategy}"
+    where = f" on {', '.join(found.strategy_on)}" if found.strategy_on else ""
+    return f"{found.topic}: {before}{versions([found.version])}{rebased}, {found.strategy}{where}"
 
 
 def _where(step: RolloutStep) -> str:
