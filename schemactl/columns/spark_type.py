@@ -147,6 +147,8 @@ def type_ddl(spark_type: SparkType, *, documented: bool = False) -> str:
 def comment_ddl(text: str) -> str:
     """Return the clause that documents a column or a table, on one line."""
     quoted = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    # Spark puts the values of variables in, wherever `${` begins their names.
+    quoted = quoted.replace("${", "$\\{")
     # As a string of Spark SQL spells what does not print.
     shown = (each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
     return f"COMMENT '{''.join(shown)}'"

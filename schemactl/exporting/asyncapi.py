@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from schemactl.columns.topic_struct import message_doc
 from schemactl.errors import SchemactlError, UsageError
@@ -102,7 +102,8 @@ def _channel(topic: Topic, one: SchemaVersion, catalog: Catalog, writer: SchemaW
             if said.labels
             else {}
         ),
-        **({"externalDocs": {"url": url}} if url else {}),
+        # A URI has ASCII alone, and no quotes or angle brackets.
+        **({"externalDocs": {"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}} if url else {}),
         "bindings": {"pulsar": _binding(topic, catalog)},
         **({"x-owner": said.owner} if said.owner else {}),
         **({"x-deprecated": said.deprecated.values() or True} if said.deprecated else {}),
@@ -137,9 +138,13 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
     native = info if kind.language == "protobuf" else info.proto
     if native is not None:
         wrapper, printing = (protobuf_native.load(each) for each in ("wrapper", "printing"))
-        root = wrapper.parse(native.schema).root
-        text = printing.proto_text(root.file.proto)
-        return {"schemaFormat": "application/vnd.google.protobuf;version=3", "schema": text}
+        file = wrapper.parse(native.schema).root.file.proto
+        # A document has no place for further files: without them JSON Schema says the same.
+        if all(map(wrapper.is_shipped, file.dependency)):
+            return {
+                "schemaFormat": "application/vnd.google.protobuf;version=3",
+                "schema": printing.proto_text(file),
+            }
     try:
         return writer.message(info)
     except SchemactlError:

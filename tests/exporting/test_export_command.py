@@ -32,7 +32,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
             "message_ttl_in_seconds: 60\nowner: team-sales\n",
             "topics/orders.yaml": declared(
-                more="description: It's every order\nlabels: {tier: gold}\nlinks: {wiki: 'https://example.com'}\n"
+                more="description: It's every order\nlabels: {tier: gold}\nlinks: {wiki: 'https://example.com/a?é=\"%20\"'}\n"
                 "retention_policies: {retentionTimeInMinutes: 60, retentionSizeInMB: -1}\ncompaction_threshold: 1048577\n"
                 "deprecated: {use: shop/sales/money}\n"
             ),
@@ -74,6 +74,7 @@ def test_a_channel_says_what_is_approved_of_its_topic(shop: Path) -> None:
     assert (orders["x-owner"], orders["x-schema-version"]) == ("team-sales", 0)
     assert orders["x-deprecated"] == {"use": "persistent://shop/sales/money"}
     assert orders["tags"] == [{"name": "tier=gold"}]
+    assert orders["externalDocs"] == {"url": "https://example.com/a?%C3%A9=%22%20%22"}
     assert orders["bindings"]["pulsar"] == {
         "namespace": "sales",
         "persistence": "persistent",
@@ -143,7 +144,11 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "topics/tree.proto": 'syntax = "proto3"; package acme; import "google/protobuf/struct.proto";\n'
         "message Tree { Tree left = 1; map<int32, Tree> by = 2; google.protobuf.Struct any = 3; oneof o { string s = 4; bytes b = 5; } }\n",
     }
+    files["topics/forest.proto"] = (
+        'syntax = "proto3"; package acme; import "tree.proto"; message Forest { repeated Tree trees = 1; }\n'
+    )
     schemas = {
+        "forest": "{type: PROTOBUF_NATIVE, definition: forest.proto, message: acme.Forest, references: [tree.proto]}",
         "avro": "{type: AVRO, definition: tree.avsc}",
         "json": "{type: JSON, definition: tree.avsc}",
         "native": "{type: PROTOBUF_NATIVE, definition: tree.proto, message: acme.Tree}",
@@ -161,7 +166,14 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.live
 def test_the_official_parser_accepts_awkward_types(awkward: Path) -> None:
-    assert parsed(awkward) == {"diagnostics": [], "channels": 5, "schemas": 1}
+    assert parsed(awkward) == {"diagnostics": [], "channels": 6, "schemas": 3}
+
+
+def test_a_proto_file_that_needs_another_is_a_json_schema_in_the_document(awkward: Path) -> None:
+    made = json.loads(schemactl(awkward, "export", "asyncapi").out)
+    payload = made["channels"]["acme.odd.forest"]["messages"]["message"]["payload"]
+    assert payload == {"$ref": "#/components/schemas/acme.Forest"}
+    assert made["components"]["schemas"]["acme.Forest"]["properties"]["trees"]["type"] == "array"
 
 
 def test_full_names_are_names_and_namespaces_in_the_document(awkward: Path) -> None:

@@ -15,7 +15,7 @@ from schemactl.model import Release, SchemaInfo, SchemaType
 
 OPTIONS = StructOptions(as_decoded=True)
 FIELDS = [
-    {"name": "id", "type": "long", "doc": "Of the shop's\n\\ own."},
+    {"name": "id", "type": "long", "doc": "Of ${env:HOME}'s\n\\ own."},
     {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
     {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": ["null", "int"]}}},
     {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
@@ -48,7 +48,7 @@ def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
     # A table's columns may be null all the same.
     assert made.simpleString() == StructType.fromJson(to_json(columns)).simpleString()
     assert {name: text for name, text in comments.items() if text} == {
-        "id": "Of the shop's\n\\ own.",
+        "id": "Of ${env:HOME}'s\n\\ own.",
         "from": "'\u202e'\0 \\\\n",
     }
     assert told is not None
