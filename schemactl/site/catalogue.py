@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Final, NamedTuple
+from functools import cached_property, partial
+from typing import Final, NamedTuple, TypeVar
 
 from schemactl.columns.struct import StructOptions, decoded_options
-from schemactl.columns.topic_struct import message_doc
-from schemactl.errors import InvalidSchema
+from schemactl.columns.topic_struct import message_doc, value_of
+from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import spec
 from schemactl.formats.outline import PartChange, part_changes
 from schemactl.history import History
@@ -18,15 +18,19 @@ from schemactl.model import (
     Metadata,
     NamespaceName,
     Project,
+    Release,
     SchemaInfo,
     SchemaVersion,
     Topic,
     TopicName,
 )
-from schemactl.site.field_rows import FieldRow, field_rows
+from schemactl.site.field_rows import FieldRow, field_rows, type_docs
 
 MAX_COMPARED: Final = 12
 """So many of the newest versions stand in the table of who can read whom."""
+
+
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,9 @@ class TopicEntry:
         number: of the version in force; None: the topic has no schema any more.
         info: the definition in force, as it reads now, else the last one.
         doc: what the definition says of the message.
+        type_docs: by the full name of each named type what the definition says of it.
         since: the number of the version since which each field is there, by its holder and name.
+        no_columns: why it has none in Spark; "": it has.
         environments: what the targets have of it.
         latest_first: its versions.
     """
@@ -81,10 +87,12 @@ class TopicEntry:
     number: int | None
     info: SchemaInfo
     doc: str
+    type_docs: Mapping[str, str]
     strategy: str
     level: str
     rows: Sequence[FieldRow]
     since: Mapping[tuple[str, str], int]
+    no_columns: str
     environments: Sequence[TopicOnTarget]
     latest_first: Sequence[VersionEntry]
 
@@ -152,11 +160,13 @@ class Catalogue:
                 self.catalog.metadata(name),
                 number,
                 info,
-                self._doc(info),
+                self._read(message_doc, info) or "",
+                self._read(type_docs, info) or {},
                 strategy.value,
                 level,
                 self._rows(info, options),
                 self._since(versions, number),
+                self._no_columns(info, options),
                 [*self._environments(name)],
                 [*self._versions(versions)][::-1],
             )
@@ -171,16 +181,21 @@ class Catalogue:
         return sorted({*self.catalog.namespaces, *(name.namespace_name for name in self.catalog.topics)})
 
     def _rows(self, info: SchemaInfo, options: StructOptions | None = None) -> list[FieldRow]:
-        try:
-            return field_rows(info, self.project.release, options)
-        except InvalidSchema:
-            return []
+        return self._read(partial(field_rows, options=options), info) or []
 
-    def _doc(self, info: SchemaInfo) -> str:
+    def _no_columns(self, info: SchemaInfo, options: StructOptions) -> str:
         try:
-            return message_doc(info, self.project.release)
+            found = value_of(info, options, self.project.release)
+        except SchemactlError as error:
+            return f"{error.what} ({error.fix})" if error.fix else error.what
+        return "" if found else f"{info.type.name} does not say what the bytes of a message are"
+
+    def _read(self, read: Callable[[SchemaInfo, Release], _Said], info: SchemaInfo) -> _Said | None:
+        """Return what the definition says; None: it does not parse."""
+        try:
+            return read(info, self.project.release)
         except InvalidSchema:
-            return ""
+            return None
 
     def _since(self, versions: Sequence[SchemaVersion], number: int | None) -> dict[tuple[str, str], int]:
         """Return since which version each field is there without a gap, up to version `number`."""

@@ -15,6 +15,7 @@ from schemactl.columns.topic_struct import protobuf_of, value_of
 from schemactl.errors import SchemactlError
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
+from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.parse import parse
 from schemactl.model import Release, SchemaInfo
 
@@ -82,6 +83,24 @@ def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None
         InvalidSchema: the definition does not parse.
     """
     return [*islice(_rows(info, release, options), MAX_ROWS)]
+
+
+def type_docs(info: SchemaInfo, release: Release) -> dict[str, str]:
+    """Return by full name what the definition says of its named types, of those of which it says something. Raises as `field_rows`."""
+    if both := pair_of(info):
+        key, value = (type_docs(half, release) for half in both.halves.values())
+        return key | value
+    if native := protobuf_of(info):
+        said = native.comments().items()
+        places = ((re.fullmatch("/(?:messages|enums)/([^/]+)", pointer), text) for pointer, text in said)
+        return {place[1]: text for place, text in places if place}
+    if spec(info).language != "avro":
+        return {}
+    return {
+        each.full_name: each.doc
+        for each in parts(parse(info.schema, release))
+        if isinstance(each, avro.Named) and each.doc
+    }
 
 
 def message_types(rows: Sequence[FieldRow]) -> set[str]:

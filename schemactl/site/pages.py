@@ -38,7 +38,7 @@ _MAX_DEFINITION: Final = 12_000
 """Characters of a definition that a page shows, in whole lines."""
 
 _SHOWN_TOPICS: Final = 200
-"""So many topics stand on one page of a namespace or an owner, and so many users on that of a type."""
+"""So many topics stand on one page of a namespace or an owner, on the first page if there are no more, and users on that of a type."""
 
 _MAX_LISTED: Final = 300
 """So many namespaces, owners and types are listed; the search finds the others."""
@@ -278,12 +278,18 @@ class Site:
             spaces=spaces,
             owners=sorted((owner, len(listed)) for owner, listed in self._owned.items()),
             recent=self._changes[:_RECENT],
-            topics=sum(map(len, self._listed.values())),
+            topics=len(self._search),
+            listed=self._few_topics(),
             types=len(self._types),
             tip=self._catalogue.history.tip,
             ref=self._catalogue.history.ref,
         )
         self._render("changes.html", "changes.html", changes=self._changes[:_FEED_ENTRIES])
+
+    def _few_topics(self) -> list[ListedTopic]:
+        """Return all topics, unless they are more than one page lists."""
+        topics = [each for listed in self._listed.values() for each in listed]
+        return sorted(topics, key=lambda each: str(each.name)) if len(topics) <= _SHOWN_TOPICS else []
 
     def _feed(self) -> None:
         """Write the feed. Its ids come from commits: they stay when the title changes, and no other repository has them."""

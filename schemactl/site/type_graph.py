@@ -42,7 +42,8 @@ def graph(middle: Box, users: Edges, parts: Edges) -> str:
     levels = _levels(middle, parts) | {node: -level for node, level in _levels(middle, users).items()}
     if len(levels) == 1:
         return ""
-    first = min(levels.values())
+    # Topics are left of all types, so that each line leads to the right.
+    first = min(level for node, level in levels.items() if node.kind == "type") - 1
     columns: dict[int, list[Box]] = defaultdict(list)
     for node in sorted(levels):
         columns[first if node.kind == "topic" else levels[node]].append(node)
@@ -77,7 +78,7 @@ def _levels(middle: Box, edges: Edges) -> dict[Box, int]:
         node = left.popleft()
         level = found[node] + 1
         for each in edges.get(node, ()):
-            if level <= _MAX_DISTANCE and each != middle and found.get(each, 0) < level:
+            if level <= _MAX_DISTANCE and each not in (node, middle) and found.get(each, 0) < level:
                 found[each] = level
                 left.append(each)
     return found

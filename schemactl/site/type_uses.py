@@ -23,6 +23,7 @@ class TypeUse:
     """
 
     name: str
+    doc: str
     rows: Sequence[FieldRow]
     symbols: tuple[str, ...] = ()
     topics: list[TopicName] = field(default_factory=list)
@@ -55,7 +56,8 @@ class TypeUses(dict[str, TypeUse]):
         for name, used in entry.uses.items():
             if not name:
                 continue
-            found = TypeUse(name, [*rows[name].values()] if name in rows else [], symbols.get(name, ()))
+            doc, fields = entry.type_docs.get(name, ""), [*rows.get(name, {}).values()]
+            found = TypeUse(name, doc, fields, symbols.get(name, ()))
             use = self.setdefault(name, found)
             use.topics.append(entry.name)
             use.uses.update(used)

@@ -137,6 +137,13 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "fields": [{"name": "lines", "type": line}, {**TOTAL, "type": "acme.Money"}],
         },
         "fees": {"name": "acme.Fee", "fields": [{"name": "fee", "type": other}]},
+        "trees": {
+            "name": "acme.Tree",
+            "fields": [
+                {"name": "left", "type": ["null", "acme.Tree"], "default": None},
+                {"name": "leaf", "type": {"type": "fixed", "name": "acme.Leaf", "size": 2}},
+            ],
+        },
         "wide": {"name": "acme.Wide", "doc": "As the scanner sees it.", "fields": wide},
         "past": {"name": "acme.Past", "fields": [CHANNEL]},
         "paid": {
@@ -318,7 +325,8 @@ def test_types_know_their_users(site: Path) -> None:
     assert "Used by 4 topics" in said
     assert "shop/sales/orders" in said
     assert "Part of Order " in said
-    assert table(money, "Fields") == [["amount", "long", "BIGINT", "", ""]]
+    # Columns that would be empty are not there.
+    assert table(money, "Fields") == [["amount", "long", "BIGINT", ""]]
     first = table(page(site / "types.html"), "Types")[0]
     assert first[:2] == ["acme.Money", "4"]
 
@@ -361,11 +369,19 @@ def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path,
     ]
 
 
+def test_a_type_that_holds_itself_stands_between_its_topics_and_its_parts(odd: Path) -> None:
+    nodes = [(0, "topic shop/web/trees"), (1, "type acme.Tree"), (2, "type acme.Leaf")]
+    for name in ("acme.Tree", "acme.Leaf"):
+        assert drawn(odd, name) == nodes
+        lines = [*page(odd / f"types/{slug(name)}.html").iter(f"{SVG}path")]
+        assert len(lines) == 2
+
+
 def test_the_graph_of_messages_that_hold_each_other_ends(odd: Path) -> None:
     assert drawn(odd, "web.Click") == [
         (0, "topic shop/web/clicks"),
-        (0, "type web.Inner"),
-        (1, "type web.Click"),
+        (1, "type web.Inner"),
+        (2, "type web.Click"),
     ]
     assert [name for _, name in drawn(odd, "web.Inner")] == [
         "topic shop/web/clicks",
@@ -425,9 +441,11 @@ def test_the_fields_of_several_records_of_a_union_say_whose_they_are(odd: Path) 
     ]
 
 
-def test_a_message_that_holds_itself_has_its_rows_once(site: Path) -> None:
-    rows = table(page(site / "topics/shop/web/clicks.html"), "Fields")
-    assert [row[0] for row in rows] == ["url", "more", "path"]
+def test_a_message_that_holds_itself_has_its_rows_once_and_no_columns(site: Path) -> None:
+    root = page(site / "topics/shop/web/clicks.html")
+    assert [row[0] for row in table(root, "Fields")] == ["url", "more", "path"]
+    assert "Spark has no columns for it: the message web.Click is recursive" in text(root)
+    assert "Read it in Spark" not in text(root)
 
 
 def test_comments_of_proto_files_are_documentation(odd: Path) -> None:
@@ -437,6 +455,8 @@ def test_comments_of_proto_files_are_documentation(odd: Path) -> None:
     assert rows["inner"] == "Ends, or goes on."
     assert (rows["back"], rows["end"]) == ("The one before. One of one.", "One of one.")
     assert "The one before." in (odd / "search.js").read_text()
+    assert "Ends, or goes on." in text(page(odd / f"types/{slug('web.Inner')}.html"))
+    assert "As the scanner sees it." in text(page(odd / f"types/{slug('acme.Wide')}.html"))
 
 
 def test_what_the_definition_says_is_shown_and_found_beside_the_description(odd: Path) -> None:
