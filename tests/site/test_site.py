@@ -131,7 +131,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     other = {**MONEY, "fields": [{"name": "cents", "type": "int"}]}
     line = {"type": "record", "name": "acme.Line", "fields": [TOTAL]}
-    topics = {
+    topics: dict[str, dict[str, Any]] = {
         "bills": {
             "name": "acme.Bill",
             "fields": [{"name": "lines", "type": line}, {**TOTAL, "type": "acme.Money"}],
