@@ -20,8 +20,8 @@ _YEAR_10000_MS = 253_402_300_800_000
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """`1 topic` or `3 topics`; `plural` is needed if it is not the noun with an s."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+    """`1 topic` or `3,000 topics`; `plural` is needed if it is not the noun with an s."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def numbers(values: Iterable[int]) -> str:

@@ -11,6 +11,7 @@ from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import TopicOfMessages, as_usage_error, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
+from schemactl.messages import counted
 from schemactl.output import reject_links
 
 if TYPE_CHECKING:
@@ -180,14 +181,15 @@ def _text(read: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rej
     ]
     if len(rows) > 2:
         rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.rejected:,}"))
-    each_s = total / took_s
+    each_s = round(total / took_s)
+    pace = f", {counted(each_s, 'message')} a second" if each_s else ""
     return "\n".join(
         [
-            f"{read.topic.name}: {total:,} messages landed in {out}, read with version {read.number}",
+            f"{read.topic.name}: {counted(total, 'message')} landed in {out}, read with version {read.number}",
             "",
             *table(rows),
             "",
-            f"{landed.files:,} files, {landed.bytes:,} bytes; {took_s:.1f} s, {each_s:,.0f} messages a second",
+            f"{counted(landed.files, 'file')}, {landed.bytes:,} bytes; {took_s:.1f} s{pace}",
             *([f"The rejected messages are in {rejected}, with their reasons."] if landed.rejected else []),
         ]
     )

@@ -11,6 +11,7 @@ from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.spark import TopicOfMessages, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.messages import counted
 
 if TYPE_CHECKING:
     from schemactl.codec.verifying import Count
@@ -95,7 +96,7 @@ def _text(read: TopicOfMessages, verified: Verified, args: argparse.Namespace) -
     candidate = args.candidate
     total = verified.total
     how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
-    lines = [f"{read.topic.name}: {total.messages:,} messages, read with {how}", ""]
+    lines = [f"{read.topic.name}: {counted(total.messages, 'message')}, read with {how}", ""]
     rows = [
         ["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]
     ]
@@ -146,7 +147,7 @@ def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
 
 
 def _facts(read: TopicOfMessages, verified: Verified, *, candidate: bool) -> dict[str, Any]:
-    def counted(count: Count) -> dict[str, Any]:
+    def counts_of(count: Count) -> dict[str, Any]:
         known = {"unreadable_when_approved": count.unreadable_with_approved} if candidate else {}
         return {"messages": count.messages, "unreadable": count.unreadable, **known}
 
@@ -168,9 +169,10 @@ def _facts(read: TopicOfMessages, verified: Verified, *, candidate: bool) -> dic
     return {
         "topic": str(read.topic.name),
         "candidate": candidate,
-        **counted(verified.total),
+        **counts_of(verified.total),
         "versions": [
-            {"version": count.version, "commit": commit(count), **counted(count)} for count in verified.counts
+            {"version": count.version, "commit": commit(count), **counts_of(count)}
+            for count in verified.counts
         ],
         "first_unreadable": [shown(unread) for unread in verified.first],
     }

@@ -157,7 +157,7 @@ def check_columns(struct: spark.StructType) -> None:
         if kind.typeName() not in _TYPES:
             raise WrongArgument(
                 f"{place} is {kind.simpleString()}, for which Delta has no type: cast the column, or drop it; one of the topic's "
-                'own lands in Parquet, with format="parquet"'
+                "own lands in the format parquet"
             )
 
 

@@ -76,7 +76,7 @@ def _iceberg_type(kind: spark.DataType, place: str, ids: Iterator[int]) -> Any:
     if type(kind) not in _TO_ICEBERG:
         raise WrongArgument(
             f"{place} is {kind.simpleString()}, for which Iceberg has no type that Spark reads: cast the column, or drop it; one of "
-            'the topic\'s own lands in Parquet, with format="parquet"'
+            "the topic's own lands in the format parquet"
         )
     return _TO_ICEBERG[type(kind)]
 

@@ -99,7 +99,7 @@ class ParquetTable(LandingTable):
         if self.rows.is_file():
             raise WrongArgument(f"{self.rows.path} is a file: rows go to a folder")
         if self.rows.below("_delta_log").sizes():
-            raise WrongArgument(f'{self.rows.path} is a Delta table: land with format="delta", or elsewhere')
+            raise WrongArgument(f"{self.rows.path} is a Delta table: land in the format delta, or elsewhere")
         self.rows.check_writable()
         self._check_decided()
 

@@ -124,7 +124,7 @@ def missing_files(folder: Path, many: int) -> Path:
         (wrong_properties, 90_000, 1, ":2:833: 89,900 more problems in this file from here on"),
         (unknown_keys, 90_000, 1, ":102:1: 89,900 more problems in this file from here on"),
         (wrong_documents, 8_000, 1, ":303:1: 7,900 more problems in this file from here on"),
-        (documents, 8_000, 0, "8000 topics checked"),
+        (documents, 8_000, 0, "8,000 topics checked"),
         (directives, 100_000, 1, ":1:1: directives (`%...`) are not used here"),
         (missing_files, 2_000, 1, "there is no file `namespaces/orders_1999x.avsc`"),
     ],

@@ -93,7 +93,7 @@ def test_a_folder_of_parquet_is_no_delta_table_and_a_delta_table_no_folder_of_pa
         DeltaTable(str(tmp_path)).check(STRUCT, [], overwrite=False)
     made = DeltaTable(str(tmp_path / "made"))
     made.commit(Addition([], STRUCT))
-    with pytest.raises(WrongArgument, match='is a Delta table: land with format="delta"'):
+    with pytest.raises(WrongArgument, match="is a Delta table: land in the format delta"):
         ParquetTable(made.folder()).check(STRUCT, [], overwrite=True)
 
 
