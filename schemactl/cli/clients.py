@@ -78,6 +78,7 @@ class _Seen(NamedTuple):
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the list is printed; 100: a client is behind the version of --expect, or --drained finds messages left to read."""
     from schemactl.effective import chosen_topics
+    from schemactl.messages import counted
     from schemactl.topic_match import require_matches, select
 
     _require_usage(args)
@@ -106,7 +107,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if args.drained:
             backlogs = found[there[topic.name]].backlogs
             behind += [
-                f"{on_one_line(name)} has {left} messages left to read"
+                f"{on_one_line(name)} has {counted(left, 'message')} left to read"
                 for name, left in backlogs.items()
                 if left
             ]

@@ -100,7 +100,8 @@ def _message(line: bytes) -> SampleMessage:
     if strange:
         raise ValueError(f"a sample has no {shown(min(strange))!r}")
     version = value.get("version")
-    if version is not None and (not isinstance(version, int) or isinstance(version, bool) or version < 0):
+    is_number = isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 2**63
+    if version is not None and not is_number:
         raise ValueError("`version` is not the number of a version, or null for none")
     return SampleMessage(_bytes(value, "payload_b64"), version, _bytes(value, "key_b64"))
 

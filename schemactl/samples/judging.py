@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemactl.checking import CheckReport
 from schemactl.checking.run import Run
-from schemactl.codec import CodecError, Options
+from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.verifying import judge
 from schemactl.errors import DeclarationError, Problem
 from schemactl.messages import versions as versions_said
@@ -25,6 +25,9 @@ from schemactl.waivers import fingerprint
 if TYPE_CHECKING:
     from schemactl.codec import Codec
     from schemactl.declare import Declared, Files
+
+_DEPTHS: Final = (64, 16, 8, 4, 2, 1)
+"""Of a record that holds itself, once or (a tree) in several places, each with columns of its own."""
 
 _SHOWN: Final = 10
 """The most messages of a topic that have a finding each."""
@@ -93,7 +96,8 @@ def _findings(
         if number is not None and number not in known:
             reason = f"there is no version {number}: the topic has {versions_said([*known])}"  # noqa: PLW2901
         elif with_approved:
-            before = f" With the schema approved last it cannot be read either: {on_one_line(with_approved)}."
+            why = "" if with_approved == reason else f": {on_one_line(with_approved)}"
+            before = f" With the schema approved last it cannot be read either{why}."
         written = "without a version" if number is None else f"of version {number}"
         more = f" The same for {len(rejected) - at:,} more samples." if at == _SHOWN < len(rejected) else ""
         writer = known.get(number) if number is not None else None
@@ -120,12 +124,12 @@ def _reasons(
 ) -> list[tuple[str, str | None]]:
     """Return for each sample why it is rejected, "" if it is not, and why with the schema approved last, None if it is not."""
     generate = run.project.generate
-    options = Options(recursion_depth=64, json_defaults=generate is not None and generate.json_defaults)
+    options = Options(json_defaults=generate is not None and generate.json_defaults)
     known = replace(topic, versions=versions)
     approved = [each.info for each in versions if each.info and each.info is not schema]
     try:
-        codec = codec_of(known, options, reader=schema)
-        against: Codec | None = codec_of(known, options, reader=approved[-1]) if approved else None
+        codec = _codec(known, options, schema)
+        against = _codec(known, options, approved[-1]) if approved else None
         payloads, numbers, keys = zip(*(sample.message for sample in samples), strict=True)
         judged = judge(
             codec,
@@ -142,3 +146,15 @@ def _reasons(
             judged.reasons.to_pylist(), judged.with_approved.to_pylist(), strict=True
         )
     ]
+
+
+def _codec(topic: Topic, options: Options, reader: SchemaInfo) -> Codec:
+    """Return the codec with the deepest recursion of which a batch has not too many columns; what is deeper is skipped."""
+    for depth in _DEPTHS:
+        codec = codec_of(topic, replace(options, recursion_depth=depth), reader=reader)
+        try:
+            codec.columns  # noqa: B018  whether there are any
+        except InvalidDefinition:
+            continue
+        break
+    return codec

@@ -12,6 +12,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch, declared, record
 
+from schemactl.samples.messages import SampleMessage
+
 PROJECT = "version: 1\nroots: [namespaces]\n"
 TOPIC = "namespaces/orders.yaml"
 DEFINITION = "namespaces/orders.avsc"
@@ -91,6 +93,7 @@ def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
         ("orders.jsonl", "\n{", "orders.jsonl:2:1: this line is not JSON"),
         ("orders.jsonl", "[]", "this line is not a JSON object"),
         ("orders.jsonl", '{"version": true}', "`version` is not the number of a version"),
+        ("orders.jsonl", f'{{"version": {2**63}}}', "`version` is not the number of a version"),
         ("orders.jsonl", '{"payload_b64": "?"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": "é"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": 1}', "`payload_b64` is not a text in base64"),
@@ -103,6 +106,28 @@ def test_a_file_that_is_none_of_samples_is_an_error(
     (folder / "namespaces" / "samples").mkdir()
     (folder / "namespaces" / "samples" / name).write_text(content)
     assert expected in schemactl(folder, "check", code=1).err
+
+
+def test_messages_of_a_record_that_holds_itself_in_several_places_are_read(tmp_path: Path) -> None:
+    node = {
+        "type": "record",
+        "name": "Node",
+        "fields": [
+            {"name": "below", "type": {"type": "array", "items": "Node"}},
+            {"name": "next", "type": ["null", "Node"]},
+        ],
+    }
+    repository = Scratch(tmp_path / "tree")
+    declared = {"topic": "shop/sales/trees", "schema": {"type": "AVRO", "definition": node}}
+    leaf, deep = bytes(2), b"\2" * 100_000
+    messages = [SampleMessage(payload, 0).line() for payload in (leaf, b"\2" + leaf + bytes(2), deep)]
+    repository.commit({"schemactl.yaml": "version: 1\nroots: [ns]\n"})
+    repository.flush()
+    repository.write({"ns/trees.yaml": json.dumps(declared), "ns/samples/trees.jsonl": "\n".join(messages)})
+    found = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)["findings"]
+    [unread] = [each for each in found if each["rule"] == "SAMPLE_UNREADABLE"]
+    assert unread["line"] == 3
+    assert "nested deeper than can be followed" in unread["message"]
 
 
 def test_all_files_that_are_none_of_samples_are_said_at_once(folder: Path) -> None:
