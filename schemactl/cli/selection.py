@@ -150,7 +150,8 @@ def version_of(topic: Topic, number: int) -> SchemaVersion:
 
 def known_numbers(topic: Topic) -> str:
     """Return the range of a topic's versions, as the end of a message."""
-    known = f"0 to {topic.versions[-1].number}" if topic.versions else "none"
+    last = topic.versions[-1].number if topic.versions else None
+    known = "none" if last is None else f"0 to {last}" if last else "version 0 alone"
     return f"the approved history knows {known}"
 
 

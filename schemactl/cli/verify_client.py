@@ -101,7 +101,7 @@ class Reason(NamedTuple):
 
 _UNAPPROVED: Final = Reason(
     "producer",
-    "Its schema is not an approved version: readers of the approved versions reject its messages.",
+    "Its schema is not an approved version: no reader knows what its messages are written with.",
     "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
     "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
 )
@@ -174,7 +174,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         reasons += _unreadable(role, info, against)
         if role == "producer" and same is None:
             reasons.append(_UNAPPROVED)
-        reasons += _rejected(role, info, contract) if connects else ()
+        reasons += _rejected(role, info, contract, args.class_) if connects else ()
     answer = ClientVerdict(args.class_, args.role, contract, against, same, reasons)
     if args.format == "json":
         context.report_json(**_facts(answer))
@@ -297,7 +297,7 @@ def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) 
             )
 
 
-def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reason]:
+def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
     """Yield that a broker does not let the class connect, with others connected as in service."""
     from schemactl.broker import TopicState, admit
 
@@ -306,7 +306,8 @@ def _rejected(role: Role, info: SchemaInfo, contract: Contract) -> Iterator[Reas
     state = TopicState(contract.versions, producers=1, consumers=1, has_data=True)
     decision = admit(role, info, state, contract.policies, contract.release)
     if not decision.allowed:
-        fix = "`schemactl admit` shows why, and by which of Pulsar's rules"
+        short = str(contract.name).removeprefix("persistent://")
+        fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {short} --file FILE` shows what the broker compares"
         yield Reason(
             role,
             f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}",
