@@ -78,6 +78,7 @@ def rollout(
     targets: Mapping[str, Target],
     git: Sequence[SchemaVersion],
     apart: Collection[str],
+    approved: str,
 ) -> Rollout | None:
     """Return the plan for what `report`, of a check, says of the topic; None: it brings no new version.
 
@@ -87,6 +88,7 @@ def rollout(
         targets: those of the project.
         git: the topic's versions as they were approved.
         apart: the targets whose numbers of the topic are not Git's.
+        approved: the ref that a change is merged into.
     """
     rows = [row for row in report.topics if row.topic == name and row.schema]
     if not any(row.change in ("added", "new version") for row in rows):
@@ -109,7 +111,12 @@ def rollout(
     reasons = (*refused, *facts.reasons)
     numbers = {target: each.version or version for each in rows for target in each.targets}
     on_targets = [
-        _OnTarget(each, numbers.get(each, version), has_clients=_has_clients(targets.get(each)))
+        _OnTarget(
+            each,
+            numbers.get(each, version),
+            _apply(name, each, targets.get(each), approved),
+            _has_clients(targets.get(each)),
+        )
         for each in _in_order(name, targets)
     ]
     steps = tuple(_steps(name, facts, order, version, more, on_targets)) if is_safe else ()
@@ -228,11 +235,37 @@ def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
 
 
 class _OnTarget(NamedTuple):
-    """The new version on one target: the number that it gets there, and whether clients connect to what the target's registry is."""
+    """The new version on one target.
+
+    Attributes:
+        number: that it gets there.
+        apply: how it is registered, and the command that exits with 0 once it is.
+        has_clients: whether clients connect to what the target's registry is.
+    """
 
     target: str
     number: int
+    apply: tuple[str, str]
     has_clients: bool
+
+
+def _apply(name: TopicName, target: str, known: Target | None, approved: str) -> tuple[str, str]:
+    """Return how the new version is registered on a target, and the command that exits with 0 once it is."""
+    on = f"--target {target} --topic {_short(name)}"
+    apply, plan = f"schemactl apply {on}", f"schemactl plan {on} --detailed-exitcode"
+    if known is None or known.promoted is None:
+        return apply, plan
+    # What is planned at the target's own position ends before the change.
+    ref = quote(approved)
+    return (
+        f"schemactl promote {target} --to {ref}, the push that it prints, and {apply}",
+        f"{plan} --at {ref}",
+    )
+
+
+def _short(name: TopicName) -> str:
+    """Return the topic's name for a command."""
+    return quote(str(name).removeprefix("persistent://"))
 
 
 def _has_clients(target: Target | None) -> bool:
@@ -246,7 +279,7 @@ def _steps(
 
     After a rebase merge all these numbers are higher by `more`.
     """
-    short = quote(str(name).removeprefix("persistent://"))
+    short = _short(name)
     pinned = [each.client for each in facts.clients if not each.is_fine and not each.client.is_latest]
     if pinned:
         yield RolloutStep(
@@ -283,8 +316,8 @@ def _on(to: _OnTarget, facts: _Facts, order: Order, short: str, version: str) ->
         "apply",
         target,
         (),
-        f"register {version}: schemactl apply --target {target} --topic {short}",
-        f"schemactl plan --target {target} --topic {short} --detailed-exitcode",
+        f"register {version}: {to.apply[0]}",
+        to.apply[1],
     )
 
     if not to.has_clients:

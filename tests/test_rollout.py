@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -167,6 +168,28 @@ def test_a_registry_without_clients_has_no_step_but_apply(tmp_path: Path) -> Non
     found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
     assert [kind for kind, target, _ in kinds(found) if target == "dev"] == ["apply"]
     assert ("drain", "prod", ["billing"]) in kinds(found)
+
+
+def test_a_target_with_a_position_is_moved_before_the_version_is_registered(tmp_path: Path) -> None:
+    targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db").replace(
+        "'sqlite:dev.db'", "'sqlite:dev.db', promoted: refs/heads/promoted/dev"
+    )
+    repository = made(tmp_path / "r", "BACKWARD", [A, f"{A}, {DEFAULT}"], targets=targets)
+    repository.git("branch", "promoted/dev")
+    found = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
+    [step] = [each for each in found["steps"] if each["target"] == "dev"]
+    assert step["text"].startswith(
+        "register version 1: schemactl promote dev --to main, the push that it prints, and"
+    )
+    repository.git("commit", "-qam", "b")
+    done = shlex.split(step["command"])[1:]
+    schemactl(repository.path, *done, code=2)
+    schemactl(repository.path, "apply", "--target", "dev", "--auto-approve", "--create-tenants")
+    # What was approved until the target's position is no more than version 0.
+    schemactl(repository.path, *done, code=2)
+    schemactl(repository.path, "promote", "dev", "--to", "main")
+    schemactl(repository.path, "apply", "--target", "dev", "--auto-approve")
+    schemactl(repository.path, *done)
 
 
 def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:

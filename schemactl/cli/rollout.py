@@ -76,7 +76,8 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     changed = {row.topic for row in report.topics}
     name = find_one(args.topic, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
     versions = git[name].load().versions if name in git else ()
-    found = rollout(name, report, known.project.targets, versions, known.elsewhere.get(name, ()))
+    elsewhere = known.elsewhere.get(name, ())
+    found = rollout(name, report, known.project.targets, versions, elsewhere, known.approved.ref)
     if args.format == "json":
         context.report_json(topic=str(name), pending=found is not None, **(_value(found) if found else {}))
     elif found is None:
