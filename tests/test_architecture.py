@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from schemactl.cli.parser import COMMANDS
@@ -82,7 +83,7 @@ project_check: checking deadline declare early_exit effective errors history mes
   target_numbers topic_codec topic_match
 api: checking deadline declare definition_json errors formats model project_check
 """
-"""What each layer may import. A layer is a module or a package directly in `schemactl`; inside a package anything goes."""
+"""What each layer may import. A layer is a module or a package directly in `schemactl`; inside a package anything goes but a cycle."""
 
 LAYERS = {
     layer: set(below.split())
@@ -165,6 +166,26 @@ def test_the_layers_have_no_cycle() -> None:
         free = {layer for layer, below in LAYERS.items() if layer not in done and below <= done}
         assert free, f"a cycle among {sorted(set(LAYERS) - done)}"
         done |= free
+
+
+def module_of(path: Path) -> str:
+    parts = ("schemactl", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_no_modules_import_each_other_in_a_cycle() -> None:
+    """Imports on use, and for type checking only, count."""
+    known = {module_of(path): path for path in MODULES}
+
+    def nearest(name: str) -> str:
+        return name if name in known or not name else nearest(name.rpartition(".")[0])
+
+    imports = {
+        name: {nearest(each) for each in imports_of(path)} - {name, ""} for name, path in known.items()
+    }
+    assert sum(map(len, imports.values())) > len(known)
+    # It raises CycleError, which names the cycle.
+    assert {*TopologicalSorter(imports).static_order()} == known.keys()
 
 
 def test_only_two_commands_run_the_code_of_users() -> None:

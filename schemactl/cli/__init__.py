@@ -1,4 +1,4 @@
-"""The entry point of the command line, and what all commands share."""
+"""The entry point of the command line."""
 
 from __future__ import annotations
 
@@ -7,178 +7,20 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
+from schemactl.cli.context import CHANGES as CHANGES
+from schemactl.cli.context import NEGATIVE as NEGATIVE
+from schemactl.cli.context import Context
 from schemactl.cli.parser import COMMANDS, build_parser, command_of, load
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.printing import CleanStream, on_one_line, uncleaned
-from schemactl.report.style import fit, is_welcome, terminal_width
+from schemactl.printing import CleanStream, uncleaned
+from schemactl.report.style import is_welcome
 
-if TYPE_CHECKING:
-    from schemactl.history import History, Repository
-    from schemactl.model import Project, Target
-
-__all__ = ["COMMANDS", "Context", "Progress", "build_parser", "main"]
-
-CHANGES = 2
-NEGATIVE = 100
-"""Exit codes: there are changes, where --detailed-exitcode asks; and every "no" of a command that could decide."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The global options: where to work, and what to print.
-
-    Attributes:
-        directory: absolute path of the folder to work in.
-        config: path of the project file, or None to look for `schemactl.yaml` upwards from `directory`.
-        quiet: print no progress and no warnings to standard error.
-        verbose: print details of the work to standard error.
-        color: the report may use ANSI colours.
-        trust_working_tree: take targets from the project file here, which nobody has approved.
-        subject: of several targets the one that messages are about; "": there are not several.
-        words: what the user wrote behind the program's name.
-        opened: the repository, once it is open.
-    """
-
-    directory: str
-    config: str | None = None
-    quiet: bool = False
-    verbose: bool = False
-    color: bool = False
-    trust_working_tree: bool = False
-    subject: str = ""
-    words: tuple[str, ...] = ()
-    opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
-
-    @property
-    def repository(self) -> Repository:
-        """The repository to work in, opened once for the whole command. Raise HistoryError if there is none."""
-        if not self.opened:
-            from schemactl.history import Repository
-
-            self.opened.append(Repository.open(self.directory))
-        return self.opened[0]
-
-    @property
-    def folder_name(self) -> str:
-        """The name of the repository's folder."""
-        return Path(self.repository.top or self.directory).resolve().name
-
-    def close(self) -> None:
-        """End the git process that reads objects of the repository."""
-        for each in self.opened:
-            each.close()
-
-    def about(self, subject: str) -> Context:
-        """Return a context whose messages start with `subject`, the name of one of several targets."""
-        return replace(self, subject=subject)
-
-    def command_with(self, *options: str) -> str:
-        """Return the command that the user wrote, with `options` at its end."""
-        return shlex.join(["schemactl", *self.words, *options])
-
-    def say(self, text: str) -> None:
-        """Print `text` to standard error, unless the user asked for quiet."""
-        if not self.quiet:
-            if sys.stderr is not None and sys.stderr.isatty():
-                # A line of progress may stand there.
-                print("\r\x1b[K", end="", file=uncleaned(sys.stderr))
-            print(f"{self.subject}: {text}" if self.subject else text, file=sys.stderr, flush=True)
-
-    def detail(self, text: str) -> None:
-        """Print `text` to standard error where the user asked for details."""
-        if self.verbose:
-            self.say(text)
-
-    def report(self, text: str) -> None:
-        """Print a report for people to standard output, within the terminal's width."""
-        print(fit(text, terminal_width()))
-
-    def report_json(self, **values: Any) -> None:
-        """Print a report for programs to standard output."""
-        from schemactl.json_values import json_text
-
-        print(json_text({"format_version": 1, **values}))
-
-    def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
-        """Return a function that shows the progress of work on the terminal, or, with --verbose elsewhere, its sum at the end."""
-        if not self.quiet and not self.subject and sys.stderr.isatty():
-            return Progress(what, of)
-
-        def at_the_end(done: int, total: int | None) -> None:
-            if done == total:
-                self.detail(f"{on_one_line(what)}: {done} {of}")
-
-        return at_the_end
-
-    def note(self, notes: Iterable[object]) -> None:
-        """Print each to standard error, as a note."""
-        for note in notes:
-            self.say(f"note: {note}")
-
-    @property
-    def top(self) -> str:
-        """Return the real path of the repository's top folder; nothing is written through a link below it."""
-        from schemactl.output import top_of
-
-        return top_of(self.directory)
-
-    def approved(
-        self, project: Project | None = None, target: Target | None = None, *, at: str | None = None
-    ) -> History:
-        """Return the approved history of `project`, by default of the project that the folder belongs to.
-
-        With `target`, one of the project's, return what that target has, up to its position or up to `at`.
-
-        Raises:
-            SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
-        """
-        from schemactl.effective import read_effective
-        from schemactl.history import load_project
-
-        known = project or load_project(self.directory, self.config)[0]
-        progress = self.reading_history()
-        found = read_effective(self.repository, known, target, at=at, progress=progress)
-        tip = found.tip.short if found.tip else "without commits"
-        self.detail(f"approved history: {found.ref} ({tip}), {len(found.catalog.topics)} topics")
-        return found
-
-    def reading_history(self) -> Callable[[int, int | None], None]:
-        """Return a function that shows the progress of reading the approved history, which is slow while little is cached."""
-        return self.progress("reading the approved history", "commits")
-
-
-class Progress:
-    """One line on standard error that is overwritten as work goes on, and erased at the end.
-
-    Work that takes less than half a second shows none.
-    """
-
-    def __init__(self, what: str, of: str) -> None:
-        self._what = on_one_line(what)
-        self._of = of
-        self._next_s = 0.0
-        self._shown = False
-
-    def __call__(self, done: int, total: int | None) -> None:
-        """Show how many of `total` are done; None: the total is not known yet."""
-        now_s = time.monotonic()
-        if done <= 1:
-            self._next_s = now_s + 0.5
-        elif done == total and self._shown:
-            print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
-            self._shown = False
-        elif now_s >= self._next_s and done != total:
-            number = f"{done}" if total is None else f"{done} of {total}"
-            print(
-                f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=uncleaned(sys.stderr), flush=True
-            )
-            self._next_s, self._shown = now_s + 0.1, True
+__all__ = ["COMMANDS", "Context", "build_parser", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

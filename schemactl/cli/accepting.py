@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.drift import DriftRequest, DriftScope
+from schemactl.cli.drift_request import DriftRequest, DriftScope
 from schemactl.cli.selection import ChosenTarget
 from schemactl.cli.several_targets import AskedTargets, opened
 from schemactl.cli.waive import last_day

@@ -21,7 +21,7 @@ from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageErro
 
 if TYPE_CHECKING:
     from schemactl.apply import Result
-    from schemactl.cli.plan import ReadyPlan
+    from schemactl.cli.ready_plan import ReadyPlan
     from schemactl.deadline import Deadline
     from schemactl.plan import Plan, PlanStep
     from schemactl.registry import Registry

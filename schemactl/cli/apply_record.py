@@ -21,7 +21,7 @@ from schemactl.report.plan_json import result_document, started_document
 
 if TYPE_CHECKING:
     from schemactl.apply import Result
-    from schemactl.cli.plan import ReadyPlan
+    from schemactl.cli.ready_plan import ReadyPlan
     from schemactl.registry import Registry
     from schemactl.status import LastApply
 

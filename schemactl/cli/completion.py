@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import COMMANDS, Parser, build_parser, command_of, global_options
 from schemactl.errors import SchemactlError
 from schemactl.printing import uncleaned

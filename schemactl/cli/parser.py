@@ -16,7 +16,7 @@ from schemactl.errors import UsageError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from schemactl.cli import Context
+    from schemactl.cli.context import Context
 
 
 class CommandEntry(NamedTuple):

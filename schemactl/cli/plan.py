@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.awaiting import awaited
 from schemactl.cli.parser import add_options
+from schemactl.cli.ready_plan import ReadyPlan
 from schemactl.cli.report_files import (
     Outputs,
     SheetReport,
@@ -37,7 +38,6 @@ from schemactl.report import SHEET_FORMATS
 from schemactl.topic_match import is_glob, matching, require_matches
 
 if TYPE_CHECKING:
-    from schemactl.history import History
     from schemactl.model import Catalog, TargetNames, TopicName
     from schemactl.plan import Permissions, Plan, RegistryState
     from schemactl.target_numbers import TargetNumbers
@@ -181,23 +181,6 @@ def _exit_code(plan: Plan, args: argparse.Namespace) -> int:
     if plan.refusals or plan.misread:
         return NEGATIVE
     return CHANGES if plan.steps and args.detailed_exitcode else 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyPlan:
-    """A plan that can be carried out.
-
-    Attributes:
-        plan: the plan.
-        target: its target.
-        then: the approved history that it was made from; None: nothing was approved yet.
-        review: verifies a plan that was read from a file; None for a plan that was just made.
-    """
-
-    plan: Plan
-    target: OpenTarget
-    then: History | None
-    review: Callable[[RegistryState], None] | None = None
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, is_left_undone
 from schemactl.cli.parser import add_options
-from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, ReadyPlan, addresses
+from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, addresses
+from schemactl.cli.ready_plan import ReadyPlan
 from schemactl.cli.selection import add_selection, find, relative_path
 from schemactl.cli.several_targets import AskedTargets, OpenTarget, opened
 from schemactl.cli.time_limit import limited

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
 from schemactl.cli.awaiting import expect_nothing_awaited
-from schemactl.cli.plan import ReadyPlan
+from schemactl.cli.ready_plan import ReadyPlan
 from schemactl.cli.selection import (
     ChosenTarget,
     environment_target,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import CHANGES, Context
-from schemactl.cli.drift import DriftScope, drifts
+from schemactl.cli.drift_request import DriftScope, drifts
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.several_targets import AskedTargets, OpenTarget, OpenTargets, add_targets, opened

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from schemactl import formats
 from schemactl.errors import SchemactlError
+from schemactl.extracting.java_options import JavaOptions as JavaOptions
 from schemactl.extracting.loading import load_class as load_class
 from schemactl.extracting.loading import load_module as load_module
 from schemactl.extracting.loading import name_of
 from schemactl.model import Release, SchemaInfo, SchemaType
 from schemactl.typed.records import is_record
-
-
-@dataclass(frozen=True, slots=True)
-class JavaOptions:
-    """The options of Java's `SchemaDefinition` that change a definition.
-
-    Attributes:
-        always_allow_null: `withAlwaysAllowNull`: what is an object in Java may be null, with null for its default.
-        jsr310: `withJSR310ConversionEnabled`: moments are `timestamp-millis`, and times of day, as always in Java, `time-millis`.
-    """
-
-    always_allow_null: bool = False
-    jsr310: bool = False
-
 
 _NO_OPTIONS: Final = JavaOptions()
 

@@ -17,7 +17,7 @@ from schemactl.typed.records import NO_DEFAULT, ClassField, avro_of, doc_of, fie
 from schemactl.typed.values import member_of, symbol
 
 if TYPE_CHECKING:
-    from schemactl.extracting import JavaOptions
+    from schemactl.extracting.java_options import JavaOptions
 
 Json = Any
 

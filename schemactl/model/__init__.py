@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Any, Final, Literal
 
 from schemactl.errors import Source
@@ -20,43 +20,16 @@ from schemactl.model.names import NamespaceName as NamespaceName
 from schemactl.model.names import TargetNames as TargetNames
 from schemactl.model.names import TopicName as TopicName
 from schemactl.model.release import Release as Release
+from schemactl.model.schema import WITHOUT_SCHEMA as WITHOUT_SCHEMA
+from schemactl.model.schema import Commit as Commit
+from schemactl.model.schema import Locator as Locator
+from schemactl.model.schema import SchemaInfo as SchemaInfo
+from schemactl.model.schema import SchemaType as SchemaType
+from schemactl.model.schema import SchemaVersion as SchemaVersion
+from schemactl.model.schema import live as live
+from schemactl.model.schema import next_number as next_number
 from schemactl.model.settings import REPLICATION as REPLICATION
 from schemactl.model.settings import SETTINGS as SETTINGS
-
-
-class SchemaType(Enum):
-    """Pulsar's schema types with their codes (org.apache.pulsar.common.schema.SchemaType)."""
-
-    NONE = 0
-    STRING = 1
-    JSON = 2
-    PROTOBUF = 3
-    AVRO = 4
-    BOOLEAN = 5
-    INT8 = 6
-    INT16 = 7
-    INT32 = 8
-    INT64 = 9
-    FLOAT = 10
-    DOUBLE = 11
-    DATE = 12
-    TIME = 13
-    TIMESTAMP = 14
-    KEY_VALUE = 15
-    INSTANT = 16
-    LOCAL_DATE = 17
-    LOCAL_TIME = 18
-    LOCAL_DATE_TIME = 19
-    PROTOBUF_NATIVE = 20
-    EXTERNAL = 21
-    BYTES = -1
-    AUTO = -2
-    AUTO_CONSUME = -3
-    AUTO_PUBLISH = -4
-
-
-WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
-"""The types of topics, clients and messages without schema."""
 
 
 class CompatibilityStrategy(StrEnum):
@@ -71,77 +44,6 @@ class CompatibilityStrategy(StrEnum):
     BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
     FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
     FULL_TRANSITIVE = "FULL_TRANSITIVE"
-
-
-Locator = Callable[[str], Source]
-"""From a JSON pointer into a definition or declaration to the nearest place that exists in the user's files."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaInfo:
-    """What Pulsar stores of a schema: type, bytes and properties. Where it was read from takes no part in equality.
-
-    `schema` holds, by type: AVRO, JSON, PROTOBUF the Avro schema's JSON text; PROTOBUF_NATIVE the JSON wrapper of a descriptor set; KEY_VALUE two
-    length-prefixed halves; every other type nothing (STRING from Python: `null`). `proto` is what `proto:` of a PROTOBUF declaration names, as
-    PROTOBUF_NATIVE: Pulsar never sees it, but wire rules and codecs do. `comments` gives those of `.proto` files, by pointers.
-    """
-
-    type: SchemaType
-    schema: bytes = b""
-    properties: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
-    source: Source | None = field(default=None, compare=False)
-    locator: Locator | None = field(default=None, compare=False, repr=False)
-    proto: SchemaInfo | None = field(default=None, compare=False, repr=False)
-    comments: Callable[[], Mapping[str, str]] = field(default=dict, compare=False, repr=False)
-
-    def locate(self, pointer: str) -> Source | None:
-        """Return the nearest place in the user's files to `pointer` in this definition; None when it came from no file."""
-        return self.locator(pointer) if self.locator else self.source
-
-    def load(self) -> SchemaInfo:
-        """Return the definition itself, read from Git now where it was not yet: before it is compared or judged."""
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """The commit that brought something: full hex id and committer time (seconds since the epoch, UTC)."""
-
-    id: str
-    time_s: int
-    subject: str = ""
-
-    @property
-    def short(self) -> str:
-        """The first nine hex digits, enough to paste into git."""
-        return self.id[:9]
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaVersion:
-    """One entry of a topic's version list. `info` is None for a tombstone (a soft delete takes a number, too)."""
-
-    number: int
-    info: SchemaInfo | None
-    commit: Commit | None = None
-    timestamp_ms: int | None = None
-
-    def load(self) -> SchemaVersion:
-        """Return the version itself, its definition read from Git now where it was not yet."""
-        if self.info:
-            self.info.load()
-        return self
-
-
-def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-    """Return the versions after the last tombstone: those a broker compares an upload with (trimDeletedSchemaAndGetList)."""
-    deleted = [position for position, version in enumerate(versions) if version.info is None]
-    return tuple(versions[deleted[-1] + 1 :] if deleted else versions)
-
-
-def next_number(versions: Sequence[SchemaVersion]) -> int:
-    """Return the number of the version that comes after these."""
-    return versions[-1].number + 1 if versions else 0
 
 
 @dataclass(frozen=True, slots=True)

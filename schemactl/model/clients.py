@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from schemactl.model import SchemaInfo, SchemaVersion
+    from schemactl.model.schema import SchemaInfo, SchemaVersion
 
 
 class ClientBuild(NamedTuple):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from schemactl import formats
 from schemactl.broker import put
 from schemactl.changes import (
-    Change,
     Contents,
     GenerationBegins,
     NamespaceAdded,
@@ -33,7 +32,6 @@ from schemactl.model import (
     CompatibilityStrategy,
     Namespace,
     NamespaceName,
-    Policies,
     SchemaInfo,
     SchemaVersion,
     Topic,
@@ -41,15 +39,14 @@ from schemactl.model import (
     Waiver,
     WaiversAt,
     live,
-    next_number,
-    strategy_of,
 )
 from schemactl.plan import refusals
 from schemactl.plan.inheritance import loss, parts, reset
 from schemactl.plan.left_out import leave_out, settled, touched
+from schemactl.plan.planned_state import PlannedState
 from schemactl.plan.refusals import Awaited, AwaitedBy, Rejected
 from schemactl.plan.registry_state import RegistryState, state_values
-from schemactl.plan.selection import applicable, elsewhere_only, is_draft, without_namespaces
+from schemactl.plan.selection import applicable, is_draft
 from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
@@ -126,48 +123,8 @@ def make_plan(
     return replace(plan, notes=tuple(notes))
 
 
-class Planner:
-    """The registry's state after the steps so far."""
-
-    def __init__(
-        self,
-        base: RegistryState,
-        target: Catalog,
-        origin: Origin,
-        permissions: Permissions,
-        waivers: WaiversAt,
-        numbers: TargetNumbers | None,
-    ) -> None:
-        elsewhere = elsewhere_only(base.catalog, target, origin.cluster)
-        self.closed = base.half_deleted | elsewhere.keys()
-        # What is not for this plan to judge (drafts) is not there for it.
-        there = {name: topic for name, topic in base.catalog.topics.items() if name in target.topics}
-        self.read = base
-        self.base = replace(
-            base, catalog=without_namespaces(replace(base.catalog, topics=there), self.closed)
-        )
-        self.target = without_namespaces(target, self.closed)
-        self.git = self.target
-        self.origin = origin
-        self.commands = refusals.Commands(origin)
-        self.permissions = permissions
-        self.waivers = waivers
-        self.numbers = numbers
-        self.changes: tuple[Change, ...] = ()
-        self.steps: list[PlanStep] = []
-        self.refusals = [
-            refusals.elsewhere(name, origin.cluster, elsewhere[space])
-            if (space := name.namespace_name) in elsewhere
-            else refusals.half_deleted(name, self.commands)
-            for name, topic in target.topics.items()
-            if name.namespace_name in self.closed and not topic.deleted
-        ]
-        self.namespaces = dict(self.base.catalog.namespaces)
-        self.topics = dict(self.base.catalog.topics)
-        self.losses: list[PlanRefusal] = []  # they leave out nothing else: nothing of the plan is applied
-        self.missing_tenants = set(base.missing_tenants)
-        # Topics of both domains share one list of schemas.
-        self.versions = {topic.name.schema_id: topic.versions for topic in self.topics.values()}
+class Planner(PlannedState):
+    """Computes the steps, and with them the state after them."""
 
     def compute(self) -> None:
         """Compute the steps and refusals."""
@@ -202,7 +159,7 @@ class Planner:
             case GenerationBegins(name, number):
                 self._begin_generation(name, number)
             case VersionsMissing(name, missing):
-                if not is_behind(self._held(name), self.target.versions(name)):
+                if not is_behind(self.held(name), self.target.versions(name)):
                     self._bring_in(name, missing)
             case VersionsUnknown(name, unknown):
                 self.refusals += refusals.unexplained(name, self._unknown(name, unknown), self.commands)
@@ -211,7 +168,7 @@ class Planner:
         """Yield the differences that remain after all steps; `apart` are the numbers that are not Git's."""
         rejected = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
-        for change in find_changes(self._catalog(), self.target) if self.steps else self.changes:
+        for change in find_changes(self.catalog(), self.target) if self.steps else self.changes:
             match change:
                 case TextDiffers() if change.name not in rejected:
                     yield _unstored(change)
@@ -245,41 +202,25 @@ class Planner:
             refusals=tuple(
                 sorted((*self.refusals, *self.losses), key=lambda refusal: (str(refusal.name), refusal.allow))
             ),
-            apart=find_apart(self.git, self._catalog(), self.numbers),
+            apart=find_apart(self.git, self.catalog(), self.numbers),
             apart_now=any(
                 not each.recorded for each in find_apart(self.git, self.base.catalog, self.numbers)
             ),
         )
-
-    def _catalog(self) -> Catalog:
-        topics = {}
-        for name, topic in self.topics.items():
-            versions = self.versions.get(name.schema_id, ())
-            current = live(versions)
-            topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
-        return Catalog(self.namespaces, topics)
 
     def _set(self, step: SetPolicies) -> None:
         """Add a step for the policies about schemas, and one for each setting, unless that could lose messages."""
         about_schemas, *settings = parts(step)
         if about_schemas.after.managed():
             self.steps.append(about_schemas)
-            self._overlay(step.name, about_schemas.after)
+            self.overlay(step.name, about_schemas.after)
         for each in settings:
             loses = loss(each, spaces=self.namespaces, state=self.base)
             if loses and each.address not in self.permissions.lose:
                 self.losses.append(refusals.could_lose(each, loses, self.commands))
             else:
                 self.steps.append(replace(each, loses=loses))
-                self._overlay(step.name, each.after)
-
-    def _overlay(self, name: NamespaceName | TopicName, after: Policies) -> None:
-        if isinstance(name, NamespaceName):
-            space = self.namespaces[name]
-            self.namespaces[name] = replace(space, policies=space.policies.overlaid(after))
-        else:
-            topic = self.topics[name]
-            self.topics[name] = replace(topic, policies=topic.policies.overlaid(after))
+                self.overlay(step.name, each.after)
 
     def _grow(self, name: TopicName, before: int | None, after: int) -> None:
         if before is None or after < before:
@@ -392,15 +333,9 @@ class Planner:
     def _under_always_compatible(self, stored: tuple[SchemaVersion, ...], info: SchemaInfo) -> Answer:
         return put(stored, info, ALWAYS_COMPATIBLE, self.origin.release, optional=self.origin.checkers)
 
-    def strategy(self, name: TopicName) -> CompatibilityStrategy:
-        """Return the strategy in force for uploads to the topic."""
-        topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
-        own = strategy_of(topic.policies if topic else None, space.policies if space else None)
-        return own or self.base.default_strategies[name.namespace_name]
-
     def _begin_generation(self, name: TopicName, last: int) -> None:
         """Add tombstones up to the number `last`, the first of which hides the present versions; or the refusal to hide them."""
-        held = self._held(name)
+        held = self.held(name)
         if last_tombstone(held) >= last:
             return  # the twin's
         current = live(held)
@@ -408,21 +343,14 @@ class Planner:
             self.refusals.append(refusals.not_to_be_hidden(name, why))
             return
         hidden = tuple(version.number for version in current)
-        self.take_numbers(name, max(last + 1, self._following(name) + 1), hidden)
+        self.take_numbers(name, max(last + 1, self.following(name) + 1), hidden)
 
     def take_numbers(self, name: TopicName, end: int, hidden: tuple[int, ...] = ()) -> None:
         """Add tombstones for the free numbers below `end`; the first hides the versions `hidden`."""
-        for number in range(self._following(name), end):
+        for number in range(self.following(name), end):
             self.steps.append(TakeNumber(name, number, hidden))
-            self.versions[name.schema_id] = (*self._held(name), SchemaVersion(number, None))
+            self.versions[name.schema_id] = (*self.held(name), SchemaVersion(number, None))
             hidden = ()
-
-    def _following(self, name: TopicName) -> int:
-        """Return the next number that the registry would give."""
-        return next_number(self._held(name))
-
-    def _held(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        return self.versions.get(name.schema_id, ())
 
     def _create_tenant(self, name: NamespaceName) -> None:
         """Add the step that creates the tenant of `name` if it is missing, and refusals if nobody declared it."""

@@ -134,9 +134,9 @@ class _Rebuilder(Planner):
             return
         self._delete_by_force(name)
         if kept:
-            has_list = _went_on(self._held(name), kept) or self._gets_back(name, kept)
+            has_list = _went_on(self.held(name), kept) or self._gets_back(name, kept)
             # A generation that began since is for `apply` to begin, which asks whether the topic is empty.
-            if has_list and not is_behind(self._held(name), git):
+            if has_list and not is_behind(self.held(name), git):
                 known = {pair.git.number for pair in kept if pair.git and pair.readable}
                 beyond = [version for version in live(git) if version.number not in known]
                 self.register(name, self._lacking(name, beyond))
@@ -159,12 +159,12 @@ class _Rebuilder(Planner):
         before = len(self.refusals)
         self.take_numbers(name, first)
         self._upload_rest(name, wanted)
-        if len(self.refusals) == before and not _agree(live(self._held(name)), wanted, all_of_it=True):
+        if len(self.refusals) == before and not _agree(live(self.held(name)), wanted, all_of_it=True):
             self._reject(name, *_INDISTINGUISHABLE)
         return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
-        self.register(name, tuple(map(_uploaded, wanted[len(live(self._held(name))) :])))
+        self.register(name, tuple(map(_uploaded, wanted[len(live(self.held(name))) :])))
 
     def _relaxing_command(self, name: TopicName) -> str:  # noqa: ARG002  a rebuild's list and topics are the user's choice
         return f"the same command with `{RELAX}`"
@@ -173,7 +173,7 @@ class _Rebuilder(Planner):
         return None if name in self.permissions.force_delete else super()._restarting_command(name, git)
 
     def _delete_by_force(self, name: TopicName) -> None:
-        if (held := self._held(name)) and name in self.permissions.force_delete:
+        if (held := self.held(name)) and name in self.permissions.force_delete:
             readable = tuple(version.number for version in live(held))
             self.steps.append(DeleteSchema(name, readable, force=True))
             self.versions[name.schema_id] = ()
@@ -183,7 +183,7 @@ class _Rebuilder(Planner):
 
     def _lacking(self, name: TopicName, git: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Return those of Git's versions that cannot be read."""
-        there = Contents(self._held(name))
+        there = Contents(self.held(name))
         return tuple(version for version in git if version.info and there.find(version.info) is None)
 
     def _obstacle(self, name: TopicName, first: int, wanted: Sequence[NumberPair]) -> tuple[str, str] | None:
@@ -193,7 +193,7 @@ class _Rebuilder(Planner):
                 f"the namespace {name.namespace_name} does not exist, and Git does not declare it",
                 f"`pulsar-admin namespaces create {quote(str(name.namespace_name))}`, then the same command",
             )
-        held = self._held(name)
+        held = self.held(name)
         current, taken = live(held), next_number(held)
         if not current and taken <= first:
             return None
