@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -20,41 +19,18 @@ class PulsarProblem(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """How to prove who one is.
-
-    Attributes:
-        kind: token, TLS certificate, or OAuth 2.0 client credentials.
-        fields: where the secrets are: files, or the environment; never the secrets.
-        token: that of an environment variable, once the driver has read it.
-    """
+    """How to prove who one is: the files with the secrets, or the token that the driver's environment had."""
 
     kind: Literal["token", "tls", "oauth2"]
     fields: Mapping[str, str]
     token: str | None = field(default=None, repr=False)
 
-    def read_environment(self) -> Authentication:
-        """Return the same, with what only the driver's environment says, so that it works on executors too.
-
-        Raises:
-            ValueError: the variable is not set.
-        """
-        place = self.fields.get("token", "")
-        if not place.startswith("env:"):
-            return self
-        name = place.removeprefix("env:")
-        if not os.environ.get(name):
-            raise ValueError(f"the environment variable {name} for the token is not set")
-        return replace(self, token=os.environ[name].strip())
-
     def bearer(self) -> str:
         """Return the token now: a file is read each time, since tokens are renewed. Raises PulsarProblem: the file cannot be read."""
         if self.token is not None:
             return self.token
-        place = self.fields["token"]
-        if place.startswith("env:"):
-            return self.read_environment().bearer()
         try:
-            return Path(urlsplit(place).path).read_text(encoding="utf-8").strip()
+            return Path(urlsplit(self.fields["token"]).path).read_text(encoding="utf-8").strip()
         except OSError as error:
             raise PulsarProblem(f"the token file cannot be read: {error}") from None
 
@@ -71,12 +47,6 @@ class Connection:
     verify_hostname: bool
     operation_timeout_s: float
     connection_timeout_s: float
-
-    def read_environment(self) -> Connection:
-        """Return the same, with what only the driver's environment says."""
-        if self.authentication is None:
-            return self
-        return replace(self, authentication=self.authentication.read_environment())
 
 
 def client_package() -> Any:
@@ -131,7 +101,7 @@ class Cluster:
             yield
         except client_package().PulsarException as error:
             reason = _REASONS.get(type(error).__name__)
-            why = error if reason is None else reason(self.connection)
+            why = reason.format(self.connection) if reason else error
             raise PulsarProblem(f"cannot {what}: {why}") from error
 
     def answer(self, call: Callable[[Callable[[Any, Any], None]], None]) -> Any:
@@ -162,25 +132,20 @@ def close(opened: Any) -> None:
         opened.close()
 
 
-_REASONS: Final[Mapping[str, Callable[[Connection], str]]] = {
-    "Timeout": lambda connection: (
-        f"no answer within {connection.operation_timeout_s:g} s (pulsar.client.operationTimeoutMs): there is no broker at "
-        f"{connection.service_url}, or it rejects these credentials"
+_REASONS: Final = {
+    "Timeout": (
+        "no answer within {0.operation_timeout_s:g} s (pulsar.client.operationTimeoutMs): there is no broker at {0.service_url}, "
+        "or it rejects these credentials"
     ),
-    "ConnectError": lambda connection: f"no connection to {connection.service_url}",
-    "TopicNotFound": lambda _: "there is no such topic, or no such namespace",
-    "AuthorizationError": lambda _: (
-        "permission denied: the role needs the permission to consume, or to produce"
-    ),
-    "AuthenticationError": lambda _: (
-        "the cluster rejects these credentials, or requires some (pulsar.client.authParams)"
-    ),
-    "ErrorGettingAuthenticationData": lambda _: (
-        "the credentials could not be obtained (pulsar.client.authParams)"
-    ),
-    "ConsumerBusy": lambda _: "another consumer uses the subscription: each query needs its own",
-    "IncompatibleSchema": lambda _: "the broker rejects the schema",
+    "ConnectError": "no connection to {0.service_url}",
+    "TopicNotFound": "there is no such topic, or no such namespace",
+    "AuthorizationError": "permission denied: the role needs the permission to consume, or to produce",
+    "AuthenticationError": "the cluster rejects these credentials, or requires some (pulsar.client.authParams)",
+    "ErrorGettingAuthenticationData": "the credentials could not be obtained (pulsar.client.authParams)",
+    "ConsumerBusy": "another consumer uses the subscription: each query needs its own",
+    "IncompatibleSchema": "the broker rejects the schema",
 }
+"""Why, by the names of pulsar-client's exceptions; {0} is the connection."""
 
 
 def _authentication(pulsar: Any, authentication: Authentication | None) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, cast, get_args
 
 from .pulsar_connection import Authentication, Connection
-from .pulsar_positions import Bound, End, full_topic_name, parse_bound
+from .pulsar_positions import EARLIEST, LATEST, Bound, full_topic_name, parse_bound
 
 _CONNECTION: Final = (
     "service.url",
@@ -56,20 +57,7 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What is asked of a read.
-
-    Attributes:
-        topics: which.
-        start: the position behind which reading starts, where no checkpoint says so.
-        end: the last position that is read; a stream has none.
-        fail_on_data_loss: messages that are gone before they were read end the query.
-        poll_timeout_s: how long a message that the broker has may fail to come.
-        key_encoding: whether keys are text, or bytes in base64; "auto" takes them for base64 where the schema is KEY_VALUE.
-        compacted: read the compacted topic.
-        queue: how many messages the client fetches ahead.
-        max_messages_per_trigger: of a stream, for all topics together.
-        subscription: by which a stream holds back what it has not read; None: it holds back nothing.
-    """
+    """The options of a read, which docs/reference/pulsar-source.md describes; reading starts behind `start` and ends with `end`."""
 
     topics: Topics
     start: Bound
@@ -85,13 +73,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class SendOptions:
-    """What is asked of a sink.
-
-    Attributes:
-        topic: for rows that name none; None: every row has to.
-        version: the number of the schema, in the registry, that the payloads were written with.
-        send_timeout_s: how long a message may stay unconfirmed.
-    """
+    """The options of a sink; without a `topic`, every row has to name one."""
 
     topic: str | None
     version: int
@@ -99,7 +81,11 @@ class SendOptions:
 
 
 def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> Connection:
-    """Return how to reach the cluster; None stands for any purpose. Raises ValueError: an option is unknown, missing or wrong."""
+    """Return how to reach the cluster, with what only the driver's environment says; None stands for any purpose.
+
+    Raises:
+        ValueError: an option is unknown, missing or wrong.
+    """
     options = _Options(given, purpose)
     return Connection(
         service_url=options.needed("service.url", r"pulsar(\+ssl)?://\S+", "pulsar://broker:6650"),
@@ -121,8 +107,8 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
         raise ValueError(f"key.encoding is {encoding!r}: write auto, text or base64")
     return ReadOptions(
         topics=_topics(options),
-        start=_bound(options, "starting", End.EARLIEST if purpose == "a batch" else End.LATEST),
-        end=_bound(options, "ending", End.LATEST),
+        start=_bound(options, "starting", EARLIEST if purpose == "a batch" else LATEST),
+        end=_bound(options, "ending", LATEST),
         fail_on_data_loss=options.flag("failOnDataLoss", default=True),
         poll_timeout_s=options.seconds("pollTimeoutMs", default_s=120),
         key_encoding=cast("KeyEncoding", encoding),
@@ -225,11 +211,6 @@ def _bound(options: _Options, which: Literal["starting", "ending"], default: Bou
     return default if offsets is None else parse_bound(offsets, name=f"{which}Offsets")
 
 
-_TLS: Final = ("tlsCertFile", "tlsKeyFile")
-_OAUTH2: Final = ("issuerUrl", "privateKey")
-_OAUTH2_TOO: Final = ("audience", "scope", "type")
-
-
 def _authentication(options: _Options) -> Authentication | None:
     plugin, params = (options.text(f"pulsar.client.auth{what}") for what in ("PluginClassName", "Params"))
     if plugin is None and params is None:
@@ -246,11 +227,17 @@ def _authentication(options: _Options) -> Authentication | None:
                     "pulsar.client.authParams must say where the token is, not what it is, since Spark shows options: "
                     "write file:///path/to/token, or env:NAME for an environment variable of the driver"
                 )
-            return Authentication("token", {"token": params})
+            kind, _, variable = params.partition(":")
+            if kind == "file":
+                return Authentication("token", {"token": params})
+            if not os.environ.get(variable):
+                raise ValueError(f"the environment variable {variable} for the token is not set")
+            return Authentication("token", {}, os.environ[variable].strip())
         case "authenticationtls":
-            return Authentication("tls", _fields(params, plugin, needed=_TLS))
+            return Authentication("tls", _fields(params, plugin, needed=("tlsCertFile", "tlsKeyFile")))
         case "authenticationoauth2":
-            fields = _fields(params, plugin, needed=_OAUTH2, optional=_OAUTH2_TOO)
+            also = ("audience", "scope", "type")
+            fields = _fields(params, plugin, needed=("issuerUrl", "privateKey"), optional=also)
             if not fields["privateKey"].startswith(("file:", "/")):
                 raise ValueError(
                     "privateKey of pulsar.client.authParams must be a file (file:///path), since Spark shows options"

@@ -6,8 +6,9 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+from .pulsar_connection import client_package
 
 _PARTITION: Final = re.compile(r"-partition-\d+$")
 _WRITTEN: Final = re.compile(r"(\d+):(-1|\d+):(-1|\d+)(?::(-1|\d+))?")
@@ -28,6 +29,19 @@ class MessagePlace(NamedTuple):
     partition: int = -1
     batch: int = -1
 
+    @classmethod
+    def of(cls, message_id: Any) -> MessagePlace:
+        """Return the place of a message that was read. Of one in chunks, that of the last chunk."""
+        return cls(
+            message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index()
+        )
+
+    @property
+    def message_id(self) -> Any:
+        """Return what the client takes for the place."""
+        made = client_package().MessageId(self.partition, self.ledger, self.entry, self.batch)
+        return made._msg_id  # noqa: SLF001  a reader takes the native id, and the package has no other way to it
+
     @property
     def order(self) -> tuple[int, int, float]:
         """A key to sort by: of two positions in a topic the one behind has the greater."""
@@ -44,16 +58,12 @@ class MessagePlace(NamedTuple):
         return f"{self.ledger}:{self.entry}:{self.partition}{batch}"
 
 
-class End(Enum):
-    """The place before the first message there is, or behind the last one there is now."""
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
 
-    EARLIEST = "earliest"
-    LATEST = "latest"
+Place = Literal["earliest", "latest"] | MessagePlace
+"""A message's, or that before the first message there is, or behind the last one there is now."""
 
-
-_ENDS: Final = {end.value: end for end in End}
-
-Place = End | MessagePlace
 Bound = Place | int | Mapping[str, Place]
 """Where to start or end: a place, a publish time in milliseconds since 1970, or a place for each topic."""
 
@@ -64,17 +74,13 @@ Offsets = Mapping[str, MessagePlace | None]
 def offsets_to_json(offsets: Offsets) -> dict[str, str]:
     """Write the offsets as text, sorted by topic: the same text for the same offsets."""
     return {
-        topic: End.EARLIEST.value if position is None else str(position)
-        for topic, position in sorted(offsets.items())
+        topic: EARLIEST if position is None else str(position) for topic, position in sorted(offsets.items())
     }
 
 
 def offsets_from_json(offsets: Mapping[str, str]) -> dict[str, MessagePlace | None]:
     """Read what `offsets_to_json` made. Raises ValueError: it is something else."""
-    return {
-        topic: None if text == End.EARLIEST.value else _position(text, topic)
-        for topic, text in offsets.items()
-    }
+    return {topic: None if text == EARLIEST else _position(text, topic) for topic, text in offsets.items()}
 
 
 def parse_bound(text: str, *, name: str) -> Bound:
@@ -87,8 +93,8 @@ def parse_bound(text: str, *, name: str) -> Bound:
         ValueError: it is none of these.
     """
     text = text.strip()
-    if text in _ENDS:
-        return _ENDS[text]
+    if text in (EARLIEST, LATEST):
+        return text
     try:
         places = json.loads(text)
     except ValueError:
@@ -124,16 +130,15 @@ def namespace_of(topic: str) -> str:
 
 
 def _place(value: Any, topic: str) -> Place:
-    if isinstance(value, str) and value in _ENDS:
-        return _ENDS[value]
+    if value in (EARLIEST, LATEST):
+        return value
     if isinstance(value, list) and all(isinstance(each, int) and -128 <= each < 256 for each in value):
-        from .pulsar_connection import client_package
-
         try:
-            found = client_package().MessageId.deserialize(bytes(each & 255 for each in value))
+            return MessagePlace.of(
+                client_package().MessageId.deserialize(bytes(each & 255 for each in value))
+            )
         except ValueError as error:
             raise ValueError(f"the offset of {topic} is no message id: {error}") from None
-        return MessagePlace(found.ledger_id(), found.entry_id(), found.partition(), found.batch_index())
     return _position(value, topic)
 
 

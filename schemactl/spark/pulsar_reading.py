@@ -1,30 +1,44 @@
-"""The messages of a topic between two positions, and the detection of lost ones."""
+"""The messages of a topic between two positions as raw rows, and the detection of lost ones."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from ..codec.pulsar_message import number_of, pair_key, payload_of
+from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
-from .pulsar_options import ReadOptions
-from .pulsar_positions import End, MessagePlace
-from .pulsar_rows import Keys, batches_of
-from .pulsar_topics import (
-    check_named,
-    has_more,
-    message_id_of,
-    open_reader,
-    partitions_of,
-    place_in,
-    position_of,
+from .pulsar_options import KeyEncoding, ReadOptions
+from .pulsar_positions import LATEST, MessagePlace
+from .pulsar_topics import check_named, has_more, open_reader, partitions_of, place_in, schema_info
+
+COLUMNS: Final = pa.schema(
+    [
+        ("value", pa.binary()),
+        (KEY, pa.binary()),
+        (TOPIC, pa.string()),
+        (MESSAGE_ID, pa.binary()),
+        (PUBLISH_TIME, pa.timestamp("us", tz="UTC")),
+        (EVENT_TIME, pa.timestamp("us", tz="UTC")),
+        (PROPERTIES, pa.map_(pa.string(), pa.string())),
+        (SCHEMA_VERSION, pa.int64()),
+    ]
 )
+"""The raw columns: those of Pulsar's connector for the JVM, and the number of the schema that a message was written with."""
+
+MAX_BATCH_ROWS: Final = 10_000
+MAX_BATCH_BYTES: Final = 2**24
+"""A record batch ends with the message that reaches either."""
+
+KeyOf = Callable[[str, int | None], bytes | None]
 
 _SLICE_MS: Final = 1_000
 """How often a read that waits looks whether there is anything to wait for."""
@@ -47,7 +61,7 @@ class PulsarBatch(DataSourceReader):
     """A batch read. Its ends are fixed when it is planned, so a task that is repeated finds the same rows."""
 
     def __init__(self, connection: Connection, reading: ReadOptions) -> None:
-        self.connection = connection.read_environment()
+        self.connection = connection
         self.reading = reading
 
     def partitions(self) -> list[InputPartition]:
@@ -63,7 +77,7 @@ class PulsarBatch(DataSourceReader):
                 end = place_in(cluster, topic, reading.end, compacted=reading.compacted)
                 if end is None:
                     continue
-                if reading.end is End.LATEST:
+                if reading.end == LATEST:
                     start = start_in(reading, topic, start, end)
                 if start is None or start.order < end.order:
                     ranges.append(Range(topic, start, end))
@@ -82,8 +96,65 @@ def read_range(
     if not isinstance(partition, Range):
         return
     with Cluster(connection) as cluster:
-        keys = Keys(cluster, partition.topic, reading.key_encoding)
-        yield from batches_of(messages_of(cluster, reading, partition), partition.topic, keys)
+        key_of = _key_of(cluster, partition.topic, reading.key_encoding)
+        yield from _batches(messages_of(cluster, reading, partition), partition.topic, key_of)
+
+
+def _batches(messages: Iterable[tuple[Any, Any]], topic: str, key_of: KeyOf) -> Iterator[pa.RecordBatch]:
+    """Return the messages, each with its id, as record batches with COLUMNS."""
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    for message, message_id in messages:
+        value = payload_of(message)
+        rows.append(
+            (
+                value,
+                message.partition_key(),
+                message_id.serialize(),
+                message.publish_timestamp(),
+                message.event_timestamp(),
+                message.properties(),
+                number_of(message),
+            )
+        )
+        if value:
+            size += len(value)
+        if len(rows) >= MAX_BATCH_ROWS or size >= MAX_BATCH_BYTES:
+            yield _batch(rows, topic, key_of)
+            rows, size = [], 0
+    if rows:
+        yield _batch(rows, topic, key_of)
+
+
+def _batch(rows: Sequence[tuple[Any, ...]], topic: str, key_of: KeyOf) -> pa.RecordBatch:
+    values, texts, ids, published_ms, events_ms, properties, versions = zip(*rows, strict=True)
+    columns = (
+        values,
+        [key_of(key, version) for key, version in zip(texts, versions, strict=True)],
+        [topic] * len(values),
+        ids,
+        [at * 1_000 for at in published_ms],
+        [at * 1_000 if at else None for at in events_ms],
+        [list(each.items()) for each in properties],
+        versions,
+    )
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+
+
+def _key_of(cluster: Cluster, topic: str, encoding: KeyEncoding) -> KeyOf:
+    """Return a function of a message's key and version that returns the key's bytes; None: it has none."""
+
+    @cache
+    def is_in_base64(version: int | None) -> bool:
+        """Whether keys of that version are in base64, as those of SEPARATED pairs are (see `pair_key`)."""
+        if encoding != "auto" or version is None:
+            return encoding == "base64"
+        # A version that was deleted does not keep its messages from being read.
+        info = schema_info(cluster, topic, version)
+        return info is not None and info.schema_type().name == "KEY_VALUE"
+
+    return lambda key, version: pair_key(key) if is_in_base64(version) else key.encode() or None
 
 
 def messages_of(cluster: Cluster, reading: ReadOptions, part: Range) -> Iterator[tuple[Any, Any]]:
@@ -94,7 +165,7 @@ def messages_of(cluster: Cluster, reading: ReadOptions, part: Range) -> Iterator
         PulsarProblem: the cluster does not answer, or a message does not come.
     """
     with cluster.doing(f"read {part.topic}"):
-        start = client_package().MessageId.earliest if part.start is None else message_id_of(part.start)
+        start = client_package().MessageId.earliest if part.start is None else part.start.message_id
         # The message at the start itself comes too, as a proof that nothing behind it was removed: Pulsar removes whole ledgers.
         reader = open_reader(
             cluster, part.topic, start, inclusive=True, queue=reading.queue, compacted=reading.compacted
@@ -123,14 +194,14 @@ def _between(reader: Any, cluster: Cluster, reading: ReadOptions, part: Range) -
         batch = found.batch_index()
         place = (found.ledger_id(), found.entry_id(), math.inf if batch < 0 else batch)
         if first is not None and place[0] != first:
-            _lost(reading, part, f"the first message there is {position_of(found)}")
+            _lost(reading, part, f"the first message there is {MessagePlace.of(found)}")
         first = None
         if place <= seen:
             # That of the start, or one that comes again because the topic moved to another broker.
             continue
         if place > end:
             if place[0] != end[0]:
-                _lost(reading, part, f"{_shown(last)} is followed by {position_of(found)}")
+                _lost(reading, part, f"{_shown(last)} is followed by {MessagePlace.of(found)}")
             return
         yield message, found
         if place == end:
@@ -184,4 +255,4 @@ def _shown(last: Any) -> str:
     """Return the last message that was read, a client's id or the place where a range starts."""
     if last is None:
         return "nothing"
-    return str(last if isinstance(last, MessagePlace) else position_of(last))
+    return str(last if isinstance(last, MessagePlace) else MessagePlace.of(last))

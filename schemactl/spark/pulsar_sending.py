@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructT
 
 from ..codec.pulsar_message import SENDABLE
 from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
-from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
+from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package
 from .pulsar_options import SendOptions
 from .pulsar_positions import full_topic_name
 from .pulsar_topics import schema_info
@@ -30,41 +31,24 @@ _IN_A_ROW: Final = 1_000
 """How many messages without a key go to one partition before the next, so that batches are full."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The names of the rows' columns by what they hold; None where no column holds it."""
-
-    payload: str
-    key: str | None
-    topic: str | None
-
-    @classmethod
-    def of(cls, rows: StructType, sending: SendOptions) -> Fields:
-        """Return those of rows that are to be sent.
-
-        Raises:
-            ValueError: a column is missing, is of another type, is there twice, or is none that a message has.
-        """
-        for field in rows:
-            wanted = _COLUMNS.get(field.name)
-            if wanted is None:
-                raise ValueError(
-                    f"a message has no {field.name}: drop the column. It has {', '.join(_COLUMNS)}"
-                )
-            if field.dataType.simpleString() != wanted.simpleString():
-                raise ValueError(
-                    f"{field.name} is {field.dataType.simpleString()}: a message has {wanted.simpleString()} there"
-                )
-        payloads, keys = ([name for name in rows.names if name in names] for names in (PAYLOADS, KEYS))
-        if len(payloads) != 1 or len(keys) > 1:
+def check_columns(rows: StructType, sending: SendOptions) -> None:
+    """Raise ValueError if a column of rows to be sent is missing, of another type, there twice, or none that a message has."""
+    for field in rows:
+        wanted = _COLUMNS.get(field.name)
+        if wanted is None:
+            raise ValueError(f"a message has no {field.name}: drop the column. It has {', '.join(_COLUMNS)}")
+        if field.dataType.simpleString() != wanted.simpleString():
             raise ValueError(
-                f"the rows need one payload column, {' or '.join(PAYLOADS)}, and at most one of {', '.join(KEYS)}; "
-                f"they have {', '.join(rows.names)}"
+                f"{field.name} is {field.dataType.simpleString()}: a message has {wanted.simpleString()} there"
             )
-        topic = TOPIC if TOPIC in rows.names else None
-        if topic is None and sending.topic is None:
-            raise ValueError("the destination topic is missing: give the option topic, or a column __topic")
-        return cls(payloads[0], keys[0] if keys else None, topic)
+    payloads, keys = ([name for name in rows.names if name in names] for names in (PAYLOADS, KEYS))
+    if len(payloads) != 1 or len(keys) > 1:
+        raise ValueError(
+            f"the rows need one payload column, {' or '.join(PAYLOADS)}, and at most one of {', '.join(KEYS)}; "
+            f"they have {', '.join(rows.names)}"
+        )
+    if TOPIC not in rows.names and sending.topic is None:
+        raise ValueError("the destination topic is missing: give the option topic, or a column __topic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +60,6 @@ class Sender:
 
     connection: Connection
     sending: SendOptions
-    fields: Fields
 
     def check(self) -> None:
         """Raise PulsarProblem unless the topic has the version and it can be sent with. Called on the driver, before the job."""
@@ -108,31 +91,62 @@ class Sender:
 
     def send(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Send all rows, and wait until the brokers have confirmed them; PulsarProblem if one is no message or is not taken."""
-        topics: dict[str, _Topic] = {}
+        producers: dict[str, Any] = {}
+        failed: list[str] = []
+
+        def sent(topic: str, result: Any, _: Any) -> None:
+            if result.name != "Ok":
+                failed.append(f"{topic} did not take a message: {result.name}")
+
         with Cluster(self.connection) as cluster:
-            for batch in batches:
-                for name, payload, more in _messages(batch, self.fields, self.sending):
-                    if name not in topics:
-                        topics[name] = _Topic(self, cluster, name)
-                    topics[name].send(payload, more)
-            for topic in topics.values():
-                topic.finish()
+            for topic, payload, more in (
+                each for batch in batches for each in _messages(batch, self.sending)
+            ):
+                with cluster.doing(f"send to {topic}"):
+                    if topic not in producers:
+                        producers[topic] = self._producer(cluster, topic)
+                    producers[topic].send_async(payload, partial(sent, topic), **more)
+                _raise_first(failed)
+            for topic, producer in producers.items():
+                with cluster.doing(f"send to {topic}"):
+                    producer.flush()
+                _raise_first(failed)
+
+    def _producer(self, cluster: Cluster, topic: str) -> Any:
+        """Return a producer of the topic with the version; the client closes it."""
+        # Of payloads that are bytes already. The package makes no schema of a text.
+        schema = client_package().schema.BytesSchema()
+        schema._schema_info = self.schema_of(cluster, topic)  # noqa: SLF001
+        return cluster.client.create_producer(
+            topic,
+            schema=schema,
+            send_timeout_millis=round(self.sending.send_timeout_s * 1000),
+            block_if_queue_full=True,
+            batching_enabled=True,
+            message_router=_Router(),
+        )
+
+
+def _raise_first(failed: list[str]) -> None:
+    if failed:
+        raise PulsarProblem(failed[0])
 
 
 def _messages(
-    batch: pa.RecordBatch, fields: Fields, sending: SendOptions
+    batch: pa.RecordBatch, sending: SendOptions
 ) -> Iterator[tuple[str, bytes | None, dict[str, Any]]]:
     """Return the topic and the payload of each row, and what else pulsar-client takes of it."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if EVENT_TIME in columns:
         columns[EVENT_TIME] = columns[EVENT_TIME].cast(pa.int64())
+    payload, key = (next((name for name in names if name in columns), "") for names in (PAYLOADS, KEYS))
     for row in pa.RecordBatch.from_pydict(columns).to_pylist():
         if row.get(ERROR) is not None:
             # Its payload is null, which would be a message that deletes its key.
             raise PulsarProblem(
                 f"a row could not be encoded ({row[ERROR]}): leave such rows out before sending"
             )
-        topic = (row[fields.topic] if fields.topic else None) or sending.topic
+        topic = row.get(TOPIC) or sending.topic
         if topic is None:
             raise PulsarProblem("a row has no __topic, and there is no option topic")
         more: dict[str, Any] = {}
@@ -146,9 +160,9 @@ def _messages(
             raise PulsarProblem("a row has __messageProperties with a null, and a message's are all texts")
         if properties:
             more["properties"] = properties
-        if fields.key and row[fields.key] is not None:
-            more["partition_key"] = _text(row[fields.key])
-        yield full_topic_name(topic), row[fields.payload], more
+        if row.get(key) is not None:
+            more["partition_key"] = _text(row[key])
+        yield full_topic_name(topic), row[payload], more
 
 
 def _text(key: bytes) -> str:
@@ -156,44 +170,6 @@ def _text(key: bytes) -> str:
         return key.decode()
     except UnicodeDecodeError:
         raise PulsarProblem(f"the key {key!r} is not UTF-8: pulsar-client sends keys as text") from None
-
-
-class _Topic:
-    """A producer of one topic with the version; the client closes what it opened."""
-
-    def __init__(self, sender: Sender, cluster: Cluster, topic: str) -> None:
-        self._cluster = cluster
-        self._topic = topic
-        self._failed: list[str] = []
-        info = sender.schema_of(cluster, topic)
-        with cluster.doing(f"send to {topic}"):
-            self._producer = cluster.client.create_producer(
-                topic,
-                schema=_ready_made(client_package(), info),
-                send_timeout_millis=round(sender.sending.send_timeout_s * 1000),
-                block_if_queue_full=True,
-                batching_enabled=True,
-                message_router=_Router(),
-            )
-
-    def send(self, payload: bytes | None, more: dict[str, Any]) -> None:
-        with self._cluster.doing(f"send to {self._topic}"):
-            self._producer.send_async(payload, self._sent, **more)
-        self._raise_if_failed()
-
-    def finish(self) -> None:
-        with self._cluster.doing(f"send to {self._topic}"):
-            self._producer.flush()
-        self._raise_if_failed()
-        close(self._producer)
-
-    def _sent(self, result: Any, _: Any) -> None:
-        if result.name != "Ok":
-            self._failed.append(result.name)
-
-    def _raise_if_failed(self) -> None:
-        if self._failed:
-            raise PulsarProblem(f"{self._topic} did not take a message: {self._failed[0]}")
 
 
 class _Router:
@@ -218,13 +194,6 @@ def java_hash(key: str) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         found = (31 * found + (high << 8 | low)) & 0xFFFFFFFF
     return found & 0x7FFFFFFF
-
-
-def _ready_made(pulsar: Any, info: Any) -> Any:
-    """Return the registered schema for payloads that are bytes already."""
-    schema = pulsar.schema.BytesSchema()
-    schema._schema_info = info  # noqa: SLF001  the package makes no schema of a text
-    return schema
 
 
 @dataclass

@@ -19,9 +19,8 @@ from pyspark.sql.types import StructType
 from .arrow_types import struct_of
 from .errors import require
 from .pulsar_options import connection_of, reading_of, sending_of
-from .pulsar_reading import PulsarBatch
-from .pulsar_rows import COLUMNS
-from .pulsar_sending import Fields, PulsarWriter, Sender
+from .pulsar_reading import COLUMNS, PulsarBatch
+from .pulsar_sending import PulsarWriter, Sender, check_columns
 from .pulsar_streaming import PulsarStream
 
 
@@ -69,9 +68,8 @@ class PulsarSource(DataSource):
         return PulsarStreamWriter(self._sender(schema))
 
     def _sender(self, schema: StructType) -> Sender:
-        connection = connection_of(self.options, "a sink").read_environment()
-        sending = sending_of(self.options)
-        sender = Sender(connection, sending, Fields.of(schema, sending))
+        sender = Sender(connection_of(self.options, "a sink"), sending_of(self.options))
+        check_columns(schema, sender.sending)
         sender.check()
         return sender
 

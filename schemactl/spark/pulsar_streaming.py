@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from .pulsar_connection import Cluster, Connection, client_package, close
 from .pulsar_options import ReadOptions
 from .pulsar_positions import MessagePlace, Offsets, offsets_from_json, offsets_to_json
 from .pulsar_reading import Range, messages_of, missed, read_range, start_in
-from .pulsar_topics import Head, check_named, message_id_of, partitions_of, place_in, position_of
+from .pulsar_topics import Head, check_named, partitions_of, place_in
 
 
 def _limits() -> Any:
@@ -40,24 +41,28 @@ class PulsarStream(DataSourceStreamReader):
             raise ValueError(
                 "maxMessagesPerTrigger needs Spark 4.2 or newer: before, a stream in Python cannot limit a batch"
             )
-        self.connection = connection.read_environment()
+        self.connection = connection
         self.reading = reading
-        self._driver: _Driver | None = None
         self._target: Offsets | None = None
+
+    @cached_property
+    def _driver(self) -> _Driver:
+        """What the driver's copy of the stream has, and those of executors have not: made on use."""
+        return _Driver(self.connection, self.reading)
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802  Spark's name
         """Return where the stream starts if there is no checkpoint."""
-        return offsets_to_json(self._on_driver().starts())
+        return offsets_to_json(self._driver.starts())
 
     def latestOffset(self, start: Mapping[str, str] | None = None, limit: Any = None) -> dict[str, str]:  # noqa: N802  Spark's name
         """Return where the topics end now; with a limit, which Spark has since 4.2, not further than that."""
-        ends = self._on_driver().ends() if self._target is None else self._target
+        ends = self._driver.ends() if self._target is None else self._target
         since = offsets_from_json(start or {})
         # A topic that was emptied has no last message, which would be read again as its beginning.
         ends = {topic: _later(position, since.get(topic)) for topic, position in ends.items()}
         rows = getattr(limit, "max_rows", None)
         if rows is not None:
-            ends = self._on_driver().within(since, ends, rows)
+            ends = self._driver.within(since, ends, rows)
         return offsets_to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
@@ -67,11 +72,11 @@ class PulsarStream(DataSourceStreamReader):
 
     def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802  Spark's name
         """Return where the topics ended when `latestOffset` looked, for the query's progress, which Spark 4.2 and newer keep."""
-        return None if self._driver is None else offsets_to_json(self._driver.known)
+        return offsets_to_json(self._driver.known) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Take what there is now for all that the query reads."""
-        self._target = self._on_driver().ends()
+        self._target = self._driver.ends()
 
     def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> list[InputPartition]:
         """Return a range for each partition of a topic that has messages between the offsets.
@@ -80,8 +85,7 @@ class PulsarStream(DataSourceStreamReader):
             DataLoss: a topic is gone, or has become another one, and `failOnDataLoss` is true.
         """
         since, until = offsets_from_json(start), offsets_from_json(end)
-        if self._driver is not None:
-            self._driver.saw(until)
+        self._driver.saw(until)
         gone = sorted(topic for topic, position in since.items() if position and topic not in until)
         if gone:
             missed(
@@ -102,20 +106,14 @@ class PulsarStream(DataSourceStreamReader):
 
     def commit(self, end: Mapping[str, str]) -> None:
         """Release what is up to `end` and processed from the subscription, if there is one."""
-        if self._driver is not None and self._driver.subscription is not None:
+        if self._driver.subscription is not None:
             self._driver.subscription.release(offsets_from_json(end))
 
     def stop(self) -> None:
         """Close the driver's client."""
-        if self._driver is not None:
-            self._driver.close()
-            self._driver = None
-
-    def _on_driver(self) -> _Driver:
-        # Made on use: executors get a copy of the stream, and need none.
-        if self._driver is None:
-            self._driver = _Driver(self.connection, self.reading)
-        return self._driver
+        if "_driver" in vars(self):
+            close(self._driver.cluster.client)
+            del self._driver
 
 
 if _LIMITS is not None:
@@ -152,7 +150,7 @@ class _Subscription:
             if topic in self._consumers and position is not None and position.entry > 0:
                 before = MessagePlace(position.ledger, position.entry - 1, position.partition)
                 with self._cluster.doing(f"acknowledge what was read of {topic}"):
-                    self._consumers[topic].acknowledge_cumulative(message_id_of(before))
+                    self._consumers[topic].acknowledge_cumulative(before.message_id)
 
 
 class _Driver:
@@ -211,15 +209,12 @@ class _Driver:
             taken = 0
             if share:
                 for _, found_id in messages_of(self.cluster, self.reading, Range(topic, first, last)):
-                    place, taken = position_of(found_id), taken + 1
+                    place, taken = MessagePlace.of(found_id), taken + 1
                     if taken == share:
                         break
             found[topic] = last if taken < share else place
             rows -= taken
         return found
-
-    def close(self) -> None:
-        close(self.cluster.client)
 
 
 def _later(one: MessagePlace | None, other: MessagePlace | None) -> MessagePlace | None:

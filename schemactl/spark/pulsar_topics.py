@@ -5,16 +5,19 @@ All raise PulsarProblem where the cluster does not answer, or has no such topic.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .pulsar_admin import topics_in
-from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
+from .pulsar_connection import Authentication, Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import Topics
-from .pulsar_positions import Bound, End, MessagePlace, namespace_of, topic_of
+from .pulsar_positions import EARLIEST, Bound, MessagePlace, namespace_of, topic_of
+
+if TYPE_CHECKING:
+    from urllib3 import PoolManager
 
 T = TypeVar("T")
 
@@ -33,8 +36,11 @@ _MOVING_S: Final = 0.1
 
 def partitions_of(cluster: Cluster, topics: Topics) -> list[str]:
     """Return every partition of the topics, as they are now; a topic without partitions counts as one."""
-    names = topics.names if topics.pattern is None else _matching(cluster.connection, topics.pattern)
-    if topics.pattern is None and cluster.connection.admin_url is not None:
+    names: Iterable[str] = topics.names
+    if topics.pattern is not None:
+        listed = _topics_in(cluster.connection, namespace_of(topics.pattern))
+        names = [name for name in listed if re.fullmatch(topics.pattern, name)]
+    elif cluster.connection.admin_url is not None:
         _check_there(cluster.connection, names)
     found = []
     for name in names:
@@ -54,7 +60,7 @@ class Head:
         self.position = last_position(cluster, topic, compacted=compacted)
         self._cluster = cluster
         pulsar = client_package()
-        start = pulsar.MessageId.earliest if self.position is None else message_id_of(self.position)
+        start = pulsar.MessageId.earliest if self.position is None else self.position.message_id
         with cluster.doing(f"wait for messages of {topic}"):
             # It asks for none, so that it is not told either that there will be none (`_LOSSES`).
             self._reader = open_reader(cluster, topic, start, queue=0, compacted=compacted)
@@ -99,7 +105,7 @@ def _read_last(cluster: Cluster, topic: str, *, compacted: bool) -> MessagePlace
     try:
         if not _has_more(reader, cluster):
             return None
-        return position_of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
+        return MessagePlace.of(reader.read_next(_ARRIVES_WITHIN_MS).message_id())
     except pulsar.Timeout:
         # It cannot be placed at the end of a message in chunks.
         return _position_by_consumer(cluster, topic)
@@ -112,7 +118,7 @@ def _position_by_consumer(cluster: Cluster, topic: str) -> MessagePlace | None:
     consumer = cluster.client.subscribe(topic, f"schemactl-{uuid.uuid4().hex}", receiver_queue_size=0)
     try:
         ask = consumer._consumer.get_last_message_id_async  # noqa: SLF001  has no wrapper
-        found = position_of(cluster.answer(ask))
+        found = MessagePlace.of(cluster.answer(ask))
     finally:
         consumer.unsubscribe()
         close(consumer)
@@ -129,7 +135,7 @@ def first_since(cluster: Cluster, topic: str, time_ms: int) -> MessagePlace | No
             while has_more(reader, cluster):
                 message = reader.read_next(round(cluster.connection.operation_timeout_s * 1000))
                 if message.publish_timestamp() >= time_ms:
-                    return position_of(message.message_id())
+                    return MessagePlace.of(message.message_id())
             return None
         finally:
             close(reader)
@@ -170,7 +176,7 @@ def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = Fa
         if isinstance(place, MessagePlace):
             return place
         bound = place
-    if bound is End.EARLIEST:
+    if bound == EARLIEST:
         return None
     if isinstance(bound, int):
         found = first_since(cluster, topic, bound)
@@ -211,28 +217,56 @@ def open_reader(
     )
 
 
-def position_of(message_id: Any) -> MessagePlace:
-    """Return the place of a message that was read. Of one in chunks, that of the last chunk."""
-    return MessagePlace(
-        message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index()
-    )
-
-
-def message_id_of(position: MessagePlace) -> Any:
-    """Return what the client takes for that place."""
-    made = client_package().MessageId(position.partition, position.ledger, position.entry, position.batch)
-    return made._msg_id  # noqa: SLF001  a reader takes the native id, and the package has no other way to it
-
-
-def _matching(connection: Connection, pattern: str) -> list[str]:
-    matching = re.compile(pattern)
-    return sorted(name for name in topics_in(connection, namespace_of(pattern)) if matching.fullmatch(name))
-
-
 def _check_there(connection: Connection, names: Iterable[str]) -> None:
-    listed = {namespace: topics_in(connection, namespace) for namespace in {*map(namespace_of, names)}}
+    listed = {namespace: _topics_in(connection, namespace) for namespace in {*map(namespace_of, names)}}
     for name in names:
         there = listed[namespace_of(name)]
         if name not in there and topic_of(name) not in there:
             has = ", ".join(sorted(there)) or "none"
             raise PulsarProblem(f"there is no topic {name}; {namespace_of(name)} has {has}")
+
+
+def _topics_in(connection: Connection, namespace: str) -> set[str]:
+    """Return the full names of the topics in `tenant/namespace`, each partitioned one once, from Pulsar's admin REST API."""
+    import urllib3
+
+    cannot = f"cannot list the topics of {namespace}"
+    found: set[str] = set()
+    with _pool(connection) as pool:
+        for what in ("", "/partitioned"):
+            address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/persistent/{namespace}{what}"
+            try:
+                answer = pool.request("GET", address, redirect=False)
+            except urllib3.exceptions.HTTPError as error:
+                raise PulsarProblem(f"{cannot}: {error}") from None
+            if answer.status != 200:
+                raise PulsarProblem(f"{cannot}: {address} answers {answer.status}")
+            try:
+                found |= {topic_of(name) for name in json.loads(answer.data)}
+            except (ValueError, TypeError):
+                raise PulsarProblem(
+                    f"{cannot}: {address} answers with no list of them; is admin.url that of a broker's or proxy's REST API?"
+                ) from None
+    return found
+
+
+def _pool(connection: Connection) -> PoolManager:
+    """Return connections that authenticate as the client does."""
+    import urllib3
+
+    chosen: dict[str, Any] = {}
+    match connection.authentication:
+        case Authentication(kind="oauth2"):
+            raise PulsarProblem(
+                "admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out"
+            )
+        case Authentication(kind="token") as token:
+            chosen["headers"] = {"Authorization": f"Bearer {token.bearer()}"}
+        case Authentication(kind="tls", fields=files):
+            chosen |= {"cert_file": files["tlsCertFile"], "key_file": files["tlsKeyFile"]}
+    if connection.trust_certs_file is not None:
+        chosen["ca_certs"] = connection.trust_certs_file
+    if connection.allow_insecure:
+        chosen["cert_reqs"] = "CERT_NONE"
+    timeout = urllib3.Timeout(connect=connection.connection_timeout_s, read=connection.operation_timeout_s)
+    return urllib3.PoolManager(timeout=timeout, retries=2, **chosen)

@@ -22,8 +22,7 @@ from schemactl.spark import decode, land
 from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, reading_of
 from schemactl.spark.pulsar_positions import MessagePlace
-from schemactl.spark.pulsar_reading import DataLoss, PulsarBatch, Range
-from schemactl.spark.pulsar_rows import MAX_BATCH_ROWS
+from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch, Range
 from schemactl.spark.pulsar_sending import java_hash
 from schemactl.spark.pulsar_streaming import PulsarStream
 
@@ -105,7 +104,6 @@ def test_what_java_sends_is_read_as_it_was_meant(
     with closing_stream(stream):
         at = stream.latestOffset()
         assert list(at.values()) == ["{}:{}:-1".format(*last_chunk(again[3]))]
-        assert stream._driver is not None
         heads = dict(stream._driver.heads)
         assert stream.latestOffset() == at
         assert stream._driver.heads == heads

@@ -20,7 +20,7 @@ from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import decode, encode
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, sending_of
-from schemactl.spark.pulsar_sending import Fields, Sender
+from schemactl.spark.pulsar_sending import Sender, check_columns
 
 from .pulsar_reads import batch, read
 from .schemas import codec, field, record
@@ -67,8 +67,8 @@ IN_SPARK = columns(
 
 def sender(space: Namespace, *, version: int, topic: str | None = None) -> Sender:
     given = {**space.options, "schema.version": str(version), **({"topic": topic} if topic else {})}
-    sending = sending_of(given)
-    return Sender(connection_of(given, "a sink"), sending, Fields.of(IN_SPARK, sending))
+    check_columns(IN_SPARK, sending_of(given))
+    return Sender(connection_of(given, "a sink"), sending_of(given))
 
 
 def sent(space: Namespace, *rows: tuple[Any, ...], version: int, topic: str | None = None) -> None:
@@ -220,17 +220,14 @@ def test_rows_that_are_no_messages_are_rejected_before_a_job_runs(
     given = {"service.url": "pulsar://b:1", "topic": "t", "schema.version": "0", **options}
     sending = sending_of({name: value for name, value in given.items() if value})
     with pytest.raises(ValueError, match=message):
-        Fields.of(columns(text), sending)
+        check_columns(columns(text), sending)
 
 
 def test_rows_without_a_payload_for_a_reason_are_not_sent(space: Namespace) -> None:
     topic = space.create("reasons", DEFINITIONS[0])
     sending = sending_of({**space.options, "schema.version": "0", "topic": topic})
-    with_error = Sender(
-        connection_of(space.options),
-        sending,
-        Fields.of(columns("payload binary, __error string"), sending),
-    )
+    check_columns(columns("payload binary, __error string"), sending)
+    with_error = Sender(connection_of(space.options), sending)
     rows = pa.RecordBatch.from_pydict(
         {"payload": pa.array([None], pa.binary()), "__error": ["id: no number"]}
     )
