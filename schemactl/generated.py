@@ -150,7 +150,7 @@ class GeneratedTopic(Generic[Row]):
     @property
     def struct(self) -> StructType:
         """`schema` as a StructType."""
-        from .spark.ddl import struct_of_ddl
+        from .spark.struct_types import struct_of_ddl
 
         return struct_of_ddl(self.schema)
 

@@ -13,7 +13,6 @@ from pyspark.sql.types import StructType
 from ..codec import Codec, Decoded, Unreadable
 from ..codec.version_number import numbers
 from ..table_formats.errors import WrongArgument
-from .arrow_types import struct_of
 from .columns import (
     ERROR,
     KEY,
@@ -28,6 +27,7 @@ from .columns import (
     message_columns,
 )
 from .errors import require
+from .struct_types import struct_of
 from .worker import reduce_worker_overhead
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from .arrow_types import struct_of
 from .errors import require
 from .pulsar_options import connection_of, reading_of, sending_of
 from .pulsar_reading import COLUMNS, PulsarBatch
 from .pulsar_sending import PulsarWriter, Sender, check_columns
 from .pulsar_streaming import PulsarStream
+from .struct_types import struct_of
 
 
 class PulsarSource(DataSource):

@@ -16,9 +16,9 @@ from ..codec import Codec, CodecError
 from ..table_formats.column_types import folding, quoted, sql_type
 from ..table_formats.evolution import widens
 from ..table_formats.table import Format
-from .arrow_types import struct_of
 from .columns import folded
 from .errors import SPARK_ERRORS
+from .struct_types import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,7 +25,7 @@ from schemactl.errors import SchemactlError
 from schemactl.formats.avro.parse import parse, parse_for_spark
 from schemactl.formats.avro.text import InvalidAvro
 from schemactl.model import Release
-from schemactl.spark.ddl import struct_of_ddl
+from schemactl.spark.struct_types import struct_of_ddl
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_types_public.jsonl.gz"
 

@@ -19,9 +19,9 @@ from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Versi
 from schemactl.codec.verifying import Count
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
-from schemactl.spark.arrow_types import struct_of
 from schemactl.spark.encoding import encode_batches
 from schemactl.spark.errors import SparkProblem, first_line
+from schemactl.spark.struct_types import struct_of
 from schemactl.spark.verifying import verify
 
 from .schemas import avro, codec, field, logical, record

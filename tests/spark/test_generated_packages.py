@@ -24,7 +24,7 @@ from schemactl.columns.spark_type import to_json
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
 from schemactl.model import Generate, Release
-from schemactl.spark.arrow_types import struct_of as columns_in_spark
+from schemactl.spark.struct_types import struct_of as columns_in_spark
 
 NAME = "packed_for_spark"
 OPTIONS = StructOptions("4.1", as_decoded=True)

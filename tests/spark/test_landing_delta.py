@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import types as spark
 
 from schemactl.spark import WrongArgument
-from schemactl.spark.arrow_types import struct_of
+from schemactl.spark.struct_types import struct_of
 from schemactl.table_formats.delta import DeltaTable
 from schemactl.table_formats.errors import Conflict
 from schemactl.table_formats.file_statistics import statistics

@@ -20,7 +20,7 @@ from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
 from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.spark import WrongArgument
-from schemactl.spark.ddl import struct_of_ddl
+from schemactl.spark.struct_types import struct_of_ddl
 from schemactl.table_formats.evolution import changes, path_of, require_allowed, statements, widens
 from schemactl.table_formats.table import Change
 from schemactl.tables.changes import widens as widens_in_check

@@ -12,7 +12,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from schemactl.spark.arrow_types import struct_of
+from schemactl.spark.struct_types import struct_of
 from schemactl.table_formats.delta import DeltaTable
 from schemactl.table_formats.table import Addition
 
