@@ -14,9 +14,7 @@ class OnTarget:
     """What the numbers of a target stand for, of one topic.
 
     Attributes:
-        target: its name.
-        versions: those that messages are read by, by the target's numbers.
-        foreign: the numbers of those that Git never approved.
+        foreign: the numbers of those versions that Git never approved.
         unreadable: the numbers by which no message can be read, each with the reason.
         reader: the target's number of the version that messages are read as; None: it has none.
     """

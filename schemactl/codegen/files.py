@@ -52,10 +52,9 @@ class NumberedSchema(NamedTuple):
 
 def numbered(name: str) -> NumberedSchema | None:
     """Return what the path of a file says; None: it has no version's schema."""
-    found = _SCHEMA.fullmatch(name)
-    return (
-        NumberedSchema(found[1].replace(f"/{SCHEMAS}/", "/"), int(found[2])) if found and found[2] else None
-    )
+    if (found := _SCHEMA.fullmatch(name)) and found[2]:
+        return NumberedSchema(found[1].replace(f"/{SCHEMAS}/", "/"), int(found[2]))
+    return None
 
 
 def compare(

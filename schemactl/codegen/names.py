@@ -6,7 +6,7 @@ import hashlib
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from typing import Final
 
@@ -36,7 +36,14 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
     others end in the first digits of a hash of their full names, so that one topic more never moves the others. No two
     topics have one module: a name that ends in a hash and that another topic's has, too, gives way to one with another hash.
     """
-    paths = {topic: (_tenant(topic.tenant), _part(topic.namespace), _topic(topic.topic)) for topic in topics}
+    paths = {
+        topic: (
+            _part(topic.tenant, _OF_THE_PACKAGE),
+            _part(topic.namespace),
+            _part(topic.topic, {CLASSES}),
+        )
+        for topic in topics
+    }
     sharing = Counter(paths.values())
     # Also those that nobody keeps: what a topic is called hangs on as few others as can be.
     taken = set(paths.values())
@@ -55,22 +62,12 @@ def is_importable(name: str) -> bool:
     return all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
 
 
-def _tenant(name: str) -> str:
-    part = _part(name)
-    return f"{part}_" if part in _OF_THE_PACKAGE else part
-
-
-def _topic(name: str) -> str:
-    part = _part(name)
-    return f"{part}_" if part == CLASSES else part
-
-
-def _part(name: str) -> str:
+def _part(name: str, taken: Collection[str] = ()) -> str:
     part = re.sub(r"[^a-z0-9_]", "_", name.lower())[:_MAX_LENGTH]
     if part[0].isdigit():
         part = f"_{part}"
     # Names with two underscores around them mean something to Python.
-    if keyword.iskeyword(part) or part == RUNTIME or re.fullmatch(r"__.*__", part):
+    if keyword.iskeyword(part) or part in (RUNTIME, *taken) or re.fullmatch(r"__.*__", part):
         part += "_"
     return part
 

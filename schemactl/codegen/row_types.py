@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from typing import Final
@@ -9,22 +10,18 @@ from typing import Final
 from schemactl.columns.python_text import PYTHON_TYPES, literal
 from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
 
-_DATETIME: Final = ("date", "datetime", "time", "timedelta")
+_MODULES: Final = {
+    "datetime": ("date", "datetime", "time", "timedelta"),
+    "decimal": ("Decimal",),
+    "typing": ("Any", "Literal", "TypedDict"),
+}
+"""Where the types come from that need an import."""
 
-_TAKEN: Final = frozenset(
-    {
-        *PYTHON_TYPES.values(),
-        "Any",
-        "Decimal",
-        "KeyValue",
-        "Literal",
-        "Numbers",
-        "Options",
-        "SCHEMA",
-        "Schema",
-    }
-    | {"Topic", "TypedDict", "dict", "list", "annotations"}
-)
+_TAKEN: Final = {
+    *PYTHON_TYPES.values(),
+    *("Any", "Decimal", "Literal", "TypedDict", "dict", "list", "annotations"),
+    *("KeyValue", "Numbers", "Options", "SCHEMA", "Schema", "Topic"),
+}
 """Names of a module that no record takes."""
 
 
@@ -49,16 +46,11 @@ class RowTypes:
 
     def imports(self) -> str:
         """Return the lines that import what the types need."""
-        lines = []
-        if of_datetime := [name for name in _DATETIME if name in self._used]:
-            lines.append(f"from datetime import {', '.join(of_datetime)}\n")
-        if "Decimal" in self._used:
-            lines.append("from decimal import Decimal\n")
         used = {*self._used, *(["TypedDict"] if self.definitions else [])}
-        of_typing = [name for name in ("Any", "Literal", "TypedDict") if name in used]
-        if of_typing:
-            lines.append(f"from typing import {', '.join(of_typing)}\n")
-        return "".join(lines)
+        chosen = {module: [name for name in names if name in used] for module, names in _MODULES.items()}
+        return "".join(
+            f"from {module} import {', '.join(names)}\n" for module, names in chosen.items() if names
+        )
 
     def use(self, name: str) -> str:
         """Return `name`, which will be imported."""
@@ -97,11 +89,8 @@ class RowTypes:
         parts = re.sub(r"\W", "_", wanted, flags=re.ASCII).split("_")
         name = "".join(part[:1].upper() + part[1:] for part in parts) or "Record"
         name = f"_{name}" if name[0].isdigit() else name
-        number = 1
-        while (found := name if number == 1 else f"{name}{number}") in self._taken or keyword.iskeyword(
-            found
-        ):
-            number += 1
+        names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
+        found = next(each for each in names if each not in self._taken and not keyword.iskeyword(each))
         self._taken.add(found)
         return found
 

@@ -11,8 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
-from pyspark.errors import PySparkNotImplementedError
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import types
+from pyspark.sql.pandas.types import to_arrow_type
 
 from ..codec import Codec, message
 from ..table_formats.errors import WrongArgument
@@ -142,21 +143,16 @@ def map_in_arrow(
     Raises:
         WrongArgument: PySpark does not hand a column of that type to Python.
     """
+    for field in schema:
+        try:
+            to_arrow_type(field.dataType)
+        except (PySparkTypeError, ValueError):
+            raise WrongArgument(
+                f"{field.name} is {field.dataType.simpleString()}, which PySpark does not hand to Python: cast the column, or drop it"
+            ) from None
     names = frame.columns
     numbered = frame.toDF(*(f"column {number}" for number in range(len(names))))
-    named = partial(_with_names, function=function, names=names)
-    try:
-        return numbered.mapInArrow(named, schema)
-    except (PySparkNotImplementedError, ValueError):
-        for field in schema:
-            try:
-                numbered.mapInArrow(named, types.StructType([field]))
-            except (PySparkNotImplementedError, ValueError):
-                raise WrongArgument(
-                    f"{field.name} is {field.dataType.simpleString()}, which PySpark does not hand to Python: "
-                    "cast the column, or drop it"
-                ) from None
-        raise
+    return numbered.mapInArrow(partial(_with_names, function=function, names=names), schema)
 
 
 def _with_names(

@@ -129,8 +129,9 @@ def land(
             raise FileExistsError(
                 f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere"
             )
+    transaction = None if app is None or txnVersion is None else Transaction(app, txnVersion)
     landing = prepared(messages, codec, path, options, overwrite=mode == "overwrite")
-    return landing.run(messages, _transaction(app, txnVersion))
+    return landing.run(messages, transaction)
 
 
 def land_stream(
@@ -175,13 +176,10 @@ class Sink:
             raise WrongArgument(
                 "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
             )
-        self.landed += self._prepared(messages).run(messages, _transaction(app, batch))
+        self.landed += self.check(messages).run(messages, Transaction(app, batch) if app else None)
 
-    def check(self, messages: DataFrame) -> None:
-        """Raise what a batch of such messages would raise before it is landed."""
-        self._prepared(messages)
-
-    def _prepared(self, messages: DataFrame) -> Landing:
+    def check(self, messages: DataFrame) -> Landing:
+        """Return how such messages are landed; raise what a batch of them would raise before it is."""
         return prepared(messages, self.codec, self.path, self.options)
 
 
@@ -204,10 +202,6 @@ def _query(session: SparkSession) -> str | None:
     except PySparkException:
         # Spark Connect has none.
         return None
-
-
-def _transaction(app: str | None, version: int | None) -> Transaction | None:
-    return None if app is None or version is None else Transaction(app, version)
 
 
 def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[LandingTable, LandingTable]:

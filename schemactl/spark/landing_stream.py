@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -19,30 +19,21 @@ from .worker import reduce_worker_overhead
 _BATCH: Final = "streaming.sql.batchId"
 
 
-class LandingSource(DataSource):
-    """A data source that streams are written to; each landing has one of its own."""
-
-    landing: ClassVar[Landing]
-    app: ClassVar[str | None]
-    registered: ClassVar[str]
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name that it is registered by."""
-        return cls.registered
-
-    def streamWriter(self, schema: Any, overwrite: bool) -> LandingStreamWriter:  # noqa: ARG002, FBT001, N802  Spark's signature
-        """Return a writer for a streaming query."""
-        reduce_worker_overhead()
-        return LandingStreamWriter(self.landing, self.app)
-
-
 def register(session: SparkSession, landing: Landing, app: str | None) -> str:
     """Return the name of a new data source of the session that lands so, as transactions of `app`; None: of the query."""
-    name = f"schemactl-landing-{uuid.uuid4().hex}"
-    members = {"landing": landing, "app": app, "registered": name}
-    session.dataSource.register(type(LandingSource.__name__, (LandingSource,), members))
-    return name
+    registered = f"schemactl-landing-{uuid.uuid4().hex}"
+
+    class LandingSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return registered
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> LandingStreamWriter:  # noqa: ARG002, FBT001, N802  Spark's signature
+            reduce_worker_overhead()
+            return LandingStreamWriter(landing, app)
+
+    session.dataSource.register(LandingSource)
+    return registered
 
 
 @dataclass
@@ -61,7 +52,7 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
         """Commit, in the driver, what the tasks wrote."""
         reduce_worker_overhead()
-        written = _written(messages)
+        written = [message for message in messages if isinstance(message, Written)]
         try:
             # All are of one batch; where there are no tasks, there is no message.
             for transaction in {each.transaction for each in written}:
@@ -72,7 +63,3 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
         """Remove, in the driver, what the tasks wrote."""
         self.landing.discard()
-
-
-def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
-    return [message for message in messages if isinstance(message, Written)]

@@ -113,8 +113,8 @@ def reading_of(given: Mapping[str, str], purpose: Literal["a batch", "a stream"]
         poll_timeout_s=options.seconds("pollTimeoutMs", default_s=120),
         key_encoding=cast("KeyEncoding", encoding),
         compacted=options.flag("pulsar.reader.readCompacted", default=False),
-        queue=options.count("pulsar.reader.receiverQueueSize") or 1_000,
-        max_messages_per_trigger=options.count("maxMessagesPerTrigger"),
+        queue=options.number("pulsar.reader.receiverQueueSize") or 1_000,
+        max_messages_per_trigger=options.number("maxMessagesPerTrigger"),
         subscription=options.text("predefinedSubscription"),
     )
 
@@ -123,10 +123,11 @@ def sending_of(given: Mapping[str, str]) -> SendOptions:
     """Return what to send, and with which version. Raises ValueError: an option is unknown, missing or wrong."""
     options = _Options(given, "a sink")
     topic = options.text("topic")
-    version = options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")
     return SendOptions(
-        topic=None if topic is None else full_topic_name(topic),
-        version=int(version),
+        topic=full_topic_name(topic) if topic else None,
+        version=int(
+            options.needed("schema.version", r"\d+", "the number of a registered version, such as 3")
+        ),
         send_timeout_s=options.seconds("pulsar.producer.sendTimeoutMs", default_s=30),
     )
 
@@ -162,28 +163,23 @@ class _Options:
             raise ValueError(f"{name} is {value!r}: write true or false")
         return value == "true"
 
-    def count(self, name: str, what: str = "a number above 0") -> int | None:
-        value = self.text(name)
-        if value is None:
-            return None
-        if not re.fullmatch(r"[1-9]\d*", value):
-            raise ValueError(f"{name} is {value!r}: expected {what}")
-        return int(value)
+    def number(self, name: str, what: str = "a number above 0") -> int | None:
+        return None if self.text(name) is None else int(self.needed(name, r"[1-9]\d*", what))
 
     def seconds(self, name: str, *, default_s: float) -> float:
-        milliseconds = self.count(name)
+        milliseconds = self.number(name)
         return default_s if milliseconds is None else milliseconds / 1000
 
 
 def _topics(options: _Options) -> Topics:
-    given = {name: options.text(name) for name in ("topic", "topics", "topicsPattern")}
-    present = [name for name, value in given.items() if value]
-    if len(present) != 1:
-        raise ValueError(
-            f"give one of topic, topics (separated by commas) and topicsPattern; found {' and '.join(present) or 'none'}"
-        )
-    if given["topicsPattern"]:
-        pattern = full_topic_name(given["topicsPattern"])
+    names = ("topic", "topics", "topicsPattern")
+    given = [(name, value) for name in names if (value := options.text(name))]
+    if len(given) != 1:
+        found = " and ".join(name for name, _ in given) or "none"
+        raise ValueError(f"give one of topic, topics (separated by commas) and topicsPattern; found {found}")
+    [(option, value)] = given
+    if option == "topicsPattern":
+        pattern = full_topic_name(value)
         try:
             re.compile(pattern)
         except re.error as error:
@@ -193,17 +189,17 @@ def _topics(options: _Options) -> Topics:
                 "topicsPattern needs admin.url: topics are listed through Pulsar's admin REST API"
             )
         return Topics((), pattern)
-    named = [given["topic"]] if given["topic"] else (given["topics"] or "").split(",")
-    names = [full_topic_name(name.strip()) for name in named if name and name.strip()]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice or not names:
+    named = [value] if option == "topic" else value.split(",")
+    topics = [full_topic_name(name.strip()) for name in named if name.strip()]
+    twice = sorted({name for name in topics if topics.count(name) > 1})
+    if twice or not topics:
         raise ValueError(f"topics names {', '.join(twice)} twice" if twice else "topics names no topic")
-    return Topics(tuple(names))
+    return Topics(tuple(topics))
 
 
 def _bound(options: _Options, which: Literal["starting", "ending"], default: Bound) -> Bound:
     offsets = options.text(f"{which}Offsets")
-    time = options.count(f"{which}Time", "milliseconds since 1970, above 0")
+    time = options.number(f"{which}Time", "milliseconds since 1970, above 0")
     if offsets is not None and time is not None:
         raise ValueError(f"give {which}Offsets or {which}Time, not both")
     if time is not None:

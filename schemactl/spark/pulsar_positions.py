@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from .pulsar_connection import client_package
 
@@ -61,8 +61,8 @@ class MessagePlace(NamedTuple):
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 
-Place = Literal["earliest", "latest"] | MessagePlace
-"""A message's, or that before the first message there is, or behind the last one there is now."""
+Place = str | MessagePlace
+"""A message's, or that before the first message there is (EARLIEST), or behind the last one there is now (LATEST)."""
 
 Bound = Place | int | Mapping[str, Place]
 """Where to start or end: a place, a publish time in milliseconds since 1970, or a place for each topic."""
@@ -130,7 +130,7 @@ def namespace_of(topic: str) -> str:
 
 
 def _place(value: Any, topic: str) -> Place:
-    if value in (EARLIEST, LATEST):
+    if isinstance(value, str) and value in (EARLIEST, LATEST):
         return value
     if isinstance(value, list) and all(isinstance(each, int) and -128 <= each < 256 for each in value):
         try:

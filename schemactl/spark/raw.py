@@ -25,12 +25,7 @@ PULSAR: Final = ("pulsar://", "pulsar+ssl://")
 class RawMessages:
     """A topic's raw messages, with columns that `decode` takes. Reading raises SparkProblem where they cannot be read.
 
-    Attributes:
-        spark: the session.
-        place: the path of files, or the URL of Pulsar's brokers.
-        topic: its full name.
-        kind: the files' format, as Spark names it.
-        options: of the data source.
+    `place` is the path of files of the format `kind`, or the URL of Pulsar's brokers; `options` are the data source's.
     """
 
     spark: SparkSession

@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 
 
 class Unread(NamedTuple):
-    """A message that cannot be read.
+    """A message that cannot be read, and why the codec that is compared with cannot read it either (None: it can).
 
-    Attributes:
-        version: the number of its schema.
-        reason: why not.
-        unreadable_with_approved: why the codec that is compared with cannot read it; None: it can.
-        payload: its bytes; None: it has none.
-        message_id: as the column `__messageId` has it (bytes in hex), if there is one.
+    `message_id` is what the column `__messageId` has, bytes in hex.
     """
 
     version: int | None
@@ -39,12 +34,7 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What reading every message came to.
-
-    Attributes:
-        counts: by version, those without one last.
-        first: the first that cannot be read (only_new_loss: that this codec alone cannot), in the order of the input.
-    """
+    """How many messages were read, by version, those without one last; and the first that cannot be read, in the order of the input."""
 
     counts: tuple[Count, ...]
     first: tuple[Unread, ...]
@@ -91,13 +81,6 @@ def verify(
     return Verified(tuple(order), tuple(unread for part in parts for unread in part.first)[:shown])
 
 
-def _message_id(batch: pa.RecordBatch, row: int) -> str | None:
-    if MESSAGE_ID not in batch.schema.names:
-        return None
-    found = batch.column(MESSAGE_ID)[row].as_py()
-    return found.hex() if isinstance(found, bytes) else None if found is None else str(found)
-
-
 def _verify_part(
     batches: Iterable[pa.RecordBatch],
     *,
@@ -117,14 +100,11 @@ def _verify_part(
         wanted = judged.reasons.is_valid()
         if only_new_loss:
             wanted = pc.and_(wanted, judged.with_approved.is_null())
-        first += [
-            Unread(
-                judged.versions[row].as_py(),
-                judged.reasons[row].as_py(),
-                judged.with_approved[row].as_py(),
-                batch.column(columns.payload)[row].as_py(),
-                _message_id(batch, row),
-            )
-            for row in pc.indices_nonzero(wanted).to_pylist()[: shown - len(first)]
-        ]
+        rows = pc.indices_nonzero(wanted)[: shown - len(first)]
+        payloads = batch.column(columns.payload)
+        ids = batch.column(MESSAGE_ID) if MESSAGE_ID in batch.schema.names else pa.nulls(batch.num_rows)
+        found = (each.take(rows).to_pylist() for each in (*judged, payloads, ids))
+        for version, reason, with_approved, payload, id_ in zip(*found, strict=True):
+            shown_id = id_.hex() if isinstance(id_, bytes) else None if id_ is None else str(id_)
+            first.append(Unread(version, reason, with_approved, payload, shown_id))
     return Verified(tuple(counts), tuple(first))

@@ -7,7 +7,7 @@ new name in all rows, a wider one its new type, and one that came later is null 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
@@ -119,27 +119,23 @@ class _Columns:
         self._former_names = former_names
         self._fold = fold
         self._today = struct_of(codec.columns)
-        self.known = self.widened(self._today, "")
+        self.known: spark.StructType = self._known(self._today)
         self.gone = _without(_of_other_versions(codec, fold), self.known, fold)
 
-    def widened(self, struct: spark.StructType, path: str) -> spark.StructType:
-        """Return the struct with its former columns beside those of today, at every depth."""
-        fields: list[spark.StructField] = []
-        for field in struct:
-            inner = self._widened(field.dataType, f"{path}{field.name}")
-            fields += [
-                spark.StructField(name, inner) for name in (field.name, *self._former(path, field.name))
-            ]
-        return spark.StructType(fields)
-
-    def _widened(self, of: spark.DataType, path: str) -> spark.DataType:
+    def _known(self, of: spark.DataType, path: str = "") -> Any:
+        """Return the type with the former columns of its structs beside those of today, at every depth."""
         match of:
             case spark.StructType():
-                return self.widened(of, f"{path}.")
+                made = spark.StructType()
+                for field in of:
+                    inner = self._known(field.dataType, f"{path}{field.name}.")
+                    for name in (field.name, *self._former(path, field.name)):
+                        made = made.add(name, inner)
+                return made
             case spark.ArrayType():
-                return spark.ArrayType(self._widened(of.elementType, f"{path}.element"))
+                return spark.ArrayType(self._known(of.elementType, f"{path}element."))
             case spark.MapType():
-                return spark.MapType(of.keyType, self._widened(of.valueType, f"{path}.value"))
+                return spark.MapType(of.keyType, self._known(of.valueType, f"{path}value."))
         return of
 
     def select(self, there: spark.StructType, *, former: bool) -> list[str]:
