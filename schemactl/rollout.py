@@ -102,13 +102,13 @@ def rollout(
         for each in report.findings
         # A client that breaks is what the order is about.
         if each.topic == name and each.severity == "error" and each.rule != "CLIENT_BREAKS"
-    ] or [*_locked_out(rows, version, report)]
+    ] or [*_obstacles(rows, version, report)]
     order: Order = "no safe order" if refused else facts.order
     fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
     if facts.order != "no safe order":
         fix = "do what `schemactl check` says, or go one of the ways through a break: docs/how-to/break.md"
     is_safe = order != "no safe order"
-    reasons = (*refused, *facts.reasons)
+    reasons = tuple(dict.fromkeys((*refused, *facts.reasons)))
     numbers = {target: each.version or version for each in rows for target in each.targets}
     on_targets = [
         _OnTarget(
@@ -147,15 +147,19 @@ def _in_git(
     return same.number if same else next_number(git), standing[-1].number if standing else None
 
 
-def _locked_out(rows: Sequence[TopicCheck], version: int, report: CheckReport) -> Iterator[str]:
-    """Yield that brokers will reject consumers of the new version, as they do after a waived break under a transitive strategy."""
+def _obstacles(rows: Sequence[TopicCheck], version: int, report: CheckReport) -> Iterator[str]:
+    """Yield what no order of steps gets round, although it was approved by waivers."""
     for row in rows:
+        if not row.schema:
+            continue
+        where = f" on {', '.join(row.targets)}" if row.targets else ""
+        if row.versions and not live(row.versions):
+            yield f"A new generation begins with version {version}{where}: no message may be left before, and no client."
+            continue
         release = next((report.targets[each] for each in row.targets), report.release)
-        if row.schema:
-            stored = (*row.versions, SchemaVersion(next_number(row.versions), row.schema))
-            if check_consumer(stored, row.schema, row.strategy, release).exception:
-                where = f" on {', '.join(row.targets)}" if row.targets else ""
-                yield f"Under {row.strategy} a broker rejects consumers that are built with version {version}{where}."
+        stored = (*row.versions, SchemaVersion(next_number(row.versions), row.schema))
+        if check_consumer(stored, row.schema, row.strategy, release).exception:
+            yield f"Under {row.strategy} a broker rejects consumers that are built with version {version}{where}."
 
 
 class _Facts:
@@ -195,8 +199,9 @@ class _Facts:
     @property
     def reasons(self) -> Iterator[str]:
         """Say what decides the order."""
-        if all(row.latest is None for row in self.rows):
+        if not any(row.versions for row in self.rows):
             yield "There are no messages yet; a broker judges clients by the schema that is registered."
+        if not any(live(row.versions) for row in self.rows):
             return
         for who, why in self.unread.items():
             yield f"Version {self.version} cannot read what {who} wrote: {why}"
