@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from schemactl import registry_url
 from schemactl.broker import check_consumer
@@ -110,16 +110,8 @@ def rollout(
     is_safe = order != "no safe order"
     reasons = tuple(dict.fromkeys((*refused, *facts.reasons)))
     numbers = {target: each.version or version for each in rows for target in each.targets}
-    on_targets = [
-        _OnTarget(
-            each,
-            numbers.get(each, version),
-            _apply(name, each, targets.get(each), approved),
-            _has_clients(targets.get(each)),
-        )
-        for each in _in_order(name, targets)
-    ]
-    steps = tuple(_steps(name, facts, order, version, more, on_targets)) if is_safe else ()
+    planner = _Planner(name, facts, order, more, approved)
+    steps = tuple(planner.steps(targets, numbers)) if is_safe else ()
     rebased = version + more if more else None
     return Rollout(
         name,
@@ -239,128 +231,99 @@ def _in_order(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
     return found or ([] if targets else [_ANY_TARGET])
 
 
-class _OnTarget(NamedTuple):
-    """The new version on one target.
+class _Planner:
+    """Makes the steps of one rollout; after a rebase merge all its numbers are higher by `more`."""
 
-    Attributes:
-        number: that it gets there.
-        apply: how it is registered, and the command that exits with 0 once it is.
-        has_clients: whether clients connect to what the target's registry is.
-    """
+    def __init__(self, name: TopicName, facts: _Facts, order: Order, more: int, approved: str) -> None:
+        self._facts = facts
+        self._order = order
+        self._more = more
+        self._approved = quote(approved)
+        self._short = quote(str(name).removeprefix("persistent://"))
+        self._name = name
 
-    target: str
-    number: int
-    apply: tuple[str, str]
-    has_clients: bool
-
-
-def _apply(name: TopicName, target: str, known: Target | None, approved: str) -> tuple[str, str]:
-    """Return how the new version is registered on a target, and the command that exits with 0 once it is."""
-    on = f"--target {target} --topic {_short(name)}"
-    apply, plan = f"schemactl apply {on}", f"schemactl plan {on} --detailed-exitcode"
-    if known is None or known.promoted is None:
-        return apply, plan
-    # What is planned at the target's own position ends before the change.
-    ref = quote(approved)
-    return (
-        f"schemactl promote {target} --to {ref}, the push that it prints, and {apply}",
-        f"{plan} --at {ref}",
-    )
-
-
-def _short(name: TopicName) -> str:
-    """Return the topic's name for a command."""
-    return quote(str(name).removeprefix("persistent://"))
-
-
-def _has_clients(target: Target | None) -> bool:
-    return target is None or registry_url.parse(target.registry).kind == "pulsar"
-
-
-def _steps(
-    name: TopicName, facts: _Facts, order: Order, version: int, more: int, targets: Sequence[_OnTarget]
-) -> Iterator[RolloutStep]:
-    """Yield the steps to what is `version` in Git on each of `targets`.
-
-    After a rebase merge all these numbers are higher by `more`.
-    """
-    short = _short(name)
-    pinned = [each.client for each in facts.clients if not each.is_fine and not each.client.is_latest]
-    if pinned:
-        yield RolloutStep(
-            "declare",
-            "",
-            tuple(pinned),
-            f"in a change of its own, declare {_names(pinned)} without `schema`, to go along with every version, or with a definition "
-            "that understands both (`schema: FILE`)",
-            f"schemactl check --topic {short}",
-        )
-    rebased = f" (after a rebase merge version {version + more}: add {more} to the number in each command)"
-    yield RolloutStep(
-        "merge",
-        "",
-        (),
-        f"merge the change: {versions_said([version])} is approved{rebased if more else ''}",
-        f"schemactl show {short}@{version}",
-    )
-    for each in targets:
-        said = f"version {version}" + (f" ({each.number} there)" if each.number != version else "")
-        yield from _on(each, facts, order, short, said)
-
-
-def _on(to: _OnTarget, facts: _Facts, order: Order, short: str, version: str) -> Iterator[RolloutStep]:
-    """Yield the steps on one target for the topic `short`, whose new version is called `version`."""
-    target = to.target
-    there = [each for each in facts.clients if target == _ANY_TARGET or each.client.runs_on(target)]
-    # What has a definition of its own that understands the new version stays as it is.
-    moving = [each for each in there if not (each.client.file and each.is_fine)]
-    producers = [each.client for each in moving if not each.client.reads]
-    blocked = [each.client for each in moving if each.client.reads and not each.is_fine]
-    others = [each.client for each in moving if each.client.reads and each.is_fine]
-    apply = RolloutStep(
-        "apply",
-        target,
-        (),
-        f"register {version}: {to.apply[0]}",
-        to.apply[1],
-    )
-
-    if not to.has_clients:
-        yield apply
-        return
-
-    def upgrade(kind: Literal["consumers", "producers"], who: Sequence[Client]) -> Iterator[RolloutStep]:
-        # Where the topic declares none, the step is for all that are connected.
-        is_declared = any(each.client.reads == (kind == "consumers") for each in facts.clients)
-        if who or not is_declared:
-            asked = "".join(f" --client {quote(each.name)}" for each in who)
-            asked = asked or f" --role {kind.removesuffix('s')}"
+    def steps(self, targets: Mapping[str, Target], numbers: Mapping[str, int]) -> Iterator[RolloutStep]:
+        """Yield the steps; `numbers` has the version's number on each target."""
+        version = self._facts.version
+        clients = self._facts.clients
+        pinned = [each.client for each in clients if not each.is_fine and not each.client.is_latest]
+        if pinned:
             yield RolloutStep(
-                kind,
-                target,
-                tuple(who),
-                f"upgrade {_names(who) or kind} to {version}",
-                f"schemactl clients {short} --target {target} --expect {to.number}{asked}",
+                "declare",
+                "",
+                tuple(pinned),
+                f"in a change of its own, declare {_names(pinned)} without `schema`, to go along with every version, or with a definition "
+                "that understands both (`schema: FILE`)",
+                f"schemactl check --topic {self._short}",
             )
+        rebased = f" (after a rebase merge version {version + self._more}: add {self._more} to the number in each command)"
+        yield RolloutStep(
+            "merge",
+            "",
+            (),
+            f"merge the change: {versions_said([version])} is approved{rebased if self._more else ''}",
+            f"schemactl show {self._short}@{version}",
+        )
+        for target in _in_order(self._name, targets):
+            yield from self._on(target, targets.get(target), numbers.get(target, version))
 
-    if order == "consumers first":
-        yield from upgrade("consumers", blocked)
+    def _on(self, target: str, known: Target | None, number: int) -> Iterator[RolloutStep]:
+        """Yield the steps on one target, where the version has that number."""
+        version = f"version {self._facts.version}"
+        version += f" ({number} there)" if number != self._facts.version else ""
+        apply = self._apply(target, known, version)
+        if known and registry_url.parse(known.registry).kind != "pulsar":
+            # Clients connect to brokers.
+            yield apply
+            return
+        there = [each for each in self._facts.clients if known is None or each.client.runs_on(target)]
+        # What has a definition of its own that understands the new version stays as it is.
+        moving = [each for each in there if not (each.client.file and each.is_fine)]
+        producers = [each.client for each in moving if not each.client.reads]
+        blocked = [each.client for each in moving if each.client.reads and not each.is_fine]
+        others = [each.client for each in moving if each.client.reads and each.is_fine]
+
+        def upgrade(kind: Literal["consumers", "producers"], who: Sequence[Client]) -> Iterator[RolloutStep]:
+            # Where the topic declares none, the step is for all that are connected.
+            is_declared = any(each.client.reads == (kind == "consumers") for each in self._facts.clients)
+            if who or not is_declared:
+                asked = "".join(f" --client {quote(each.name)}" for each in who)
+                asked = asked or f" --role {kind.removesuffix('s')}"
+                yield RolloutStep(
+                    kind,
+                    target,
+                    tuple(who),
+                    f"upgrade {_names(who) or kind} to {version}",
+                    f"schemactl clients {self._short} --target {target} --expect {number}{asked}",
+                )
+
+        if self._order == "consumers first":
+            yield from upgrade("consumers", blocked)
+            yield apply
+            yield from upgrade("producers", producers)
+            if others:
+                yield from upgrade("consumers", others)
+            return
         yield apply
         yield from upgrade("producers", producers)
-        if others:
-            yield from upgrade("consumers", others)
-        return
-    yield apply
-    yield from upgrade("producers", producers)
-    if order == "producers first":
-        yield RolloutStep(
-            "drain",
-            target,
-            tuple(each.client for each in there if each.client.reads),
-            f"wait until all messages from before {version} are consumed, or have expired: a backlog of 0",
-            f"schemactl clients {short} --target {target} --drained",
-        )
-    yield from upgrade("consumers", [*blocked, *others])
+        if self._order == "producers first":
+            yield RolloutStep(
+                "drain",
+                target,
+                tuple(each.client for each in there if each.client.reads),
+                f"wait until all messages from before {version} are consumed, or have expired: a backlog of 0",
+                f"schemactl clients {self._short} --target {target} --drained",
+            )
+        yield from upgrade("consumers", [*blocked, *others])
+
+    def _apply(self, target: str, known: Target | None, version: str) -> RolloutStep:
+        on = f"--target {target} --topic {self._short}"
+        apply, plan = f"schemactl apply {on}", f"schemactl plan {on} --detailed-exitcode"
+        if known and known.promoted is not None:
+            # What is planned at the target's own position ends before the change.
+            apply = f"schemactl promote {target} --to {self._approved}, the push that it prints, and {apply}"
+            plan += f" --at {self._approved}"
+        return RolloutStep("apply", target, (), f"register {version}: {apply}", plan)
 
 
 def _names(clients: Iterable[Client]) -> str:

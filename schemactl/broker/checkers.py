@@ -125,23 +125,14 @@ class StrictJsonChecker(AvroChecker):
     def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
         """Compare as AVRO does; a single version that is no Avro text is rejected by name."""
         if not listed:
-            if not self._is_avro(existing[0]):
+            # Of what the parser throws only a java.lang.Error goes on.
+            if not _parses(existing[0], self.release, is_error):
                 raise incompatible(
                     "Incompatible schema: existing schema is not in valid Avro format for SchemaType.JSON"
                 )
-            if not self._is_avro(new):
+            if not _parses(new, self.release, is_error):
                 raise incompatible("Incompatible schema: expected Avro schema format for SchemaType.JSON")
         super().check(existing, new, strategy, listed=listed)
-
-    def _is_avro(self, data: SchemaData) -> bool:
-        """Whether it parses; of what the parser throws only a java.lang.Error goes on."""
-        try:
-            parse_avro(data, self.release)
-        except JavaException as thrown:
-            if is_error(thrown):
-                raise
-            return False
-        return True
 
 
 class LegacyJsonChecker(AvroChecker):
@@ -164,14 +155,18 @@ class LegacyJsonChecker(AvroChecker):
             _check_ids(old, new)
 
     def _is_avro(self, data: SchemaData) -> bool:
-        """Whether it parses; what else the parser throws goes on."""
-        try:
-            parse_avro(data, self.release)
-        except JavaException as thrown:
-            if thrown.exception != PARSE:
-                raise
-            return False
-        return True
+        return _parses(data, self.release, lambda thrown: thrown.exception != PARSE)
+
+
+def _parses(data: SchemaData, release: Release, goes_on: Callable[[JavaException], bool]) -> bool:
+    """Return whether it is an Avro definition. Raise what the parser throws where that `goes_on`."""
+    try:
+        parse_avro(data, release)
+    except JavaException as thrown:
+        if goes_on(thrown):
+            raise
+        return False
+    return True
 
 
 def _is_legacy(data: SchemaData) -> bool:

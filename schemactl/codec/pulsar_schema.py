@@ -45,8 +45,13 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
         self.version = version
         self.properties = {} if version is None else {VERSION_PROPERTY: str(version)}
 
+    only_receives = ""
+    """Why, and with what to send; "": it sends, too."""
+
     def encode(self, obj: Any) -> bytes:
         """Return the payload of a value. Raises Unwritable, before anything is sent: the value does not fit the version."""
+        if self.only_receives:
+            raise TypeError(self.only_receives.format(type(obj).__name__))
         payload = self._codec.encode_one(self._to_value(obj), self.version)
         # The only value without a payload is a half of a pair, which the client cannot send.
         assert payload is not None  # noqa: S101
@@ -86,10 +91,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
 class _AsWritten(TopicSchema):
     """AUTO_CONSUME: each message as its producer saw it."""
 
-    def encode(self, obj: Any) -> bytes:
-        raise TypeError(
-            f"AUTO_CONSUME only receives: send a {type(obj).__name__} with the schema of a version"
-        )
+    only_receives = "AUTO_CONSUME only receives: send a {} with the schema of a version"
 
     def decode_message(self, msg: Any) -> Any:
         number = self._known(msg)
@@ -129,17 +131,13 @@ class _Payloads(_UncheckedPayloads):
 class _ReceiveOnly(TopicSchema):
     """RECEIVE_ONLY: values of every version, read into one that may not be registered yet."""
 
-    def encode(self, obj: Any) -> bytes:
-        raise TypeError(f"RECEIVE_ONLY only receives: send a {type(obj).__name__} with a schema without mode")
+    only_receives = "RECEIVE_ONLY only receives: send a {} with a schema without mode"
 
 
 class _Unsendable(TopicSchema):
     """Of a type that the client cannot send."""
 
-    def encode(self, obj: Any) -> bytes:
-        raise TypeError(
-            f"pulsar-client sends {', '.join(SENDABLE)}: send a {type(obj).__name__} with Pulsar's Java client"
-        )
+    only_receives = f"pulsar-client sends {', '.join(SENDABLE)}: send a {{}} with Pulsar's Java client"
 
 
 _MODES = {

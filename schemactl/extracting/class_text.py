@@ -53,22 +53,10 @@ _IMPORTS: Final = {
 _PYDANTIC_IMPORTS: Final = ("BaseModel", "ConfigDict", "Field(")
 
 _TAKEN: Final = frozenset(
-    {
-        "bool",
-        "bytes",
-        "dict",
-        "float",
-        "int",
-        "list",
-        "str",
-        "dt",
-        "Decimal",
-        "StrEnum",
-        "Annotated",
-        "annotations",
-    }
-    | {"dataclass", "field", "BaseModel", "ConfigDict", "Field", "True", "False", "None"}
+    {"bool", "bytes", "dict", "float", "int", "list", "str", "dt", "annotations"}
+    | {name.rstrip("([") for names in (*_IMPORTS.values(), _PYDANTIC_IMPORTS) for name in names}
 )
+"""What other names of a module would hide."""
 
 _PYDANTIC_METHODS: Final = frozenset(
     {
