@@ -338,15 +338,15 @@ class _Check:
         from schemactl.declare import PROJECT_FILE, in_roots
         from schemactl.project_check.files import overlay_paths
 
-        project, read = self.proposed, self.read
+        project, read, head = self.proposed, self.read, self.repository.commit("HEAD")
         is_at_top = project.path == PROJECT_FILE and str(self.repository.top) == os.path.realpath(".")
-        if "" in project.roots or not is_at_top:
+        if head is None or "" in project.roots or not is_at_top:
             return
         definitions = chain.from_iterable(read.declared.dependencies.values())
         # Definitions beside the roots are watched by their folders, which are fewer.
         outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
         others = {*read.numbers.places, *overlay_paths(project)}
-        early_exit.record({project.path, project.waivers, *project.roots, *outside, *others})
+        early_exit.record(head.id, {project.path, project.waivers, *project.roots, *outside, *others})
 
 
 def _notes(project: Project, report: CheckReport) -> Iterator[str]:
