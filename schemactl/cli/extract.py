@@ -64,14 +64,19 @@ def add_class_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def class_schema(args: argparse.Namespace, folder: str, release: Release) -> SchemaInfo:
-    """Return the schema of the class that the command line names, whose module is looked for in `folder` first."""
+def class_schema(
+    args: argparse.Namespace, folder: str, release: Release, *, reads: bool = False
+) -> SchemaInfo:
+    """Return the schema of the class that the command line names, whose module is looked for in `folder` first.
+
+    For `reads` see `extract`.
+    """
     from schemactl.extracting import JavaOptions, extract, load_class
     from schemactl.model import SchemaType
 
     found = load_class(args.class_, folder)
     java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
-    return extract(found, SchemaType[args.type] if args.type else None, java, release=release)
+    return extract(found, SchemaType[args.type] if args.type else None, java, release=release, reads=reads)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -115,7 +115,7 @@ class Contract:
         name: the topic's.
         versions: those with a schema, oldest first; of a KEY_VALUE topic, one half of each.
         strategy: in force; None: it is not known.
-        policies: those that a broker judges a connect by; None: they are not known.
+        policies: those that a broker judges a connect by; None: they are not known, or it is a half.
         release: whose answers to predict.
     """
 
@@ -160,21 +160,23 @@ def run(args: argparse.Namespace, context: Context) -> int:
     whole = _of_package(args) if args.package else _of_git(args, context)
     if args.half and not any(pair_of(each.info.load()) for each in whole.versions if each.info):
         raise UsageError(f"--half says which half of a pair it is, and {whole.name} is no KEY_VALUE topic")
-    contract = replace(whole, versions=tuple(_half(each, args.half or "value") for each in whole.versions))
+    halves = tuple(_half(each, args.half or "value") for each in whole.versions)
+    # A half is no schema that a client connects with.
+    policies = whole.policies if halves == whole.versions else None
+    contract = replace(whole, versions=halves, policies=policies)
     newest = contract.versions[-1].info
     if args.type is None and newest and newest.type is SchemaType.JSON:
         args.type = newest.type.name
-    info = class_schema(args, str(Path.cwd()), contract.release)
-    same = Contents(contract.versions).find(info)
+    folder, release = str(Path.cwd()), contract.release
+    infos = {role: class_schema(args, folder, release, reads=role == "consumer") for role in _ROLES}
+    same = Contents(contract.versions).find(infos["producer"])
     against = _against(args.against or _default_against(contract, same), contract)
-    # A package knows no strategy, and a half is no schema that a client connects with.
-    connects = contract.policies is not None and whole.versions == contract.versions
     reasons: list[Reason] = []
     for role in _ROLES if args.role == "both" else (args.role,):
-        reasons += _unreadable(role, info, against)
+        reasons += _unreadable(role, infos[role], against)
         if role == "producer" and same is None:
             reasons.append(_UNAPPROVED)
-        reasons += _rejected(role, info, contract, args.class_) if connects else ()
+        reasons += _rejected(role, infos[role], contract, args.class_)
     answer = ClientVerdict(args.class_, args.role, contract, against, same, reasons)
     if args.format == "json":
         context.report_json(**_facts(answer))

@@ -19,7 +19,12 @@ _NO_OPTIONS: Final = JavaOptions()
 
 
 def extract(
-    kind: type, type_: SchemaType | None = None, java: JavaOptions = _NO_OPTIONS, *, release: Release
+    kind: type,
+    type_: SchemaType | None = None,
+    java: JavaOptions = _NO_OPTIONS,
+    *,
+    release: Release,
+    reads: bool = False,
 ) -> SchemaInfo:
     """Return the schema that a class stands for: what Pulsar's Python client registers for it, where that client takes it.
 
@@ -28,6 +33,7 @@ def extract(
         type_: AVRO, JSON or PROTOBUF_NATIVE; None: the first that the class can be.
         java: the options of Java's `SchemaDefinition`; only for classes with annotations.
         release: which definitions a broker of that release takes.
+        reads: the class reads messages alone: what it computes itself is not part of them.
 
     Raises:
         SchemactlError: the class is none of these, or has something that Avro cannot express.
@@ -50,7 +56,7 @@ def extract(
         from schemactl.extracting.avro import definition
         from schemactl.layout.json_layout import laid_out
 
-        text = laid_out(_json(definition(kind, java)))
+        text = laid_out(_json(definition(kind, java, reads=reads)))
     else:
         raise SchemactlError(
             f"no definition can be taken from {name_of(kind)}",

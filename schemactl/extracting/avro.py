@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args, get_origin
 from uuid import UUID
 
 from schemactl.errors import SchemactlError
@@ -46,25 +46,27 @@ _FIXES: Final[Mapping[Any, str]] = {
     dict: "say of what: dict[str, int]",
     complex: "write a class with two fields",
     timedelta: "write a number with its unit in the name: timeout_ms: int",
+    Self: "write the name of the class",
     TypeVar: "write a class for it, with the type itself",
     Flag: "write int: flags are combined, and an enum is one of its symbols",
 }
 
 
-def definition(kind: type, java: JavaOptions) -> Json:
-    """Return the definition of a record as JSON.
+def definition(kind: type, java: JavaOptions, *, reads: bool) -> Json:
+    """Return the definition of a record as JSON; with `reads` without what the class computes itself.
 
     Raises:
         SchemactlError: it has something that Avro has not; the message names class and field.
     """
-    return _Definer(java).record(kind, "")
+    return _Definer(java, reads=reads).record(kind, "")
 
 
 class _Definer:
     """Makes one definition: a type that was defined is named where it comes again."""
 
-    def __init__(self, java: JavaOptions) -> None:
+    def __init__(self, java: JavaOptions, *, reads: bool) -> None:
         self._java = java
+        self._reads = reads
         self._owners: dict[str, Any] = {}
         self._definitions: dict[str, Json] = {}
 
@@ -77,6 +79,8 @@ class _Definer:
             return node
         node["fields"] = []
         for each in _fields(kind):
+            if each.is_computed and self._reads:
+                continue
             node["fields"].append(self._field(each, own, f"{name_of(kind)}.{each.attribute}"))
         return node
 
@@ -258,7 +262,8 @@ def _fields(kind: type) -> Sequence[ClassField]:
         raise SchemactlError(f"{name_of(kind)}: {error.what}", fix=error.fix) from None
     except (NameError, TypeError, AttributeError) as error:
         raise SchemactlError(
-            f"{name_of(kind)}: its annotations cannot be evaluated: {error}",
+            # Of pydantic's, an address follows.
+            f"{name_of(kind)}: its annotations cannot be evaluated: {str(error).partition(chr(10))[0]}",
             fix="import what they name in the module itself, not only for type checking",
         ) from None
     # A factory may raise anything.

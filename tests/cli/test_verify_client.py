@@ -63,6 +63,14 @@ class Aliased(pydantic.BaseModel):
     __avro__: ClassVar = {"name": "Order"}
     order_id: str = pydantic.Field(alias="id")
 
+class Computes(pydantic.BaseModel):
+    __avro__: ClassVar = {"name": "Order"}
+    id: str
+
+    @pydantic.computed_field
+    def upper(self) -> str:
+        return self.id.upper()
+
 class WrittenAs(pydantic.BaseModel):
     __avro__: ClassVar = {"name": "Order"}
     order_id: str = pydantic.Field(serialization_alias="id")
@@ -109,6 +117,8 @@ def verify(schemas: Scratch, kind: str, *arguments: str, code: int = 0) -> Print
         ("Reads", "consumer", "all", 0),
         ("Reads", "producer", "all", 0),
         ("Aliased", "both", "all", 0),
+        ("Computes", "consumer", "all", 0),
+        ("Computes", "producer", "all", 100),
         ("WrittenAs", "both", "all", 1),
         ("ReadsNewest", "consumer", None, 0),
         ("ReadsNewest", "consumer", "all", 100),

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import Enum, Flag, StrEnum
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Generic, Literal, NewType, Optional, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, NewType, Optional, Self, TypeVar
 from uuid import UUID, uuid4
 
 import attrs
@@ -331,6 +331,7 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
             "only texts are symbols of an enum\n  Fix: write Literal['x y'] | int | None",
         ),
         (Literal[Color.RED], ..., "only texts are symbols of an enum\n  Fix: write Color"),
+        (Self, ..., "Avro has no type for Self\n  Fix: write the name of the class"),
         (Access, ..., "Avro has no type for test_extracted_definitions.Access\n  Fix: write int"),
         (Page, ..., "Page.items: Avro has no type for T\n  Fix: write a class for it, with the type itself"),
         (
