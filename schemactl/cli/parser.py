@@ -263,7 +263,8 @@ def build_parser(commands: Sequence[str]) -> Parser:
         if name in commands:
             load(name).configure(command)
             # Global options may follow the command, too; there they have no defaults, to keep what stands before.
-            add_global_options(command.add_argument_group("global options"), default=argparse.SUPPRESS)
+            for each in (command, *command.subcommands.values()):
+                add_global_options(each.add_argument_group("global options"), default=argparse.SUPPRESS)
     return parser
 
 

@@ -138,6 +138,8 @@ def rejected_version(
             fix = "\n".join(_past_an_incompatibility(rejected, foreign, restart, relax))
     if is_orphaned:
         message += f". {_ORPHANED}"
+    if commands.origin.proposed and version.commit == commands.origin.tip:
+        fix = f"{_NOT_APPROVED_YET}\n{fix}"
     return PlanRefusal(
         name,
         message,
@@ -149,6 +151,7 @@ def rejected_version(
     )
 
 
+_NOT_APPROVED_YET = "change the definition before the merge: this version is not approved yet"
 _ORPHANED = "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
 _NEVER_STORED = (
     "raise the topic's `generation` with a definition that this release of Pulsar accepts, once the topic retains no message: this one "

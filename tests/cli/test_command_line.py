@@ -119,6 +119,8 @@ def test_global_options_may_stand_behind_the_command(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
     done = shop.run(tmp_path, "check", "-C", str(folder), "--quiet")
     assert done.err == ""
+    shop.run(tmp_path, "new", "topic", "shop/sales/returns", "-C", str(folder))
+    assert (folder / "namespaces/sales/returns.yaml").exists()
 
 
 def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:

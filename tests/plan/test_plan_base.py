@@ -64,6 +64,10 @@ def test_what_is_rejected_beside_it_leaves_the_digest_alone(shop: Estate) -> Non
     change(shop, {"namespaces/orders.avsc": record("id", "total")})
     printed = shop.run("plan", "--base", "main", code=100).out
     assert "would be rejected" in printed
+    assert (
+        "Fix: change the definition before the merge: this version is not approved yet.\n   or: approve"
+        in printed
+    )
     squash(shop)
     assert shop.run("plan", code=100).out.rpartition(DIGEST)[2] == printed.rpartition(DIGEST)[2]
 
