@@ -14,7 +14,7 @@ from schemactl.checking.schemas import places
 from schemactl.compat import breakages
 from schemactl.formats import counterexample, explain
 from schemactl.messages import versions as versions_said
-from schemactl.model import Client, ClientBuild, CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic
+from schemactl.model import Client, ClientBuild, CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic, live
 from schemactl.printing import on_one_line
 from schemactl.verdicts import Breakage, Finding, Verdict
 from schemactl.waivers import fingerprint
@@ -143,7 +143,7 @@ def _finding(
         proposal.topic,
         f"The {client.role} {on_one_line(client.who)}{aside} is built with {built} and {does}.\n{on_one_line(explanation.reason)}",
         source=source,
-        fix=f"{explanation.fix.removesuffix('.')}; or bring the client to a newer version first, and have that approved in a change of its own.",
+        fix=explanation.fix.removesuffix(".") + _way_out(proposal, client, build),
         field=explanation.field,
         pointer=pointer,
         direction=bad.direction,
@@ -162,6 +162,20 @@ def _finding(
         ),
         **details,
     )
+
+
+def _way_out(proposal: Proposal, client: Client, build: ClientBuild) -> str:
+    """Return what may be done about the client instead, as the end of a sentence."""
+    approved = "and have that approved in a change of its own."
+    found = breakages(proposal.versions, proposal.schema, proposal.strategy, by_any_release=True)
+    if any(not each.incompatibility.strict_only for each in found):
+        # The strategy rejects the schema, whatever the client is built with.
+        return "."
+    for version in reversed(live(proposal.versions)):
+        newer = version.info if build.number is not None and version.number > build.number else None
+        if newer and not _broken(client, [ClientBuild(version.number, newer)], proposal.schema):
+            return f"; or bring the client to version {version.number} first, {approved}"
+    return f"; or declare the client without `schema`, so that it goes along with every version, {approved}"
 
 
 def _rejection(run: Run, proposal: Proposal, client: Client, *, before: bool = False) -> Decision | None:

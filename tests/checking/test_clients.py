@@ -82,6 +82,38 @@ def test_everybody_whom_it_concerns_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_the_way_out_of_a_break_is_one_that_the_next_check_accepts(tmp_path: Path) -> None:
+    repository = made(tmp_path / "r", "clients: [{name: billing, role: consumer, schema: 0}]\n")
+
+    def fix(orders: str) -> str:
+        repository.write({"topics/orders.avsc": orders})
+        printed = schemactl(repository.path, "check", code=100).out
+        found = printed[printed.index("CLIENT_BREAKS") :]
+        return next(line for line in found.splitlines() if "Fix:" in line)
+
+    def approve(client: str) -> None:
+        clients = f"clients: [{{name: billing, role: consumer{client}}}]\n"
+        repository.write({"topics/orders.yaml": ORDERS.replace(CLIENTS, clients)})
+        repository.git("commit", "-qm", "billing", "topics/orders.yaml")
+
+    assert fix(record(ID)).endswith(
+        "; or bring the client to version 1 first, and have that approved in a change of its own."
+    )
+    # FORWARD rejects this for those of the latest version, too.
+    assert "; or " not in fix(record(OPTIONAL))
+    approve(", schema: 1")
+    repository.write({"topics/orders.avsc": record(ID)})
+    schemactl(repository.path, "check")
+    repository.git("commit", "-qam", "no note")
+    approve(", schema: 0..2")
+    repository.write({"schemactl.yaml": PROJECT.replace("FORWARD", "ALWAYS_COMPATIBLE")})
+    repository.git("commit", "-qam", "nobody is protected")
+    assert "; or declare the client without `schema`, so that it goes along" in fix(record(NOTE))
+    approve("")
+    repository.write({"topics/orders.avsc": record(NOTE)})
+    schemactl(repository.path, "check")
+
+
 def test_clients_that_break_alike_have_one_fix_in_a_comment(tmp_path: Path) -> None:
     repository = made(tmp_path / "r", CLIENTS + "  - {name: ledger, role: consumer, schema: 0}\n")
     repository.write({"topics/orders.avsc": record(ID)})
