@@ -14,7 +14,7 @@ from schemactl.changes import Contents
 from schemactl.checking import CheckReport, TopicCheck, client_impacts
 from schemactl.compat import breakages
 from schemactl.effective import chosen_topics
-from schemactl.formats import explain
+from schemactl.formats import explain, spec
 from schemactl.messages import versions as versions_said
 from schemactl.model import Client, CompatibilityStrategy, SchemaVersion, Target, TopicName, live, next_number
 from schemactl.printing import on_one_line
@@ -247,13 +247,15 @@ class _Planner:
         version = self._facts.version
         clients = self._facts.clients
         pinned = [each.client for each in clients if not each.is_fine and not each.client.is_latest]
+        # A pair's halves are in no file of a client's own.
+        has_file = all(row.schema and spec(row.schema).language != "pair" for row in self._facts.rows)
         if pinned:
             yield RolloutStep(
                 "declare",
                 "",
                 tuple(pinned),
-                f"in a change of its own, declare {_names(pinned)} without `schema`, to go along with every version, or with a definition "
-                "that understands both (`schema: FILE`)",
+                f"in a change of its own, declare {_names(pinned)} without `schema`, to go along with every version"
+                + (", or with a definition that understands both (`schema: FILE`)" if has_file else ""),
                 f"schemactl check --topic {self._short}",
             )
         rebased = f" (after a rebase merge version {version + self._more}: add {self._more} to the number in each command)"

@@ -169,6 +169,21 @@ def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: 
     ]
 
 
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_client_may_have_a_file_of_its_own_where_its_topic_has_one(tmp_path: Path, *, pair: bool) -> None:
+    pinned = BILLING.replace("role", "schema: 0, role")
+    repository = made(tmp_path / "r", "BACKWARD", [f"{A}, {B}", f"{A}, {B}"], f"{SHOP}, {pinned}")
+    avro = "{type: AVRO, definition: orders.avsc}"
+    schema = f"{{type: KEY_VALUE, key: {{type: STRING}}, value: {avro}}}" if pair else avro
+    path = repository.path / "topics" / "orders.yaml"
+    path.write_text(path.read_text().replace("shop/sales/orders", "shop/sales/carts").replace(avro, schema))
+    repository.git("add", "-A")
+    repository.git("commit", "-qm", "carts")
+    repository.write({"topics/orders.avsc": record(A)})
+    found = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
+    assert (found["steps"][0]["kind"], "`schema: FILE`" in found["steps"][0]["text"]) == ("declare", not pair)
+
+
 def test_a_registry_without_clients_has_no_step_but_apply(tmp_path: Path) -> None:
     targets = TARGETS.replace("https://dev.example.com", "sqlite:dev.db")
     repository = made(tmp_path / "r", "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}", targets)
