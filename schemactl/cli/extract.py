@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--out FILE: write it to this file: .avsc; of a protobuf message .proto, .binpb, or .json as pulsar-admin takes it",
         "--force: write FILE even if something else is there",
         "--check: write nothing; exit 100 unless FILE, or what TOPIC is declared with, is the same version",
-        f"--topic TOPIC: with --check: {TOPIC_HELP}",
+        f"--topic TOPIC: with --check (of a KEY_VALUE topic, its value): {TOPIC_HELP}",
     )
 
 
@@ -87,9 +87,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--topic belongs to --check")
     if args.force and (args.check or not args.out):
         raise UsageError("--force belongs to --out, without --check")
+    declared = _declared(args.topic, context) if args.topic else None
+    if declared:
+        take_type(args, declared[1])
     info = class_schema(args, context.directory, _release(context))
     if args.check:
-        return _check(args, context, info)
+        return _check(args, context, info, declared)
     if args.out:
         return _write(args, context, info)
     from schemactl.cli.show import print_text
@@ -110,19 +113,35 @@ def _release(context: Context) -> Release:
         return Project().release
 
 
-def _check(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
+def take_type(args: argparse.Namespace, there: SchemaInfo) -> None:
+    """Make a JSON schema of the class where the topic has one, and the command line names no type."""
+    if args.type is None and there.type.name == "JSON":
+        args.type = "JSON"
+
+
+def _declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
+    """Return what a topic is declared with, and what it is called; of a pair, the value."""
+    from schemactl.cli.states import States
+    from schemactl.formats import pair_of
+
+    named = States(context).at_work(topic)
+    if named.info is None:
+        raise SchemactlError(f"{named.topic.name} is declared without a schema")
+    name, pair = f"{named.topic.name.topic}@work", pair_of(named.info)
+    return (f"the value of {name}", pair.value) if pair else (name, named.info)
+
+
+def _check(
+    args: argparse.Namespace, context: Context, info: SchemaInfo, declared: tuple[str, SchemaInfo] | None
+) -> int:
     from schemactl.changes import content_identity, same_text
     from schemactl.cli.diff import Side, differences
-    from schemactl.cli.states import States
     from schemactl.model import Topic, TopicName
 
-    if args.topic:
-        named = States(context).at_work(args.topic)
-        if named.info is None:
-            raise SchemactlError(f"{named.topic.name} is declared without a schema")
-        what, there = f"{named.topic.name.topic}@work", named.info
-    else:
-        what, there = args.out, read_file(args.out, context, type_=info.type, message=_message(info))
+    what, there = declared or (
+        args.out,
+        read_file(args.out, context, type_=info.type, message=_message(info)),
+    )
     if content_identity(there) == content_identity(info):
         docs = (
             "" if same_text(there, info) else "; docs, aliases or properties differ, which makes no version"

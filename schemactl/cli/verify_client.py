@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.extract import CLASS_HELP, add_class_options, class_schema
+from schemactl.cli.extract import CLASS_HELP, add_class_options, class_schema, take_type
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import TOPIC_HELP, find
 from schemactl.errors import SchemactlError, UsageError
@@ -155,7 +155,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the class reads and writes what is approved; 100: it does not."""
     from schemactl.changes import Contents
     from schemactl.formats import pair_of
-    from schemactl.model import SchemaType
 
     whole = _of_package(args) if args.package else _of_git(args, context)
     if args.half and not any(pair_of(each.info.load()) for each in whole.versions if each.info):
@@ -164,9 +163,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     # A half is no schema that a client connects with.
     policies = whole.policies if halves == whole.versions else None
     contract = replace(whole, versions=halves, policies=policies)
-    newest = contract.versions[-1].info
-    if args.type is None and newest and newest.type is SchemaType.JSON:
-        args.type = newest.type.name
+    if newest := contract.versions[-1].info:
+        take_type(args, newest)
     folder, release = str(Path.cwd()), contract.release
     infos = {role: class_schema(args, folder, release, reads=role == "consumer") for role in _ROLES}
     same = Contents(contract.versions).find(infos["producer"])

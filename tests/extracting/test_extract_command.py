@@ -106,6 +106,34 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
     assert "give --out FILE or --topic TOPIC" in schemactl(tmp_path, "extract", order, "--check", code=64).err
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "{type: JSON, definition: orders.avsc}",
+        "{type: KEY_VALUE, key: {type: STRING}, value: {type: JSON, definition: orders.avsc}}",
+    ],
+)
+def test_a_class_is_compared_as_what_its_topic_takes(tmp_path: Path, module: str, schema: str) -> None:
+    order = f"{module}:Order"
+    schemactl(tmp_path, "extract", order, "--out", "topics/orders.avsc")
+    repository = Scratch(tmp_path / "git")
+    declaration = f"topic: shop/sales/orders\nschema: {schema}\n"
+    text = (tmp_path / "topics/orders.avsc").read_text()
+    project = "version: 1\nroots: [topics]\n"
+    repository.commit(
+        {
+            "schemactl.yaml": project,
+            "topics/orders.yaml": declaration,
+            "topics/orders.avsc": text,
+            f"{module}.py": SHOP,
+        }
+    )
+    repository.flush()
+    check = ("extract", order, "--topic", "orders", "--check")
+    assert "are one version" in schemactl(repository.path, *check).out
+    assert "type: JSON -> AVRO" in schemactl(repository.path, *check, "--type", "AVRO", code=100).out
+
+
 def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, module: str) -> None:
     def error(text: str) -> str:
         printed = schemactl(tmp_path, "extract", text, code=(1, 64))
