@@ -30,6 +30,10 @@ _WHILE_HANDLED: Final = "During handling of the above exception, another excepti
 """What stands between the tracebacks of an exception and of the one that its handling raised."""
 
 
+_CALLING: Final = "An error occurred while calling "
+"""How py4j's own words begin, before those of Java."""
+
+
 class SparkProblem(RuntimeError):
     """Spark could not do it; says why in one line."""
 
@@ -54,21 +58,24 @@ def first_line(error: BaseException) -> str:
     frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
     if frames:
         # Behind the last frame of the worker's traceback stands its code, and then the exception.
-        behind = itertools.takewhile(
-            lambda line: not line.startswith(("at ", "SQLSTATE")), lines[frames[-1] + 1 :]
-        )
-        named = [line for line in behind if re.match(r"[A-Za-z_][\w.]*: ", line)]
+        behind = lines[frames[-1] + 1 :]
+        own = itertools.takewhile(lambda line: not line.startswith(("at ", "SQLSTATE")), behind)
+        named = [line for line in own if re.match(r"[A-Za-z_][\w.]*: ", line)]
         if named:
             kind, _, reason = named[-1].partition(": ")
-            return f"{reason}: {_WORKERS_PYTHON}" if kind == "ModuleNotFoundError" else reason
+            if not reason.startswith(_CALLING):
+                return f"{reason}: {_WORKERS_PYTHON}" if kind == "ModuleNotFoundError" else reason
+            lines = [reason, *behind]
     no_program = re.search(r'Cannot run program ".+?"', text)
     if no_program is not None:
         return f"{no_program[0]}: {_WORKERS_PYTHON}"
-    if lines[0].startswith("An error occurred while calling "):
+    if lines[0].startswith(_CALLING):
         # py4j's own words, and then Java's: the exception, and behind it what caused it.
         causes = re.findall(r"^(?::|Caused by:) (?:[\w.$]+: )?(.+)$", "\n".join(lines), re.MULTILINE)
+        # Of a column with another type, what Spark says has the file's name, and its cause not.
+        of_file = [cause for cause in causes if "COLUMN_DATA_TYPE_MISMATCH" in cause]
         # The name of a class that Java does not find says nothing to whoever named something else.
-        lines = [cause for cause in causes if " " in cause][-1:] or causes[-1:] or lines
+        lines = of_file[-1:] or [cause for cause in causes if " " in cause][-1:] or causes[-1:] or lines
     return re.sub(r" SQLSTATE: \w+$", "", lines[0])
 
 

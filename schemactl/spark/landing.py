@@ -17,7 +17,7 @@ from ..table_formats.errors import WrongArgument
 from ..table_formats.folder import Folder
 from ..table_formats.parquet_files import COMPRESSIONS, Shape
 from ..table_formats.parquet_table import PARTITION_TYPES, ParquetTable
-from ..table_formats.table import Evolution, Format, LandingTable, Transaction
+from ..table_formats.table import Evolution, Format, LandingTable, Transaction, check_format
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decoded_schema
 from .errors import require
@@ -212,8 +212,7 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
             f"a landing has no option {', '.join(sorted(unknown))}; it has {', '.join(LandingOptions.__annotations__)}"
         )
     form = options.get("format", "parquet")
-    if form not in get_args(Format):
-        raise WrongArgument(f"no format is called {form}: take one of {', '.join(get_args(Format))}")
+    check_format(form)
     rejected, filesystem = options.get("rejected"), options.get("filesystem")
     storage_options, catalog = options.get("storage_options"), options.get("catalog")
     for name, given, of in (("storage_options", storage_options, "delta"), ("catalog", catalog, "iceberg")):

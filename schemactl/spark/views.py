@@ -15,7 +15,7 @@ from pyspark.sql import types as spark
 from ..codec import Codec, CodecError
 from ..table_formats.column_types import folding, quoted, sql_type
 from ..table_formats.evolution import widens
-from ..table_formats.table import Format
+from ..table_formats.table import Format, check_format
 from .columns import folded
 from .errors import SPARK_ERRORS
 from .struct_types import struct_of
@@ -61,9 +61,10 @@ def view(
 
     Raises:
         AnalysisException: there is no such folder or table, or nothing in it.
-        ValueError: a column of a table cannot be read as the type of today: the table must be rewritten.
+        ValueError: a column of a table cannot be read as the type of today: the table must be rewritten; there is no such format.
         CodecUnavailable: there is no codec for the topic's schema type.
     """
+    check_format(format)
     fold = folded(session)
     columns = _Columns(codec, former_names or {}, fold)
     if format == "parquet":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,6 +80,11 @@ class DeltaTable(LandingTable):
         # Tasks may run in another working folder, and delta-rs knows no file:/folder.
         if "://" not in self.place or self.place.startswith("file:"):
             object.__setattr__(self, "place", Folder.at(self.place).path)
+            if found := re.search(r"%[0-9A-Fa-f]{2}|\\", self.place):
+                raise WrongArgument(
+                    f"{self.place} has {found[0]!r} in it, which delta-rs takes for something else, and looks in another folder: "
+                    "land elsewhere"
+                )
         elif urlsplit(self.place).password or urlsplit(self.place).query:
             # Messages, and the log of the table beside, name the place.
             raise WrongArgument(
@@ -114,10 +120,8 @@ class DeltaTable(LandingTable):
     def check(self, struct: spark.StructType, changes: Sequence[Change], *, overwrite: bool) -> None:
         """Raise WrongArgument if Delta cannot store such rows, or delta-rs not commit them to the table, or not change it so."""
         check_columns(struct)
-        folder = self.folder()
-        if folder.is_file():
-            raise WrongArgument(f"{self.place} is a file: a Delta table is a folder")
-        table = self._open()
+        folder, table = self.folder(), self._open()
+        folder.check_writable()
         if table is not None:
             check_writable(table, self.place, overwrite=overwrite)
             check_spelling(table_columns(table), struct)
@@ -250,6 +254,8 @@ class DeltaTable(LandingTable):
         except TableNotFoundError:
             return None
         except DeltaError as error:
+            if self.folder().is_file():
+                raise WrongArgument(f"{self.place} is a file: a Delta table is a folder") from None
             raise WrongArgument(f"{self.place} cannot be read as a Delta table: {_line(error)}") from None
         except OSError as error:
             raise OSError(f"{self.place}: {_line(error)}") from None

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
 
 from pyspark.sql.types import StructType
 
+from .errors import WrongArgument
 from .folder import Folder
 
 Format = Literal["parquet", "delta", "iceberg"]
 """The format of the folder or the table that rows are landed in."""
+
+
+def check_format(name: str) -> None:
+    """Raise WrongArgument if there is no such format."""
+    if name not in get_args(Format):
+        raise WrongArgument(f"no format is called {name}: take one of {', '.join(get_args(Format))}")
+
 
 Evolution = Literal["none", "add", "widen", "rename"]
 """Which changes of a table's columns a landing may make: each allows those before it, too."""

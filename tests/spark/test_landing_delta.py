@@ -343,12 +343,25 @@ def test_a_column_in_another_spelling_is_refused_as_readers_would_find_null(tabl
 def test_what_is_no_delta_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(WrongArgument, match="is a file: a Delta table is a folder"):
-        DeltaTable(str(tmp_path / "file")).check(ROWS, [], overwrite=False)
+        DeltaTable(str(tmp_path / "file")).columns()
+    with pytest.raises(OSError, match="file/orders cannot be written to: Not a directory"):
+        DeltaTable(str(tmp_path / "file" / "orders")).check(ROWS, [], overwrite=False)
     log = tmp_path / "broken" / "_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020}.json").write_text("{}\n")
     with pytest.raises(WrongArgument, match="cannot be read as a Delta table"):
         DeltaTable(str(tmp_path / "broken")).columns()
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a\\b", "100%25"])
+def test_a_path_that_delta_rs_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(WrongArgument, match="takes for something else, and looks in another folder"):
+        DeltaTable(str(tmp_path / name / "orders"))
+    # A percent sign alone is none of its escapes.
+    table = DeltaTable(str(tmp_path / "100%" / "orders"))
+    add(table, numbers(table, 1))
+    add(table, numbers(table, 2))
+    assert read(table) == [1, 2]
 
 
 @pytest.mark.parametrize(

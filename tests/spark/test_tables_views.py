@@ -258,6 +258,11 @@ def test_what_avro_promotes_is_cast(have: spark_types.DataType, want: Any) -> No
     assert "CAST(`x` AS " in view_sql("t", spark_types.StructType().add("x", have), today, name="v")
 
 
+def test_there_is_no_view_of_a_format_that_nothing_is_landed_in(spark: SparkSession, folder: str) -> None:
+    with pytest.raises(ValueError, match="no format is called csv: take one of parquet, delta, iceberg"):
+        view(spark, codec(record("Order", NOTE)), folder, format="csv")  # type: ignore[arg-type]
+
+
 def test_there_is_no_view_of_a_folder_that_is_not_there(spark: SparkSession, folder: str) -> None:
     make: Callable[[], Any] = lambda: view(spark, codec(record("Order", NOTE)), folder)  # noqa: E731
     with pytest.raises(Exception, match="PATH_NOT_FOUND"):

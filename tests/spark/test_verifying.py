@@ -15,6 +15,7 @@ from spark_release import before
 
 from schemactl.codec import Codec, Definition, Version, lanes
 from schemactl.codec.verifying import Count
+from schemactl.spark import sink
 from schemactl.spark.columns import Columns
 from schemactl.spark.errors import SparkProblem, as_spark_problem
 from schemactl.spark.raw import RawMessages
@@ -63,6 +64,23 @@ def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(
 def test_a_format_that_is_not_there_is_told_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SparkProblem, match=r"Failed to find the data source: odd\. "):
         RawMessages(spark, str(tmp_path), topic="orders", kind="odd", options={}).read()
+
+
+def test_a_file_whose_columns_are_of_other_types_is_told_by_its_name(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files = {"a": "X'02' payload, 0L schema_version", "b": "X'02' payload, 0.5D schema_version"}
+    for name, columns in files.items():
+        spark.sql(f"select {columns}").write.parquet(f"{tmp_path}/messages/file={name}")
+    messages = RawMessages(spark, f"{tmp_path}/messages", topic="orders", kind="parquet", options={})
+    codec = Codec([Version(0, definition("int"))])
+    reason = r"Encountered error while reading file .*/file=b/.*Parquet column \[schema_version\]"
+    with pytest.raises(SparkProblem, match=reason), as_spark_problem():
+        verify(messages.read(), codec)
+    writer = messages.stream(1).writeStream.foreachBatch(sink(codec, tmp_path / "rows"))
+    writer = writer.option("checkpointLocation", f"{tmp_path}/checkpoint")
+    with pytest.raises(SparkProblem, match=reason), as_spark_problem():
+        writer.trigger(availableNow=True).start().awaitTermination()
 
 
 def definition(*types: str) -> Definition:
