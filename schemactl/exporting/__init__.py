@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Container
 from itertools import count
+from typing import Any
 
 from schemactl.columns.spark_type import Struct
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
 from schemactl.errors import SchemactlError
 from schemactl.model import Release, SchemaInfo
+
+Json = dict[str, Any]
+
+
+def filled(values: Json) -> Json:
+    """Return the entries that say something: not None, and no empty text, list or object."""
+    return {key: value for key, value in values.items() if value not in (None, "", [], {})}
 
 
 def columns_of(info: SchemaInfo, options: StructOptions, release: Release) -> Struct:

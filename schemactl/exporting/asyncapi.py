@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from schemactl.columns.topic_struct import message_doc
 from schemactl.errors import SchemactlError, UsageError
-from schemactl.exporting import free_name
-from schemactl.exporting.json_schema import Json, SchemaWriter
+from schemactl.exporting import Json, filled, free_name
+from schemactl.exporting.json_schema import SchemaWriter
 from schemactl.formats import protobuf_native, spec
 from schemactl.model import Catalog, Release, SchemaInfo, SchemaVersion, Topic
 
@@ -67,17 +67,17 @@ def document(
     """
     writer = SchemaWriter("#/components/schemas/", release)
     tenants = {topic.name.namespace_name.tenant for topic, _ in topics}
-    binding = (
-        {"bindings": {"pulsar": {"tenant": next(iter(tenants)), **_BINDING}}} if len(tenants) == 1 else {}
-    )
+    binding = {"pulsar": {"tenant": next(iter(tenants)), **_BINDING}} if len(tenants) == 1 else {}
     channels = {key: _channel(topic, one, catalog, writer) for key, topic, one in _keyed(topics)}
     return {
         "asyncapi": "3.0.0",
         "info": {"title": title, "version": version},
         "defaultContentType": "application/octet-stream",
-        **({"servers": {name: {**server, **binding} for name, server in servers.items()}} if servers else {}),
+        **filled(
+            {"servers": {name: filled({**server, "bindings": binding}) for name, server in servers.items()}}
+        ),
         "channels": channels,
-        **({"components": {"schemas": dict(sorted(writer.types.items()))}} if writer.types else {}),
+        **filled({"components": filled({"schemas": dict(sorted(writer.types.items()))})}),
     }
 
 
@@ -93,35 +93,37 @@ def _keyed(topics: Sequence[tuple[Topic, SchemaVersion]]) -> list[tuple[str, Top
 def _channel(topic: Topic, one: SchemaVersion, catalog: Catalog, writer: SchemaWriter) -> Json:
     said = catalog.metadata(topic.name)
     url = next(iter(said.links.values()), "")
-    return {
-        "address": str(topic.name),
-        **({"description": said.description} if said.description else {}),
-        "messages": {"message": _message(topic, one, writer)},
-        **(
-            {"tags": [{"name": f"{name}={text}"} for name, text in said.labels.items()]}
-            if said.labels
-            else {}
-        ),
-        # A URI has ASCII alone, and no quotes or angle brackets.
-        **({"externalDocs": {"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}} if url else {}),
-        "bindings": {"pulsar": _binding(topic, catalog)},
-        **({"x-owner": said.owner} if said.owner else {}),
-        **({"x-deprecated": said.deprecated.values() or True} if said.deprecated else {}),
-        "x-schema-version": one.number,
-        **({"x-commit": one.commit.id} if one.commit else {}),
-    }
+    return filled(
+        {
+            "address": str(topic.name),
+            "description": said.description,
+            "messages": {"message": _message(topic, one, writer)},
+            "tags": [{"name": f"{name}={text}"} for name, text in said.labels.items()],
+            # A URI has ASCII alone, and no quotes or angle brackets.
+            "externalDocs": filled({"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}),
+            "bindings": {"pulsar": _binding(topic, catalog)},
+            "x-owner": said.owner,
+            "x-deprecated": said.deprecated and (said.deprecated.values() or True),
+            "x-schema-version": one.number,
+            "x-commit": one.commit and one.commit.id,
+        }
+    )
 
 
 def _message(topic: Topic, one: SchemaVersion, writer: SchemaWriter) -> Json:
     info = one.info
     assert info is not None  # noqa: S101  a version in force has one
     kind = spec(info)
-    payload, doc = _payload(info, writer), message_doc(info, writer.release)
+    payload = _payload(info, writer)
     return {
-        "name": topic.name.topic,
-        "title": f"{topic.name.topic}, version {one.number}",
-        **({"description": doc} if doc else {}),
-        "contentType": CONTENT_TYPES.get(kind.payload, "application/octet-stream"),
+        **filled(
+            {
+                "name": topic.name.topic,
+                "title": f"{topic.name.topic}, version {one.number}",
+                "description": message_doc(info, writer.release),
+                "contentType": CONTENT_TYPES.get(kind.payload, "application/octet-stream"),
+            }
+        ),
         **({"payload": payload} if payload is not None else {}),
         "x-schema-type": info.type.name,
     }

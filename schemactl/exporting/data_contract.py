@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import message_doc
-from schemactl.exporting import columns_of
+from schemactl.exporting import Json, columns_of, filled
 from schemactl.model import Metadata, Release, SchemaInfo, TopicName
-
-Json = dict[str, Any]
 
 _NAMES: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
 """The namespace of contracts' ids, so that a topic's is always the same."""
@@ -51,9 +49,7 @@ def data_contract(
         SchemactlError: a part of it has no column type, or nothing says what the bytes mean.
     """
     properties = _properties(columns_of(info, options, release))
-    doc = message_doc(info, release)
-    links = [{"type": key, "url": url} for key, url in said.links.items()]
-    return {
+    contract = {
         "apiVersion": "v3.2.0",
         "kind": "DataContract",
         "id": str(uuid.uuid5(_NAMES, str(name))),
@@ -62,22 +58,21 @@ def data_contract(
         "status": "deprecated" if said.deprecated else "active",
         "tenant": name.tenant,
         "domain": name.namespace,
-        **({"description": {"purpose": said.description}} if said.description else {}),
-        **({"team": {"name": said.owner}} if said.owner else {}),
-        **({"tags": [f"{key}={text}" for key, text in said.labels.items()]} if said.labels else {}),
-        **({"authoritativeDefinitions": links} if links else {}),
-        "schema": [
-            {
-                "name": name.topic,
-                "physicalName": str(name),
-                "logicalType": "object",
-                "physicalType": "topic",
-                **({"description": doc} if doc else {}),
-                "properties": properties,
-                "customProperties": [{"property": "pulsarSchemaType", "value": info.type.name}],
-            }
-        ],
+        "description": filled({"purpose": said.description}),
+        "team": filled({"name": said.owner}),
+        "tags": [f"{key}={text}" for key, text in said.labels.items()],
+        "authoritativeDefinitions": [{"type": key, "url": url} for key, url in said.links.items()],
     }
+    table = {
+        "name": name.topic,
+        "physicalName": str(name),
+        "logicalType": "object",
+        "physicalType": "topic",
+        "description": message_doc(info, release),
+        "properties": properties,
+        "customProperties": [{"property": "pulsarSchemaType", "value": info.type.name}],
+    }
+    return {**filled(contract), "schema": [filled(table)]}
 
 
 def contract_text(contract: Json) -> str:
@@ -87,12 +82,14 @@ def contract_text(contract: Json) -> str:
 
 def _properties(struct: Struct) -> list[Json]:
     return [
-        {
-            "name": field.name,
-            **_type(field.type),
-            "required": not field.nullable,
-            **({"description": field.doc} if field.doc else {}),
-        }
+        filled(
+            {
+                "name": field.name,
+                **_type(field.type),
+                "required": not field.nullable,
+                "description": field.doc,
+            }
+        )
         for field in struct.fields
     ]
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schemactl.exporting import free_name, unknown_payload
+from schemactl.exporting import Json, filled, free_name, unknown_payload
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema_text import schema_text
 from schemactl.model import Release, SchemaInfo
-
-Json = dict[str, Any]
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 
@@ -167,7 +165,7 @@ class SchemaWriter:
                 return _annotated(_BASE64, schema)
         found, name = self._refer(schema_text(schema), schema.full_name)
         if name:
-            doc = _described(schema.doc)
+            doc = filled({"description": schema.doc})
             if isinstance(schema, avro.Enum):
                 self.types[name].update({"type": "string", "enum": [*schema.symbols], **doc})
             else:
@@ -178,7 +176,7 @@ class SchemaWriter:
         properties = {field.name: _beside(self._avro(field.schema), field.doc) for field in record.fields}
         # A null field may be left out; readers of JSON know no defaults.
         required = [field.name for field in record.fields if not _may_be_null(field.schema)]
-        return {"properties": properties, **({"required": required} if required else {})}
+        return {"properties": properties, **filled({"required": required})}
 
     def _message(self, message: Any) -> Json:
         found, name = self._refer((self._protobuf, message.full_name), message.full_name)
@@ -192,9 +190,9 @@ class SchemaWriter:
             self.types[name].update(
                 {
                     "type": "object",
-                    **_described(self._comments.get(message.pointer)),
+                    **filled({"description": self._comments.get(message.pointer)}),
                     "properties": {each.proto.json_name: self._documented(each) for each in fields},
-                    **({"required": required} if required else {}),
+                    **filled({"required": required}),
                 }
             )
         return found
@@ -233,12 +231,11 @@ def json_schema(info: SchemaInfo, release: Release, *, title: str = "", descript
         value = writer.types.pop(root)
     elif root:
         value = {"allOf": [value]}
-    about = {"title": title, "description": description or said}
     return {
         "$schema": DIALECT,
-        **{key: text for key, text in about.items() if text},
+        **filled({"title": title, "description": description or said}),
         **{key: part for key, part in value.items() if key != "description"},
-        **({"definitions": dict(sorted(writer.types.items()))} if writer.types else {}),
+        **filled({"definitions": dict(sorted(writer.types.items()))}),
     }
 
 
@@ -249,15 +246,11 @@ def _refers(value: Any, place: str) -> bool:
     return isinstance(value, list) and any(_refers(each, place) for each in value)
 
 
-def _described(doc: str | None) -> Json:
-    return {"description": doc} if doc else {}
-
-
 def _beside(value: Json, doc: str | None) -> Json:
     """Return the schema of a value with a field's own words."""
     # Beside a reference draft 7 reads nothing.
     value = {"allOf": [value]} if doc and "$ref" in value else value
-    return {**value, **_described(doc)}
+    return {**value, **filled({"description": doc})}
 
 
 def _or_null(value: Json) -> Json:
