@@ -15,6 +15,7 @@ from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.model import Release, SchemaInfo
+    from schemactl.typed.records import Role
 
 CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"
 _TYPES: Final = ("AVRO", "JSON", "PROTOBUF_NATIVE")
@@ -65,18 +66,21 @@ def add_class_options(parser: argparse.ArgumentParser) -> None:
 
 
 def class_schema(
-    args: argparse.Namespace, folder: str, release: Release, *, reads: bool = False
+    args: argparse.Namespace,
+    folder: str,
+    release: Release,
+    role: Role | None = None,
 ) -> SchemaInfo:
     """Return the schema of the class that the command line names, whose module is looked for in `folder` first.
 
-    For `reads` see `extract`.
+    For `role` see `extract`.
     """
     from schemactl.extracting import JavaOptions, extract, load_class
     from schemactl.model import SchemaType
 
     found = load_class(args.class_, folder)
     java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
-    return extract(found, SchemaType[args.type] if args.type else None, java, release=release, reads=reads)
+    return extract(found, SchemaType[args.type] if args.type else None, java, release=release, role=role)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -19,9 +19,9 @@ from schemactl.printing import on_one_line
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
     from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion, TopicName
+    from schemactl.typed.records import Role
     from schemactl.verdicts import Incompatibility
 
-Role = Literal["consumer", "producer"]
 _ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
 
 
@@ -166,7 +166,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if newest := contract.versions[-1].info:
         take_type(args, newest)
     folder, release = str(Path.cwd()), contract.release
-    infos = {role: class_schema(args, folder, release, reads=role == "consumer") for role in _ROLES}
+    infos = {role: class_schema(args, folder, release, role) for role in _ROLES}
     same = Contents(contract.versions).find(infos["producer"])
     against = _against(args.against or _default_against(contract, same), contract)
     reasons: list[Reason] = []

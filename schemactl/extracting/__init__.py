@@ -13,7 +13,7 @@ from schemactl.extracting.loading import load_class as load_class
 from schemactl.extracting.loading import load_module as load_module
 from schemactl.extracting.loading import name_of
 from schemactl.model import Release, SchemaInfo, SchemaType
-from schemactl.typed.records import is_record
+from schemactl.typed.records import Role, is_record
 
 _NO_OPTIONS: Final = JavaOptions()
 
@@ -24,7 +24,7 @@ def extract(
     java: JavaOptions = _NO_OPTIONS,
     *,
     release: Release,
-    reads: bool = False,
+    role: Role | None = None,
 ) -> SchemaInfo:
     """Return the schema that a class stands for: what Pulsar's Python client registers for it, where that client takes it.
 
@@ -33,7 +33,8 @@ def extract(
         type_: AVRO, JSON or PROTOBUF_NATIVE; None: the first that the class can be.
         java: the options of Java's `SchemaDefinition`; only for classes with annotations.
         release: which definitions a broker of that release takes.
-        reads: the class reads messages alone: what it computes itself is not part of them.
+        role: what the class does with messages: a consumer's does not read what it computes itself, and may read a field by another name
+            than it writes it; None: both.
 
     Raises:
         SchemactlError: the class is none of these, or has something that Avro cannot express.
@@ -56,7 +57,7 @@ def extract(
         from schemactl.extracting.avro import definition
         from schemactl.layout.json_layout import laid_out
 
-        text = laid_out(_json(definition(kind, java, reads=reads)))
+        text = laid_out(_json(definition(kind, java, role)))
     else:
         raise SchemactlError(
             f"no definition can be taken from {name_of(kind)}",

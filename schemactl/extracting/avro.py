@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
@@ -13,7 +14,17 @@ from schemactl.errors import SchemactlError
 from schemactl.extracting.defaults import DefaultWriter
 from schemactl.extracting.loading import name_of
 from schemactl.typed.annotations import ORDERED, SINGLE, Hint, UnclearField, read
-from schemactl.typed.records import NO_DEFAULT, ClassField, avro_of, doc_of, fields_of, is_fixed, is_record
+from schemactl.typed.records import (
+    NO_DEFAULT,
+    ONE_NAME,
+    ClassField,
+    Role,
+    avro_of,
+    doc_of,
+    fields_of,
+    is_fixed,
+    is_record,
+)
 from schemactl.typed.values import member_of, symbol
 
 if TYPE_CHECKING:
@@ -52,21 +63,21 @@ _FIXES: Final[Mapping[Any, str]] = {
 }
 
 
-def definition(kind: type, java: JavaOptions, *, reads: bool) -> Json:
-    """Return the definition of a record as JSON; with `reads` without what the class computes itself.
+def definition(kind: type, java: JavaOptions, role: Role | None) -> Json:
+    """Return the definition of a record as JSON (see `extract`).
 
     Raises:
         SchemactlError: it has something that Avro has not; the message names class and field.
     """
-    return _Definer(java, reads=reads).record(kind, "")
+    return _Definer(java, role).record(kind, "")
 
 
 class _Definer:
     """Makes one definition: a type that was defined is named where it comes again."""
 
-    def __init__(self, java: JavaOptions, *, reads: bool) -> None:
+    def __init__(self, java: JavaOptions, role: Role | None) -> None:
         self._java = java
-        self._reads = reads
+        self._role = role
         self._owners: dict[str, Any] = {}
         self._definitions: dict[str, Json] = {}
 
@@ -79,9 +90,16 @@ class _Definer:
             return node
         node["fields"] = []
         for each in _fields(kind):
-            if each.is_computed and self._reads:
-                continue
-            node["fields"].append(self._field(each, own, f"{name_of(kind)}.{each.attribute}"))
+            place = f"{name_of(kind)}.{each.attribute}"
+            if each.read_as and self._role is None:
+                raise SchemactlError(
+                    f"{place} is written as {each.name} and read as {each.read_as}, and a definition has one name for both",
+                    fix=ONE_NAME,
+                )
+            if self._role != "consumer":
+                node["fields"].append(self._field(each, own, place))
+            elif not each.is_computed:
+                node["fields"].append(self._field(replace(each, name=each.read_as or each.name), own, place))
         return node
 
     def _field(self, field: ClassField, namespace: str, place: str) -> Json:

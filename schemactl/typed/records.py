@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Protocol, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, get_type_hints
 
 from .annotations import UnclearField
 
@@ -27,10 +27,16 @@ class ModelInstance(Protocol):
 
 Instance = DataclassInstance | ModelInstance
 
+Role = Literal["consumer", "producer"]
+"""What a class does with messages."""
+
 AVRO: Final = "__avro__"
 """The attribute of a class that says of the Avro type what Python has no words for: `namespace`, `aliases`, another `name`."""
 
 NO_DEFAULT: Final = dataclasses.MISSING
+
+ONE_NAME: Final = 'give it one `alias`, or say what messages call it: Field(..., json_schema_extra={"avro": {"name": "..."}})'
+"""What to do about a field of which pydantic has several names."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class ClassField:
         attribute: what Python calls it.
         argument: what the class takes it as; "": it does not.
         name: what Avro calls it.
+        read_as: what a message that the class reads calls it, where that is another name than the one it writes; "": the same.
         annotation: its type.
         default: its value where none is given; NO_DEFAULT: there must be one.
         doc: what it says for people; None: nothing.
@@ -56,6 +63,7 @@ class ClassField:
     doc: str | None = None
     avro: Mapping[str, Any] = field(default_factory=dict)
     is_computed: bool = False
+    read_as: str = ""
 
 
 def is_record(kind: Any) -> bool:
@@ -89,7 +97,7 @@ def fields_of(kind: Any) -> tuple[ClassField, ...]:
 
     Raises:
         NameError: an annotation names what its module does not have.
-        UnclearField: a field is written by a name that it is not read by.
+        UnclearField: no name is known by which a field is read.
     """
     if hasattr(kind, "__pydantic_fields__"):
         return (*_of_pydantic(kind), *_computed(kind))
@@ -138,18 +146,18 @@ def _of_pydantic(kind: Any) -> Iterator[ClassField]:
             default = info.default
         avro = _avro_of_pydantic(info)
         written, read = _written_as(name, info, config), _read_as(name, info, config)
-        if written not in read and "name" not in avro:
-            where = f"read as {read[0]}" if read else "read from within another field"
+        if not read and "name" not in avro:
             raise UnclearField(
-                f"{name} is written as {written} and {where}, and a definition has one name for both",
-                "give it one `alias`, or say what messages call it: "
-                'Field(..., json_schema_extra={"avro": {"name": "..."}})',
+                f"{name} is written as {written} and read from within another field",
+                ONE_NAME,
             )
         argument = written if written in read else next(iter(read), "")
         annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
-        yield _field(
+        found = _field(
             name, argument if info.init is not False else "", annotation, default, {"name": written, **avro}
         )
+        is_same = written in read or "name" in avro
+        yield found if is_same else dataclasses.replace(found, read_as=read[0])
 
 
 def _computed(kind: Any) -> Iterator[ClassField]:

@@ -96,10 +96,11 @@ def _made(value: Any, annotation: Any) -> Any:
 
 def _instance(kind: Any, value: Mapping[str, Any]) -> Any:
     """Return the instance of a class with fields; what it computes itself is left to it."""
+    named = [(each, each.read_as if each.read_as in value else each.name) for each in fields_of(kind)]
     held = [
-        (each, _made(value[each.name], each.annotation))
-        for each in fields_of(kind)
-        if each.name in value and not each.is_computed
+        (each, _made(value[name], each.annotation))
+        for each, name in named
+        if name in value and not each.is_computed
     ]
     found = kind(**{each.argument: part for each, part in held if each.argument})
     for each, part in held:

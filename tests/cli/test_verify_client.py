@@ -74,6 +74,10 @@ class Computes(pydantic.BaseModel):
 class WrittenAs(pydantic.BaseModel):
     __avro__: ClassVar = {"name": "Order"}
     order_id: str = pydantic.Field(serialization_alias="id")
+
+class ReadAs(pydantic.BaseModel):
+    __avro__: ClassVar = {"name": "Order"}
+    order_id: str = pydantic.Field(validation_alias="id")
 """
 numbers = count()
 
@@ -119,7 +123,10 @@ def verify(schemas: Scratch, kind: str, *arguments: str, code: int = 0) -> Print
         ("Aliased", "both", "all", 0),
         ("Computes", "consumer", "all", 0),
         ("Computes", "producer", "all", 100),
-        ("WrittenAs", "both", "all", 1),
+        ("WrittenAs", "consumer", "all", 100),
+        ("WrittenAs", "producer", "all", 0),
+        ("ReadAs", "consumer", "all", 0),
+        ("ReadAs", "producer", "all", 100),
         ("ReadsNewest", "consumer", None, 0),
         ("ReadsNewest", "consumer", "all", 100),
         ("ReadsNewest", "consumer", "1,2", 100),

@@ -203,6 +203,11 @@ def test_an_instance_comes_back_whatever_its_class_takes_or_computes() -> None:
     slot.b = 5
     assert to_value(slot) == {"_a": 1, "b": 5}
     assert from_value(type(slot), to_value(slot)) == slot
+    asymmetric = pydantic.create_model(
+        "Order", id=(str, pydantic.Field(validation_alias="orderId", serialization_alias="order"))
+    )
+    made = from_value(asymmetric, {"orderId": "a"})
+    assert to_value(made) == {"order": "a"}
     moments = Moments.model_validate({"WHEN": dt.date(2999, 1, 2), "COLOR": Color.RED})
     value = {"WHEN": {"member0": None, "member1": dt.date(2999, 1, 2)}, "COLOR": "RED", "YEAR": 2999}
     assert to_value(moments) == value
