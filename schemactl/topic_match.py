@@ -81,15 +81,15 @@ def select(
     )
 
 
-def require_matches(
+def select_known(
     names: Collection[TopicName],
     patterns: Sequence[str],
     namespaces: Sequence[str],
     *,
     where: str = "the approved history",
     known_namespaces: Iterable[str] = (),
-) -> None:
-    """Raise UsageError if one of `patterns` or `namespaces` matches nothing, or nothing matches all of them."""
+) -> frozenset[TopicName]:
+    """Return what `select` does; raise UsageError if one of `patterns` or `namespaces` matches nothing, or nothing all of them."""
     spaces = {str(name.namespace_name) for name in names} | {*known_namespaces}
     for text in namespaces:
         if text not in spaces:
@@ -100,8 +100,10 @@ def require_matches(
         if not select(names, [pattern], namespaces):
             inside = f" in {', '.join(namespaces)}" if namespaces else ""
             raise UsageError(f"no topic of {where} matches {pattern!r}{inside}{_near(pattern, names)}")
-    if patterns and not select(names, patterns, namespaces):
+    found = select(names, patterns, namespaces)
+    if patterns and not found:
         raise UsageError(f"{' '.join(patterns)}: these leave no topic")
+    return found
 
 
 def find_one(

@@ -154,13 +154,12 @@ def _state(
     args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
 ) -> tuple[Topic, PoliciesInForce, Release]:
     """Return the topic as history or a registry has it, and what is in force there."""
-    from schemactl import history
     from schemactl.broker import policies_at
     from schemactl.model import Topic
     from schemactl.registry import Scope
 
     if args.target is None:
-        project, _ = history.load_project(context.directory, context.config)
+        project, _ = context.project()
         strategy, _ = approved.strategy(topic.name, project.defaults)
         found, release = approved, project.release
     else:

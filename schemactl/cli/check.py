@@ -82,9 +82,7 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
         args.strict,
         target=args.target,
     )
-    report = check_project(
-        request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
-    )
+    report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     deadline.begin("writing the report")
     write_report(partial(render_check, report), outputs, context)
     failing = report.count("error") + (report.count("warning") if args.strict else 0)

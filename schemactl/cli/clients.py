@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the list is printed; 100: a client is behind the version of --expect, or --drained finds messages left to read."""
     from schemactl.effective import chosen_topics
     from schemactl.messages import counted
-    from schemactl.topic_match import require_matches, select
+    from schemactl.topic_match import select_known
 
     _require_usage(args)
     target = target_of(args.target, context) if args.target else None
@@ -87,8 +87,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.one:
         topics = [find(args.one, catalog)]
     else:
-        require_matches(catalog.topics, args.topic, args.namespace)
-        names = select(catalog.topics, args.topic, args.namespace)
+        names = select_known(catalog.topics, args.topic, args.namespace)
         names = chosen_topics(names, target.target) if target else names
         topics = [topic for name in sorted(names) if not (topic := catalog.topics[name]).deleted]
     if target is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +109,7 @@ class Context:
 
         return at_the_end
 
-    def note(self, notes: Iterable[object]) -> None:
+    def note(self, *notes: object) -> None:
         """Print each to standard error, as a note."""
         for note in notes:
             self.say(f"note: {note}")
@@ -121,24 +121,34 @@ class Context:
 
         return top_of(self.directory)
 
+    def project(self) -> tuple[Project, str]:
+        """Return the project that the folder belongs to, and the folder that its relative paths start from.
+
+        Raise SchemactlError if there is none, or DeclarationError if its file has problems.
+        """
+        from schemactl.history import load_project
+
+        return load_project(self.directory, self.config)
+
     def approved(
         self, project: Project | None = None, target: Target | None = None, *, at: str | None = None
     ) -> History:
         """Return the approved history of `project`, by default of the project that the folder belongs to.
 
-        With `target`, one of the project's, return what that target has, up to its position or up to `at`.
+        With `target`, one of the project's, return what that target has, up to its position or up to `at`. What cannot be read at
+        its end is printed.
 
         Raises:
             SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
         """
         from schemactl.effective import read_effective
-        from schemactl.history import load_project
 
-        known = project or load_project(self.directory, self.config)[0]
+        known = project or self.project()[0]
         progress = self.reading_history()
         found = read_effective(self.repository, known, target, at=at, progress=progress)
         tip = found.tip.short if found.tip else "without commits"
         self.detail(f"approved history: {found.ref} ({tip}), {len(found.catalog.topics)} topics")
+        self.note(*found.notes)
         return found
 
     def reading_history(self) -> Callable[[int, int | None], None]:

@@ -125,9 +125,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     context.say(f"{topic.name}, written with {_writer(writer, number, args.target)}")
     if codec.separated and key is None:
         context.note(
-            [
-                "a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64"
-            ]
+            "a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64"
         )
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         for each in targets.targets:
             report = found.get(each.name)
             if not (report is None or isinstance(report, SchemactlError)) and report.differences:
-                each.context.note(_unapproved_record(each))
+                each.context.note(*_unapproved_record(each))
     return targets.exit_code(codes)
 
 

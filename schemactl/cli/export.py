@@ -14,7 +14,7 @@ from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.json_values import json_text
 from schemactl.messages import counted
 from schemactl.output import write
-from schemactl.topic_match import require_matches, select
+from schemactl.topic_match import select_known
 
 if TYPE_CHECKING:
     from schemactl.history import History
@@ -63,13 +63,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the schemas are printed or written."""
-    from schemactl import history
-
     if args.kind != "asyncapi" and (args.server or args.title):
         raise UsageError("--server and --title belong to `export asyncapi`")
-    project, _ = history.load_project(context.directory, context.config)
+    project, _ = context.project()
     approved = context.approved(project)
-    context.note(approved.notes)
     topics = [*_chosen(args, approved)]
     if args.kind == "asyncapi":
         text = _asyncapi(args, context, project, approved, topics)
@@ -89,7 +86,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         except InvalidSchema:
             raise
         except SchemactlError as error:
-            context.note([f"{topic.name}: left out: {error.what}"])
+            context.note(f"{topic.name}: left out: {error.what}")
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
@@ -109,8 +106,7 @@ def _chosen(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic
     catalog = approved.catalog
     patterns = [*args.topics, *args.topic]
     names = {name for name, topic in catalog.topics.items() if not topic.deleted}
-    require_matches(names, patterns, args.namespace)
-    for name in sorted(select(names, patterns, args.namespace)):
+    for name in sorted(select_known(names, patterns, args.namespace)):
         topic, number = catalog.topics[name], approved.current(name)
         if topic.schema is not None and number is not None:
             one = next(each for each in topic.versions if each.number == number)

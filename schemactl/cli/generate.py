@@ -21,7 +21,7 @@ from schemactl.cli.selection import VERSION_HELP, add_filters, output_file
 from schemactl.cli.states import States, merge_of
 from schemactl.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.model import ClassKind
-from schemactl.topic_match import require_matches, select
+from schemactl.topic_match import select_known
 
 if TYPE_CHECKING:
     from schemactl.codegen.approved import Approved
@@ -89,9 +89,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: written, or up to date; 100: `--check` found stale files, or the target's registry contradicts the record."""
     _judge_usage(args)
-    from schemactl import history
 
-    project, top = history.load_project(context.directory, context.config)
+    project, top = context.project()
     generate = project.generate
     if generate is None:
         raise SchemactlError(
@@ -104,7 +103,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     maker = _PackageMaker(args, context, project, top, generate)
     merged = merge_of(context, project, top, by_commit=args.rebase)
     package = maker.package(merged)
-    context.note(package.read.approved.notes)
+    context.note(*package.read.approved.notes)
     # The registry may forbid the package, but nothing of it comes from there: the same files make the same package.
     package.read.verified((one.topic for one in package.topics), context)
     if args.zip or args.wheel:
@@ -319,9 +318,7 @@ def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:
         current = approved.current(name)
         if current is not None and not topic.deleted:
             found[name] = Approved(topic, current)
-    if args.topic or args.namespace:
-        require_matches(found, args.topic, args.namespace, where="the declared files with a schema")
-    chosen = select(found, args.topic, args.namespace)
+    chosen = select_known(found, args.topic, args.namespace, where="the declared files with a schema")
     return [
         replace(one, on_target=read.on_target(one.topic.load(), _reader(one)))
         for one in (found[name] for name in found if name in chosen)

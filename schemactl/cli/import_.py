@@ -16,7 +16,7 @@ from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_selection, approved_target, asked_namespaces
 from schemactl.errors import HistoryError, SchemactlError, UsageError, first_of
 from schemactl.printing import on_one_line
-from schemactl.topic_match import require_matches, select
+from schemactl.topic_match import select_known
 
 if TYPE_CHECKING:
     from schemactl.history import Repository
@@ -158,10 +158,9 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
 
     there = registry.everything(asked_namespaces(args.namespace))
     known = frozenset(there.topics)
-    require_matches(
+    topics = select_known(
         known, args.topic, args.namespace, where=target.name, known_namespaces=map(str, there.namespaces)
     )
-    topics = select(known, args.topic, args.namespace)
     spaces = frozenset(name for name in there.namespaces if not args.namespace or str(name) in args.namespace)
     if args.topic:
         spaces = frozenset(name.namespace_name for name in topics)

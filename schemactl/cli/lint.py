@@ -74,12 +74,10 @@ def _report(
     """Return what is found in `files`, after what can be mended is, where that is asked for."""
     from schemactl import declare
     from schemactl.lint import lint
-    from schemactl.topic_match import require_matches, select
+    from schemactl.topic_match import select_known
 
     declared = declare.load_all(files, project)
-    names = declared.catalog.topics
-    require_matches(names, args.topic, args.namespace, where="the declared files")
-    only = select(names, args.topic, args.namespace)
+    only = select_known(declared.catalog.topics, args.topic, args.namespace, where="the declared files")
     report, linted = lint(declared, project, only)
     if args.fix:
         from schemactl.lint.fixing import fixed

@@ -17,7 +17,7 @@ from schemactl.messages import counted
 from schemactl.model import NamespaceName, TopicName
 from schemactl.printing import on_one_line
 from schemactl.report.style import table, terminal_width
-from schemactl.topic_match import require_matches, select
+from schemactl.topic_match import select_known
 
 if TYPE_CHECKING:
     from schemactl.checking import TopicCheck
@@ -93,14 +93,11 @@ class _Entry:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the list is printed."""
-    from schemactl import history
-
-    project, _ = history.load_project(context.directory, context.config)
+    project, _ = context.project()
     declared, approved, entries = _read(context.repository, project, context)
     patterns = [*args.topics, *args.topic]
     names = [each.topic.name for each in entries]
-    require_matches(names, patterns, args.namespace, where="the files or the approved history")
-    chosen = select(names, patterns, args.namespace)
+    chosen = select_known(names, patterns, args.namespace, where="the files or the approved history")
     values = [(each, each.value(project)) for each in entries if each.topic.name in chosen]
     _require_known(args, [value for _, value in values])
     values = [(each, value) for each, value in values if _is_asked(value, args)]
@@ -134,7 +131,7 @@ def _read(
     progress = context.reading_history()
     forked = history.read_forked(repository, project, repository.commit("HEAD"), progress=progress)
     approved, base = forked.approved, forked.base
-    context.note(approved.notes)
+    context.note(*approved.notes)
     if repository.top is None:
         return None, approved, [*_entries(approved, approved.catalog, {})]
     worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
@@ -144,7 +141,7 @@ def _read(
         declared = read_files(repository, replace(project, targets={}), files).declared
     except DeclarationError as error:
         more = f" and {counted(len(error.problems) - 1, 'problem')} more" if len(error.problems) > 1 else ""
-        context.note([f"this is what was approved, for the files cannot be read: {error.problems[0]}{more}"])
+        context.note(f"this is what was approved, for the files cannot be read: {error.problems[0]}{more}")
         return None, approved, [*_entries(approved, approved.catalog, {})]
     changes = forked.changes(files, declared)
     report = check(
@@ -258,8 +255,8 @@ def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], c
                 if not path.endswith("/"):
                     owners[path].add(owner)
     text, unknown = codeowners.render(owners)
-    context.note(
-        f"left out: `{each}` is none to GitHub: write @user, @organization/team or an e-mail address"
-        for each in unknown
-    )
+    for each in unknown:
+        context.note(
+            f"left out: `{each}` is none to GitHub: write @user, @organization/team or an e-mail address"
+        )
     print(text, end="")

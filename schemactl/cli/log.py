@@ -55,7 +55,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
     target = target_of(args.target, context) if args.target else None
     history = context.approved(*((target.project, target.target) if target else ()))
-    context.note(history.notes)
     asked = None
     if args.all:
         topics = [history.catalog.topics[name] for name in sorted(history.catalog.topics)]

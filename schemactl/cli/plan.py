@@ -35,7 +35,7 @@ from schemactl.cli.several_targets import (
 from schemactl.cli.time_limit import add_timeout, limited
 from schemactl.errors import HistoryError, SchemactlError, UsageError, first_of
 from schemactl.report import SHEET_FORMATS
-from schemactl.topic_match import is_glob, matching, require_matches
+from schemactl.topic_match import is_glob, matching, select_known
 
 if TYPE_CHECKING:
     from schemactl.model import Catalog, TargetNames, TopicName
@@ -190,7 +190,7 @@ def planned(
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
     with opened(asked, context, at=args.at, base=args.base) as targets:
         if not (args.at or args.base):
-            context.note(_unapproved(targets))
+            context.note(*_unapproved(targets))
         yield (
             targets,
             each_target(
@@ -333,7 +333,7 @@ def _no_longer_declared(glob: str, git: Catalog, context: Context) -> list[Topic
     Raises:
         UsageError: there are none.
     """
-    require_matches(git.topics, [glob], (), where="the chosen topics")
+    select_known(git.topics, [glob], (), where="the chosen topics")
     found = matching(glob, git.topics)
     gone = [name for name in found if git.topics[name].deleted and git.topics[name].versions]
     if not gone:

@@ -174,7 +174,7 @@ def reading(
     from schemactl.effective import on_target
     from schemactl.target_numbers import read_numbers, recorded_elsewhere
 
-    found, top = project or history.load_project(context.directory, context.config)
+    found, top = project or context.project()
     place = approved_target(target, found, top, context) if target is not None else None
     files: Files
     repository = context.repository

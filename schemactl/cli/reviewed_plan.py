@@ -91,7 +91,7 @@ def reviewed(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
     named = environment_target()
     if not args.target and named not in (None, plan.origin.target):
         # A plan names its target itself.
-        context.note([f"{args.plan} is for {plan.origin.target}; {shown_target(named)} does not count"])
+        context.note(f"{args.plan} is for {plan.origin.target}; {shown_target(named)} does not count")
     for name in args.target:
         if name != plan.origin.target:
             raise UsageError(f"--target {name}: {args.plan} was made for {plan.origin.target}")

@@ -40,14 +40,12 @@ def read_revision(
     from schemactl.effective import only
     from schemactl.model import TopicName
     from schemactl.revision import NOT_APPROVED, Revision, find_subjects
-    from schemactl.topic_match import require_matches, select
+    from schemactl.topic_match import select_known
 
     before, after = _named(text, states)
     older, newer = (states.approved if each is None else states.at(each) for each in (before, after))
     names = {*older.catalog.topics, *newer.catalog.topics}
-    if topics or namespaces:
-        require_matches(names, topics, [*namespaces], where="the two states")
-    chosen = select(names, topics, [*namespaces])
+    chosen = select_known(names, topics, [*namespaces], where="the two states")
     spaces = {name.namespace_name for name in chosen} if topics or namespaces else None
     if (concerned := newer.concerned_since(older)) is not None:
         # What no commit between the two concerns need not be read.

@@ -68,9 +68,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.topic_match import find_one
 
     request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
-    report = check_project(
-        request, deadline, progress=context.reading_history(), note=lambda note: context.note([note])
-    )
+    report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     known = reading(context, None)
     git = known.approved.catalog.topics
     changed = {row.topic for row in report.topics}

@@ -235,9 +235,7 @@ class ChosenTarget:
 
 def target_of(name: str | None, context: Context) -> ChosenTarget:
     """Return the target called `name` of the project that the folder belongs to, as `approved_target` does."""
-    from schemactl import history
-
-    project, top = history.load_project(context.directory, context.config)
+    project, top = context.project()
     return approved_target(name, project, top, context)
 
 
@@ -256,9 +254,7 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
 
 def approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
     """Return the targets called `names`, each as `target_of` returns it; None: all targets."""
-    from schemactl import history
-
-    project, top = history.load_project(context.directory, context.config)
+    project, top = context.project()
     approved = reviewed_project(project, context)
     # Where there is none, choosing the only one says what to do.
     known = names or list((approved.project if approved else project).targets) or [None]

@@ -221,9 +221,9 @@ def opened(
     with ExitStack() as stack:
         if base:
             places, whole = _proposed(places, base, repository, context)
+            context.note(*whole.notes)
         else:
             whole = context.approved(places[0].project)
-        context.note(whole.notes)
         for place in places:
             name = place.target.name
             own = context.about(name) if several else context

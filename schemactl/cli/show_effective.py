@@ -47,9 +47,7 @@ class _Value:
 
 def show_effective(args: argparse.Namespace, context: Context) -> int:
     """Print the values in force for a topic, on a target or as declared. Return 0."""
-    from schemactl import history
-
-    project, top = history.load_project(context.directory, context.config)
+    project, top = context.project()
     target = None
     if args.target is not None:
         chosen = approved_target(args.target, project, top, context)

@@ -14,7 +14,7 @@ from schemactl.cli.selection import add_filters
 from schemactl.errors import HistoryError, SchemactlError, UsageError
 from schemactl.messages import counted
 from schemactl.output import read, remove, write
-from schemactl.topic_match import require_matches, select
+from schemactl.topic_match import select_known
 
 if TYPE_CHECKING:
     from schemactl.history import History
@@ -49,8 +49,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the pages are written."""
-    from schemactl import history
-
     try:
         from schemactl.site.catalogue import Catalogue, TargetHistory
         from schemactl.site.pages import Site
@@ -61,11 +59,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
             f"the catalogue needs {error.name}, which is not installed",
             fix='pip install "pulsar-schemactl[site]"',
         ) from None
-    project, _ = history.load_project(context.directory, context.config)
+    project, _ = context.project()
     approved = context.approved(project)
-    context.note(approved.notes)
-    require_matches(approved.catalog.topics, args.topic, args.namespace)
-    names = sorted(select(approved.catalog.topics, args.topic, args.namespace))
+    names = sorted(select_known(approved.catalog.topics, args.topic, args.namespace))
     out = Path(context.directory, args.out)
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {args.out} is a file: name a folder")

@@ -133,7 +133,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         took_s = time.monotonic() - started_s
     landed = landing.landed
     if landed.rejected and not landed.rows:
-        context.note(nothing_readable(landed))
+        context.note(*nothing_readable(landed))
     if not again and not landed.rows + landed.rejected:
         raise SchemactlError(f"{messages_at} has no messages of {read.topic.name}")
     if args.report == "json":

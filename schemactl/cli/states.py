@@ -63,9 +63,8 @@ class States:
 
     @cached_property
     def _loaded(self) -> tuple[Project, str]:
-        from schemactl import history
 
-        return history.load_project(self.context.directory, self.context.config)
+        return self.context.project()
 
     @property
     def project(self) -> Project:

@@ -28,9 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the list is printed."""
     from schemactl.effective import chosen_topics
-    from schemactl.history import load_project
 
-    found, _ = load_project(context.directory, context.config)
+    found, _ = context.project()
     approved = reviewed_project(found, context)
     project = approved.project if approved else found
     topics = context.approved(project).catalog.topics

@@ -184,10 +184,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _of_git(args: argparse.Namespace, context: Context) -> Contract:
-    from schemactl import history
     from schemactl.broker import policies_at
 
-    project, _ = history.load_project(context.directory, context.config)
+    project, _ = context.project()
     catalog = context.approved(project).catalog
     topic = find(args.topic, catalog).load()
     strategy, _ = catalog.strategy(topic.name, project.defaults)

@@ -74,9 +74,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if text is not None and not text.strip():
             raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
     digits = _digits(args.fingerprint)
-    report = within(
-        DEFAULT_S, lambda deadline: check_project(request, deadline, note=lambda note: context.note([note]))
-    )
+    report = within(DEFAULT_S, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.report.cause import refusal_lines
     from schemactl.waivers import BROKER_RULE
 

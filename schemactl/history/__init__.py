@@ -15,51 +15,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from schemactl.history.approved import (
-        ApprovedProject,
-        UnknownRef,
-        approved_project,
-        load_project,
-        resolve_shared,
-        waivers_at,
-    )
-    from schemactl.history.files import CommitFiles, HashedFiles, IndexFiles
-    from schemactl.history.history import History, Position, read, read_here
-    from schemactl.history.local_changes import (
-        Forked,
-        Merged,
-        Proposed,
-        proposed,
-        read_forked,
-        read_merged,
-    )
-    from schemactl.history.repository import Repository
-    from schemactl.history.store import Store
-
-__all__ = [
-    "ApprovedProject",
-    "CommitFiles",
-    "Forked",
-    "HashedFiles",
-    "History",
-    "IndexFiles",
-    "Merged",
-    "Position",
-    "Proposed",
-    "Repository",
-    "Store",
-    "UnknownRef",
-    "approved_project",
-    "load_project",
-    "proposed",
-    "read",
-    "read_forked",
-    "read_here",
-    "read_merged",
-    "resolve_shared",
-    "waivers_at",
-]
-
+    from schemactl.history.approved import ApprovedProject as ApprovedProject
+    from schemactl.history.approved import UnknownRef as UnknownRef
+    from schemactl.history.approved import approved_project as approved_project
+    from schemactl.history.approved import load_project as load_project
+    from schemactl.history.approved import resolve_shared as resolve_shared
+    from schemactl.history.approved import waivers_at as waivers_at
+    from schemactl.history.files import CommitFiles as CommitFiles
+    from schemactl.history.files import HashedFiles as HashedFiles
+    from schemactl.history.files import IndexFiles as IndexFiles
+    from schemactl.history.history import History as History
+    from schemactl.history.history import Position as Position
+    from schemactl.history.history import read as read
+    from schemactl.history.history import read_here as read_here
+    from schemactl.history.local_changes import Forked as Forked
+    from schemactl.history.local_changes import Merged as Merged
+    from schemactl.history.local_changes import proposed as proposed
+    from schemactl.history.local_changes import read_forked as read_forked
+    from schemactl.history.local_changes import read_merged as read_merged
+    from schemactl.history.repository import Repository as Repository
+    from schemactl.history.store import Store as Store
 
 _MODULES = {
     "approved": (
@@ -72,7 +47,7 @@ _MODULES = {
     ),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
     "history": ("History", "Position", "read", "read_here"),
-    "local_changes": ("Forked", "Merged", "Proposed", "proposed", "read_forked", "read_merged"),
+    "local_changes": ("Forked", "Merged", "proposed", "read_forked", "read_merged"),
     "repository": ("Repository",),
     "store": ("Store",),
 }

@@ -21,7 +21,7 @@ from schemactl.model import (
 )
 from schemactl.registry.base import Scope
 from schemactl.target_numbers import TargetNumbers
-from schemactl.topic_match import require_matches
+from schemactl.topic_match import select_known
 
 
 def scope_of(catalog: Catalog) -> Scope:
@@ -88,7 +88,7 @@ def select(
 
     Raise UsageError if a glob or a namespace matches nothing, neither in `catalog` nor among the topics `known` elsewhere.
     """
-    require_matches(
+    select_known(
         {*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog))
     )
     return part_of(catalog, topics, namespaces)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.early_exit import in_ci
 from schemactl.errors import DeclarationError, SchemactlError
 from schemactl.project_check.request import CheckRequest, files_of, require_base
-from schemactl.topic_match import require_matches, select
+from schemactl.topic_match import select_known
 
 if TYPE_CHECKING:
     from schemactl.checking import CheckReport, Fork
@@ -196,8 +196,7 @@ class _Check:
         if not topics and not namespaces:
             return None
         names = {name for catalog in catalogs for name in catalog.topics}
-        require_matches(names, topics, namespaces, where="the declared files and the approved history")
-        return select(names, topics, namespaces)
+        return select_known(names, topics, namespaces, where="the declared files and the approved history")
 
     def _compared(
         self,

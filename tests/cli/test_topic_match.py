@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from schemactl.errors import UsageError
 from schemactl.model import TopicName
-from schemactl.topic_match import find_one, glob_expression, matching, require_matches, select
+from schemactl.topic_match import find_one, glob_expression, matching, select, select_known
 
 NAMES = [
     TopicName.parse(text)
@@ -75,7 +75,7 @@ def test_patterns_add_and_leave_out() -> None:
 )
 def test_what_names_nothing_is_an_error(patterns: list[str], namespaces: list[str], said: str) -> None:
     with pytest.raises(UsageError) as raised:
-        require_matches(NAMES, patterns, namespaces)
+        select_known(NAMES, patterns, namespaces)
     assert said in str(raised.value)
 
 

@@ -416,3 +416,28 @@ def test_long_definitions_are_compared_in_time(other: Shop) -> None:
         ('"default": 7', '"default": 70'),
         ('"default": 9', '"default": 90'),
     ]
+
+
+def test_every_command_names_once_what_was_approved_and_cannot_be_read(other: Shop) -> None:
+    other.commit(
+        {
+            "schemactl.yaml": PROJECT + "targets: {local: {registry: 'sqlite:x.db'}}\n",
+            "topics/orders.yaml": declared(),
+            "topics/orders.avsc": record("id"),
+        }
+    )
+    other.commit({"topics/orders.avsc": "{"})
+    for command in (
+        ("log", "orders"),
+        ("show", "orders"),
+        ("diff", "orders@0", "orders"),
+        ("list",),
+        ("targets",),
+        ("export", "avro"),
+        ("plan",),
+        ("clients",),
+    ):
+        code, _, err = other.run(*command)
+        assert code == 0
+        assert err.count("note: persistent://shop/sales/orders: ") == 1, (command, err)
+        assert err.count(" made no version: topics/orders.avsc:1:") == 1
