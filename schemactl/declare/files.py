@@ -189,7 +189,7 @@ def too_large(path: str, size_bytes: int) -> Problem:
     """Return the problem that a file is larger than what is read."""
     return Problem(
         Source(shown(path)),
-        f"the file has {size_bytes:,} bytes; a declaration or definition has at most {MAX_BYTES:,}",
+        f"the file has {size_bytes:,} bytes; a declaration, definition or file of samples has at most {MAX_BYTES:,}",
         "split it: a broker rejects larger definitions, too",
     )
 

@@ -135,7 +135,9 @@ HOSTILE: dict[bytes, str] = {
     b"&a [*a]": "1:1: this value contains an alias of itself",
     **{start * 100_000: DEEP for start in (b"[", b"- ", b"? ")},
     b"#"
-    * (10 << 20): "1:1: the file has 10,485,760 bytes; a declaration or definition has at most 5,242,880",
+    * (
+        10 << 20
+    ): "1:1: the file has 10,485,760 bytes; a declaration, definition or file of samples has at most 5,242,880",
     b"\x00\x01\x02\xff\xfe": "1:4: byte 0xFF is not UTF-8 (the file is binary)",
     b"PK\x03\x04\x00\x00": "1:5: the file is binary: it contains a zero byte",
     "topic: é".encode("latin-1"): "1:8: byte 0xE9 is not UTF-8",
