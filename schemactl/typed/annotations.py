@@ -37,12 +37,9 @@ SINGLE: Final = "union"
 """Beside a type: it is the only member of a union."""
 
 _PYDANTIC: Final[Mapping[str, tuple[type, Mapping[str, Any]]]] = {
-    "AwareDatetime": (datetime, {}),
     "NaiveDatetime": (datetime, {"logicalType": "local-timestamp-micros"}),
-    "PastDatetime": (datetime, {}),
-    "FutureDatetime": (datetime, {}),
-    "PastDate": (date, {}),
-    "FutureDate": (date, {}),
+    **dict.fromkeys(("AwareDatetime", "PastDatetime", "FutureDatetime"), (datetime, {})),
+    **dict.fromkeys(("PastDate", "FutureDate"), (date, {})),
 }
 """Types of pydantic's that have other values, and what these say of Avro's."""
 

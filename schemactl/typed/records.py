@@ -147,25 +147,19 @@ def _of_pydantic(kind: Any) -> Iterator[ClassField]:
         avro = _avro_of_pydantic(info)
         written, read = _written_as(name, info, config), _read_as(name, info, config)
         if not read and "name" not in avro:
-            raise UnclearField(
-                f"{name} is written as {written} and read from within another field",
-                ONE_NAME,
-            )
+            raise UnclearField(f"{name} is written as {written} and read from within another field", ONE_NAME)
         argument = written if written in read else next(iter(read), "")
+        read_as = "" if written in read or "name" in avro else argument
         annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
-        found = _field(
-            name, argument if info.init is not False else "", annotation, default, {"name": written, **avro}
-        )
-        is_same = written in read or "name" in avro
-        yield found if is_same else dataclasses.replace(found, read_as=read[0])
+        argument = "" if info.init is False else argument
+        yield _field(name, argument, annotation, default, {"name": written, **avro}, read_as=read_as)
 
 
 def _computed(kind: Any) -> Iterator[ClassField]:
     """Yield what a pydantic model dumps besides its fields."""
     for name, each in kind.__pydantic_decorators__.computed_fields.items():
         avro = {"name": each.info.alias or name, **_avro_of_pydantic(each.info)}
-        found = _field(name, "", each.info.return_type, NO_DEFAULT, avro)
-        yield dataclasses.replace(found, is_computed=True)
+        yield _field(name, "", each.info.return_type, NO_DEFAULT, avro, is_computed=True)
 
 
 def _avro_of_pydantic(info: Any) -> dict[str, Any]:
@@ -202,8 +196,8 @@ def _constant(make: Callable[[], Any]) -> Any:
 
 
 def _field(
-    attribute: str, argument: str, annotation: Any, default: Any, avro: Mapping[str, Any]
+    attribute: str, argument: str, annotation: Any, default: Any, avro: Mapping[str, Any], **more: Any
 ) -> ClassField:
     rest = {name: value for name, value in avro.items() if name not in ("name", "doc")}
     name, doc = avro.get("name", attribute), avro.get("doc")
-    return ClassField(attribute, argument, name, annotation, default, doc, rest)
+    return ClassField(attribute, argument, name, annotation, default, doc, rest, **more)
