@@ -207,8 +207,10 @@ class GeneratedTopic(Generic[Row]):
         version: int | bytes | None = None,
         key: bytes | None = None,
     ) -> Kind:
-        """Return one message as an instance of a class of the package (see `Codec.decode_one`)."""
-        return from_value(kind, self.codec.decode_one(payload, version, key))
+        """Return one message, of a pair its value, as an instance of a class of the package (see `Codec.decode_one`)."""
+        value = self.codec.decode_one(payload, version, key)
+        is_pair = isinstance(self.codec.reader, KeyValueDefinition)
+        return from_value(kind, value["value"] if is_pair else value)
 
     def encode_batch(self, rows: pa.RecordBatch, version: int | None = None) -> Encoded:
         """Return the payloads of Arrow columns (see `Codec.encode_batch`)."""

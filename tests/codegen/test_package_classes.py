@@ -62,6 +62,7 @@ def test_json_and_the_halves_of_key_value_have_classes_and_nothing_else_has(pack
     stock, order = package.topic("persistent://shop/sales/stock"), classes_of("stock").Order
     payload = stock.encode_one({"key": "a", "value": order(id=1, customer_id=2)})
     assert stock.decode_one(payload) == {"key": "a", "value": {"id": 1, "customer_id": 2}}
+    assert stock.decode_as(order, payload) == order(id=1, customer_id=2)
     levels, key = package.topic("persistent://shop/sales/stock-levels"), classes_of("stock_levels").Order
     assert levels.encode_key({"key": key(id=1, customer_id=2), "value": 5}) == b"\x02\x04"
     for topic in ("notes", "clicks", "bills", "plain"):
