@@ -134,6 +134,11 @@ class _Definer:
                 f"{place}: Annotated says of a union what belongs to one of its types",
                 fix='write it beside that type: Annotated[int, "int"] | str',
             )
+        if hint.attributes and is_record(hint.type):
+            raise SchemactlError(
+                f"{place}: what Annotated says of {_shown(hint.type)} belongs to the class itself",
+                fix='write it there: __avro__ = {"...": ...}',
+            )
         return hint
 
     def _type(self, hint: Hint, namespace: str, place: str, *, first: int | None = None) -> Json:
@@ -160,38 +165,27 @@ class _Definer:
         if is_record(kind):
             return self.record(kind, namespace)
         if isinstance(kind, type) and issubclass(kind, Enum) and not issubclass(kind, Flag):
-            found = {
-                "type": "enum",
-                "name": kind.__name__,
-                **_about(kind),
-                "symbols": [symbol(each) for each in kind],
-            }
+            symbols = [symbol(each) for each in kind]
+            found = {"type": "enum", "name": kind.__name__, **_about(kind), "symbols": symbols}
             return self._named(kind, found | attributes, namespace)[0]
         if is_fixed(kind):
-            return self._named(
-                kind, {"type": "fixed", "name": kind.__name__, **_about(kind)} | attributes, namespace
-            )[0]
+            found = {"type": "fixed", "name": kind.__name__, **_about(kind)}
+            return self._named(kind, found | attributes, namespace)[0]
         if kind is Literal:
             return self._literal(arguments, attributes, namespace, place)
         if kind is list or (kind is tuple and arguments[1:] == (...,)):
-            if arguments:
-                return {
-                    "type": "array",
-                    "items": self._type(self._read(arguments[0], place), namespace, place),
-                    **attributes,
-                }
-            raise self._unsupported(kind, place)
+            if not arguments:
+                raise self._unsupported(kind, place)
+            items = self._type(self._read(arguments[0], place), namespace, place)
+            return {"type": "array", "items": items, **attributes}
         if kind is dict and arguments:
             if arguments[0] is not str:
                 raise SchemactlError(
                     f"{place}: the keys of a map are texts in Avro, not {_shown(arguments[0])}",
                     fix="write dict[str, ...]",
                 )
-            return {
-                "type": "map",
-                "values": self._type(self._read(arguments[1], place), namespace, place),
-                **attributes,
-            }
+            held = self._type(self._read(arguments[1], place), namespace, place)
+            return {"type": "map", "values": held, **attributes}
         found = self._primitive(kind, attributes, place)
         if found.get("type") == "fixed" or "name" in found:
             return self._named(str(sorted(found.items(), key=str)), found, namespace)[0]

@@ -331,6 +331,11 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
             "only texts are symbols of an enum\n  Fix: write Literal['x y'] | int | None",
         ),
         (Literal[Color.RED], ..., "only texts are symbols of an enum\n  Fix: write Color"),
+        (
+            Annotated[Node, '{"a": 1}'],
+            ...,
+            "what Annotated says of test_extracted_definitions.Node belongs to the class",
+        ),
         (Self, ..., "Avro has no type for Self\n  Fix: write the name of the class"),
         (Access, ..., "Avro has no type for test_extracted_definitions.Access\n  Fix: write int"),
         (Page, ..., "Page.items: Avro has no type for T\n  Fix: write a class for it, with the type itself"),
