@@ -7,7 +7,6 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
@@ -152,31 +151,23 @@ def map_in_arrow(
             ) from None
     names = frame.columns
     numbered = frame.toDF(*(f"column {number}" for number in range(len(names))))
-    return numbered.mapInArrow(partial(_with_names, function=function, names=names), schema)
 
+    def named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return function(batch.rename_columns(names) for batch in batches)
 
-def _with_names(
-    batches: Iterable[pa.RecordBatch],
-    *,
-    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    names: Sequence[str],
-) -> Iterator[pa.RecordBatch]:
-    return function(batch.rename_columns(names) for batch in batches)
+    return numbered.mapInArrow(named, schema)
 
 
 def answers(messages: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], T]) -> list[T]:
     """Return what the function makes of the rows of each of Spark's tasks, in the order of the rows."""
+
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({_ANSWER.names[0]: pa.array([pickle.dumps(work(batches))], pa.binary())})
+
     # Of each partition, Spark takes what one attempt of its task returned. `collect` would take it for all if Java ends
     # while it hands over the results; of Arrow's batches the number comes last.
-    found = map_in_arrow(messages, partial(_answer, work=work), _ANSWER).toArrow()
+    found = map_in_arrow(messages, answer, _ANSWER).toArrow()
     return [pickle.loads(each) for each in found.column(0).to_pylist()]  # noqa: S301  from tasks of our own
-
-
-def _answer(
-    batches: Iterable[pa.RecordBatch], *, work: Callable[[Iterable[pa.RecordBatch]], T]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the answer of a task as its only row."""
-    yield pa.record_batch({_ANSWER.names[0]: pa.array([pickle.dumps(work(batches))], pa.binary())})
 
 
 def folded(session: SparkSession) -> Callable[[str], str]:

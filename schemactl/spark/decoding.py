@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -77,7 +76,16 @@ def decode(
     _check_mode(mode, *get_args(ParseMode))
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
     schema = decoded_schema(messages, codec, columns)
-    return map_in_arrow(messages, partial(decode_batches, codec=codec, columns=columns, mode=mode), schema)
+
+    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reduce_worker_overhead()
+        for part in (each for batch in batches for each in decode_batch(batch, codec=codec, columns=columns)):
+            errors = part.column(ERROR)
+            if mode == "FAILFAST":
+                _fail_at_first(errors)
+            yield part.filter(errors.is_null()) if mode == "DROPMALFORMED" else part
+
+    return map_in_arrow(messages, decoded, schema)
 
 
 def decode_column(
@@ -174,19 +182,6 @@ def split(decoded: DataFrame, codec: Codec) -> Split:
     """
     good = decoded.where(decoded[ERROR].isNull()).drop(ERROR, PAYLOAD)
     return Split(good, decoded.where(decoded[ERROR].isNotNull()).drop(*codec.columns.names))
-
-
-def decode_batches(
-    batches: Iterable[pa.RecordBatch], *, codec: Codec, columns: Columns, mode: ParseMode = "PERMISSIVE"
-) -> Iterator[pa.RecordBatch]:
-    """Return the batches as `decode` gives them, in a worker."""
-    reduce_worker_overhead()
-    for batch in batches:
-        for decoded in decode_batch(batch, codec=codec, columns=columns):
-            errors = decoded.column(ERROR)
-            if mode == "FAILFAST":
-                _fail_at_first(errors)
-            yield decoded.filter(errors.is_null()) if mode == "DROPMALFORMED" else decoded
 
 
 def decode_batch(batch: pa.RecordBatch, *, codec: Codec, columns: Columns) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,7 @@ from ..table_formats.table import Evolution, Format, LandingTable, Transaction, 
 from .columns import ERROR, KEYS, PAYLOAD, PAYLOADS, VERSIONS, Name, message_columns
 from .decoding import decoded_schema
 from .errors import require
-from .landing_sink import QUERY, Destination, Landed, Landing, LandingFiles
+from .landing_sink import QUERY, Destination, Landed, Landing
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -342,11 +342,8 @@ def _destination(table: LandingTable, rows: spark.StructType, shape: Shape) -> D
         # To Spark it says, too, that dates are of the calendar that is valid for all times.
         "org.apache.spark.version": pyspark.__version__,
     }
-    return Destination(
-        table,
-        table.stored(rows),
-        LandingFiles(folder, replace(shape, metadata=metadata, partitions_inside=inside)),
-    )
+    shape = replace(shape, metadata=metadata, partitions_inside=inside)
+    return Destination(table, table.stored(rows), folder, shape)
 
 
 def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> None:

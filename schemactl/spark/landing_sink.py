@@ -79,13 +79,6 @@ class Landed:
         return asdict(self) | {"versions": versions}
 
 
-class LandingFiles(NamedTuple):
-    """Where tasks write files, and how."""
-
-    folder: Folder
-    shape: Shape
-
-
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
     """What a task wrote.
@@ -109,8 +102,8 @@ class Writing:
 
     codec: Codec
     columns: Columns
-    rows: LandingFiles
-    rejected: LandingFiles
+    rows: tuple[Folder, Shape]
+    rejected: tuple[Folder, Shape]
 
     def write(self, batches: Iterable[pa.RecordBatch], transaction: Transaction | None = None) -> Written:
         """Write every message of the batches to a file, as a row or as a rejected message."""
@@ -148,11 +141,12 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A table to land in, the columns that it has of the rows, and its files."""
+    """A table to land in, the columns that it has of the rows, and where tasks write its files, and how."""
 
     table: LandingTable
     struct: StructType
-    files: LandingFiles
+    folder: Folder
+    shape: Shape
 
     def needed(self, evolve: Evolution, former_names: Mapping[str, Sequence[str]]) -> Sequence[Change]:
         """Return the changes that the table needs as it is now. Raises WrongArgument if they may not be made."""
@@ -160,11 +154,6 @@ class Destination:
         found = [] if there is None else changes(there, self.struct, former_names)
         require_allowed(found, evolve)
         return found
-
-    @property
-    def exists(self) -> bool:
-        """Whether there is a table, or files in the folder."""
-        return self.table.partitioned_by() is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +171,8 @@ class Landing:
     @property
     def writing(self) -> Writing:
         """Return the part of it that tasks do."""
-        return Writing(self.codec, self.columns, self.rows.files, self.rejected.files)
+        places = [(to.folder, to.shape) for to in (self.rows, self.rejected)]
+        return Writing(self.codec, self.columns, *places)
 
     def run(self, messages: DataFrame, transaction: Transaction | None) -> Landed:
         """Land the messages in a job of Spark."""
@@ -208,7 +198,7 @@ class Landing:
         if _made(self.rows.table, transaction):
             return Landed()
         aside = self._aside(transaction)
-        if rejected or (self.overwrite and self.rejected.exists):
+        if rejected or (self.overwrite and self.rejected.table.partitioned_by() is not None):
             self.commit_to(self.rejected, rejected, aside, beside=rows)
         if aside is not None and _made(self.rejected.table, aside):
             rows = self._rows_beside(aside, transaction, rows)
@@ -236,7 +226,7 @@ class Landing:
             return rows
         if _made(self.rows.table, transaction):
             return ()
-        infos = self.rows.files.folder.infos([file.name for file in found or ()])
+        infos = self.rows.folder.infos([file.name for file in found or ()])
         if found is None or not all(info.is_file for info in infos):
             raise Conflict(
                 f"{self.rejected.table.name} has the rejected messages of {aside}, whose rows are no longer in "
@@ -263,7 +253,7 @@ class Landing:
             Addition(
                 files,
                 to.struct,
-                to.files.shape.partition_by,
+                to.shape.partition_by,
                 to.needed(self.evolve, self.former_names),
                 overwrite=self.overwrite,
                 transaction=transaction,

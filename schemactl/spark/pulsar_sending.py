@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from ..codec.pulsar_message import SENDABLE
@@ -206,3 +206,16 @@ class PulsarWriter(DataSourceArrowWriter):
         """Send the rows of a task."""
         self.sender.send(iterator)
         return WriterCommitMessage()
+
+
+def stream_writer(sender: Sender) -> DataSourceStreamWriter:
+    """Return the sink of a stream: what a task has sent stays sent, whatever becomes of its batch."""
+    # It came with Spark 4.1.
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
+    class PulsarStreamWriter(DataSourceStreamArrowWriter):
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            sender.send(iterator)
+            return WriterCommitMessage()
+
+    return PulsarStreamWriter()

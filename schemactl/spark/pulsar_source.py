@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from .errors import require
 from .pulsar_options import connection_of, reading_of, sending_of
 from .pulsar_reading import COLUMNS, PulsarBatch
-from .pulsar_sending import PulsarWriter, Sender, check_columns
+from .pulsar_sending import PulsarWriter, Sender, check_columns, stream_writer
 from .pulsar_streaming import PulsarStream
 from .struct_types import struct_of
 
@@ -63,9 +63,7 @@ class PulsarSource(DataSource):
         require((4, 1), "sending a stream")
         if overwrite:
             raise ValueError('messages of a topic cannot be overwritten: write with outputMode("append")')
-        from .pulsar_stream_sink import PulsarStreamWriter
-
-        return PulsarStreamWriter(self._sender(schema))
+        return stream_writer(self._sender(schema))
 
     def _sender(self, schema: StructType) -> Sender:
         sender = Sender(connection_of(self.options, "a sink"), sending_of(self.options))

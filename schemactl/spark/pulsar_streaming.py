@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,16 +18,9 @@ from .pulsar_positions import MessagePlace, Offsets, offsets_from_json, offsets_
 from .pulsar_reading import Range, messages_of, missed, read_range, start_in
 from .pulsar_topics import Head, check_named, partitions_of, place_in
 
-
-def _limits() -> Any:
-    """Return Spark's class for limits of a batch of a stream, which 4.2 and newer have."""
-    try:
-        return import_module("pyspark.sql.streaming.datasource")
-    except ImportError:
-        return None
-
-
-_LIMITS: Final = _limits()
+_MODULE: Final = "pyspark.sql.streaming.datasource"
+_LIMITS: Final[Any] = import_module(_MODULE) if find_spec(_MODULE) else None
+"""Spark's limits of a batch of a stream, which 4.2 and newer have."""
 
 
 class PulsarStream(DataSourceStreamReader):
