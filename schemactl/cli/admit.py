@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
 from schemactl.cli.selection import VERSION_HELP, ChosenTopic, add_target, choose, find, target_of
@@ -59,8 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--auto: the client is Java's with AUTO_PRODUCE_BYTES or AUTO_CONSUME",
     )
     add_target(parser, "the registry whose topic is asked about", from_environment=False)
-    parser.add_argument("--producers", type=int, default=0, metavar="N", help="how many are connected")
-    add_options(parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=int, default=0)
+    parser.add_argument("--producers", type=number(0), default=0, metavar="N", help="how many are connected")
+    add_options(
+        parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=number(0), default=0
+    )
     add_options(parser, "--has-data: the topic holds messages")
     add_format(parser)
     add_options(parser, "--jsonl: answer questions on standard input")
@@ -75,8 +77,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
         from schemactl.cli.json_lines import answer_lines
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
-    if min(args.producers, args.consumers) < 0:
-        raise UsageError("--producers and --consumers are numbers from 0 on")
     if args.all:
         return _all(args, context)
     if args.role is None or args.topic is None:

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import Parser, add_options
+from schemactl.cli.parser import Parser, add_options, number
 from schemactl.cli.plan import add_arguments, planned
 from schemactl.cli.several_targets import AskedTargets, side_by_side, succeeded, worst
 from schemactl.cli.time_limit import add_timeout, limited
@@ -70,15 +70,12 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
         "--fail-fast: do nothing of a plan that leaves something out, and stop at the first failure",
     )
     add_options(
-        parser, "--parallel N: so many topics are worked on at once (default: 8)", type=_parallel, default=8
+        parser,
+        "--parallel N: so many topics are worked on at once (default: 8)",
+        type=number(1, _MOST_PARALLEL),
+        default=8,
     )
     add_timeout(parser)
-
-
-def _parallel(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_PARALLEL:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_PARALLEL}")
-    return int(text)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

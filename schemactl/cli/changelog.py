@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format
 from schemactl.cli.revision import is_range, read_revision
 from schemactl.cli.selection import add_filters
 from schemactl.cli.states import States
@@ -29,8 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("range", metavar="FROM..TO", help="two commits, branches or tags; left out: HEAD")
     add_filters(parser)
-    formats = ("markdown", "json")
-    parser.add_argument("--format", choices=formats, default="markdown", help="(default: markdown)")
+    add_format(parser, "markdown", "json")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -14,7 +14,6 @@ from schemactl.cli.reading import (
     ReadingSetup,
     add_numbers_of,
     add_recursion_depth,
-    check_recursion_depth,
     reading,
 )
 from schemactl.cli.selection import VERSION_HELP, add_filters, output_file
@@ -306,7 +305,6 @@ def _judge_usage(args: argparse.Namespace) -> None:
         raise UsageError(
             "--with-commits needs --zip or --wheel: what is committed cannot name its own commit"
         )
-    check_recursion_depth(args)
 
 
 def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 
 from schemactl.cli import Context
+from schemactl.cli.parser import add_format
 from schemactl.cli.states import States
 from schemactl.errors import DeclarationError
-
-_FORMATS = ("text", "mermaid", "dot", "json")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a type, a file or a topic, by as much of its end as is unambiguous",
     )
-    parser.add_argument("--format", choices=_FORMATS, default="text", help="(default: text)")
+    add_format(parser, "text", "mermaid", "dot", "json")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

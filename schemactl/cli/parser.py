@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
@@ -26,6 +26,8 @@ class CommandEntry(NamedTuple):
     module: str
     summary: str
 
+
+_MOST_DIGITS: Final = 18
 
 GROUPS: Final = {
     "author": "write schemas and look at their versions",
@@ -283,9 +285,24 @@ def add_options(to: argparse._ActionsContainer, *options: str, **settings: Any) 
         to.add_argument(*names, last, help=text, **more, **settings)
 
 
-def add_format(to: argparse._ActionsContainer, option: str = "--format") -> None:
-    """Add `--format`: text for people, or JSON."""
-    to.add_argument(option, choices=("text", "json"), default="text", help="(default: text)")
+def number(first: int, last: int | None = None) -> Callable[[str], int]:
+    """Return the type of an option whose value is a number from `first` to `last`; None: without end."""
+    allowed = f"from {first} on" if last is None else f"from {first} to {last}"
+
+    def parsed(text: str) -> int:
+        # Python reads no number of very many digits.
+        found = int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else -1
+        if found < first or (last is not None and found > last):
+            raise argparse.ArgumentTypeError(f"expected a number {allowed}, found {text[:_MOST_DIGITS]!r}")
+        return found
+
+    return parsed
+
+
+def add_format(to: argparse._ActionsContainer, *formats: str, option: str = "--format") -> None:
+    """Add `--format`, by default text for people or JSON; the first of `formats` is the default."""
+    choices = formats or ("text", "json")
+    to.add_argument(option, choices=choices, default=choices[0], help=f"(default: {choices[0]})")
 
 
 def _overview() -> Iterator[str]:

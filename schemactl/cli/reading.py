@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import add_options, number
 from schemactl.cli.selection import ChosenTarget, add_target, approved_target
 from schemactl.errors import SchemactlError, UsageError
 
@@ -200,16 +200,10 @@ STRICT_OPTION = "--strict: reject messages with bytes after the value, or with t
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for the maximum recursion depth; `check_recursion_depth` validates it."""
+    """Add the argument for the maximum recursion depth."""
     add_options(
         parser,
         "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are an error)",
-        type=int,
+        type=number(0),
         default=0,
     )
-
-
-def check_recursion_depth(args: argparse.Namespace) -> None:
-    """Raise UsageError if the depth is negative."""
-    if args.recursion_depth < 0:
-        raise UsageError("--recursion-depth is a number from 0 on")

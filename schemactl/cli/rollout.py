@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import TOPIC_HELP
 from schemactl.cli.time_limit import add_timeout
 from schemactl.deadline import DEFAULT_S, within
@@ -51,8 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "--base REF: the change of HEAD, not of the working tree, against this ref (default: `approved` of the project file)",
     )
-    formats = ("text", "markdown", "json")
-    parser.add_argument("--format", choices=formats, default="text", help="(default: text)")
+    add_format(parser, "text", "markdown", "json")
     add_timeout(parser, DEFAULT_S)
 
 

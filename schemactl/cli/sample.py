@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import add_options, number
 from schemactl.cli.reading import add_numbers_of, reading
 from schemactl.cli.states import STATE_HELP, States
 from schemactl.cli.time_limit import seconds
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = _EPILOG
     parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
-    add_options(parser, "-n, --count N: how many messages (default: 1)", type=int, default=1)
+    add_options(parser, "-n, --count N: how many messages (default: 1)", type=number(1), default=1)
     add_options(parser, "--seed S: a number; another one gives other messages (default: 0)", type=int)
     parser.add_argument(
         "--format", choices=_FORMATS, help="see below (default: json; with --out or --from: messages)"
@@ -76,8 +76,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the messages are written."""
-    if args.count < 1:
-        raise UsageError("--count is a number from 1 on")
     form = args.format or ("messages" if args.out or args.brokers else "json")
     if form == "json" and (args.out or args.brokers):
         raise UsageError("values alone are no messages: --out and --from go with --format messages or bytes")

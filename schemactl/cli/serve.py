@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli import Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import add_options, number
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  schemactl serve --registry sqlite:.schemactl/registry.db         what `plan --target local` speaks of\n"
         "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
     )
-    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=_port, default=DEFAULT_PORT)
+    add_options(
+        parser, "--port N: 0: any that is free (default: 8080)", type=number(0, 65535), default=DEFAULT_PORT
+    )
     add_options(
         parser,
         "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
@@ -109,9 +111,3 @@ def _project(context: Context) -> Project:
             raise
         return Project()
     return project
-
-
-def _port(text: str) -> int:
-    if text.isdecimal() and int(text) < 1 << 16:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no port: expected 0 to 65535")

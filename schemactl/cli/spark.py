@@ -19,7 +19,6 @@ from schemactl.cli.reading import (
     STRICT_OPTION,
     add_numbers_of,
     add_recursion_depth,
-    check_recursion_depth,
     reading,
 )
 from schemactl.cli.selection import TOPIC_HELP, choose
@@ -207,7 +206,6 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
         raise SchemactlError(
             "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'
         ) from None
-    check_recursion_depth(args)
     from schemactl.codegen.approved import Approved
 
     read = reading(context, args.target)

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.spark import TopicOfMessages, as_usage_error, columns, located, running, subject, table
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.messages import counted
@@ -57,25 +57,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="make changes of the table's columns that the rows need: add columns; widen types, too; rename columns, too (default: none)",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
-    parser.add_argument("--rows-per-file", type=int, metavar="N", help="at most so many rows in a file")
+    parser.add_argument("--rows-per-file", type=number(1), metavar="N", help="at most so many rows in a file")
     add_options(
         parser,
         "--files-at-once N: maximum files of messages in a step, after which the job can be resumed (default: 64)",
-        type=int,
+        type=number(1),
         default=64,
     )
     add_options(
         parser,
         "--checkpoint PATH: where Spark keeps what was landed of --messages (default: a folder in --out; of an Iceberg table, none)",
     )
-    add_format(parser, "--report")
+    add_format(parser, option="--report")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every message was landed, or rejected with its reason; 100: with --strict, one was rejected."""
-    for option in ("files_at_once", "rows_per_file"):
-        if (getattr(args, option) or 1) < 1:
-            raise UsageError(f"--{option.replace('_', '-')} is a number from 1 on")
     of_iceberg = args.format == "iceberg"
     if of_iceberg and not (args.catalog and args.checkpoint):
         raise UsageError(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.spark import TopicOfMessages, columns, located, running, subject, table
 from schemactl.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.messages import counted
@@ -33,16 +33,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--candidate: read with the schema that the files declare, not the approved one",
         "--only-new-loss: with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
     )
-    add_options(parser, "--shown N: how many unreadable messages to show (default: 10)", type=int, default=10)
-    add_format(parser, "--report")
+    add_options(
+        parser, "--shown N: how many unreadable messages to show (default: 10)", type=number(0), default=10
+    )
+    add_format(parser, option="--report")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every message is read; 100: one is not."""
     if args.only_new_loss and not args.candidate:
         raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
-    if args.shown < 0:
-        raise UsageError("--shown is a number from 0 on")
     read = subject(args, context)
     proposed = _candidate(read, context) if args.candidate else None
     approved = read.codec(args, read.reader)

@@ -74,6 +74,9 @@ COMMANDS_THAT_FAIL = (
     "log",
     "rollout ordrs",
     "rollout nothing",
+    "apply --parallel 65",
+    "spark land orders --messages x --out y --files-at-once 0",
+    "generate --recursion-depth -1",
 )
 
 

@@ -52,7 +52,7 @@ def test_a_definition_that_is_not_approved_has_the_number_it_would_get(folder: P
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["orders", "-n", "0"], "--count is a number from 1 on"),
+        (["orders", "-n", "0"], "expected a number from 1 on, found '0'"),
         (["orders", "-n", "2", "--format", "bytes"], "payloads behind each other could not be told apart"),
         (["orders", "--format", "json", "--out", "x"], "values alone are no messages"),
         (["orders@0", "--from", "pulsar://localhost:1"], "--from reads messages of all versions"),
