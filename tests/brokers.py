@@ -103,7 +103,7 @@ def start(folder: Path, version: str = RELEASES["4.0"], *, cluster: str = "stand
 def _started(
     folder: Path, version: str, *, checks_tokens: bool = False, cluster: str = "standalone"
 ) -> Broker:
-    http, binary = _free_port(), _free_port()
+    http, binary = _free_ports()
     environment = {
         "SCHEMACTL_BROKER_DATA": str(folder),
         "SCHEMACTL_HTTP_PORT": str(http),
@@ -165,14 +165,14 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _free_port() -> int:
-    """A port that nobody has, below those that systems give to whoever asks for any: a broker takes seconds to bind."""
-    chance = random.SystemRandom()
-    while True:
-        port = chance.randrange(20_000, 32_000)
-        with socket.socket() as found, suppress(OSError):
-            found.bind(("127.0.0.1", port))
-            return port
+def _free_ports() -> tuple[int, int]:
+    """Two ports that nobody has, below those that systems give to whoever asks for any: a broker takes seconds to bind."""
+    for port in random.SystemRandom().sample(range(20_000, 32_000, 2), 1_000):
+        with socket.socket() as one, socket.socket() as other, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + 1))
+            return port, port + 1
+    raise AssertionError("no two ports in a row are free")
 
 
 @contextmanager
