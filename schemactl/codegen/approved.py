@@ -28,12 +28,7 @@ class OnTarget:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A topic as the approved history has it.
-
-    Attributes:
-        current: the number of the version in force.
-        on_target: by whose numbers messages are read; None: by Git's.
-    """
+    """A topic as the approved history has it, with the number of the version in force, and by whose numbers messages are read (None: Git's)."""
 
     topic: Topic
     current: int

@@ -37,7 +37,6 @@ _VERSION: Final = re.compile(
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?")
 
-
 _COPY: Final = f"# A copy, under the licence in {RUNTIME}/{LICENSE}.\n"
 
 _ONLY_FOR: Final = {"json": "json", "proto": "protobuf"}
@@ -123,8 +122,11 @@ def wheel(
         )
     stem = f"{re.sub('[._]+', '_', package).lower()}-{version}"
     info = f"{stem}.dist-info"
+    has_models = any(
+        f"/{CLASSES}/" in path and "\nfrom pydantic import " in text for path, text in files.items()
+    )
     described = {
-        f"{info}/METADATA": _metadata(package, version, topics, has_models=_has_models(files)),
+        f"{info}/METADATA": _metadata(package, version, topics, has_models=has_models),
         f"{info}/WHEEL": (
             f"Wheel-Version: 1.0\nGenerator: schemactl {installation.version()}\n"
             f"Root-Is-Purelib: true\nTag: {_TAG}\n"
@@ -175,11 +177,6 @@ def _license() -> str:
             fix=f"pip install --force-reinstall {DISTRIBUTION}",
         )
     return text
-
-
-def _has_models(files: Mapping[str, str]) -> bool:
-    """Return whether the classes of a package are pydantic models."""
-    return any(f"/{CLASSES}/" in name and "\nfrom pydantic import " in text for name, text in files.items())
 
 
 def _metadata(package: str, version: str, topics: Iterable[Approved], *, has_models: bool) -> str:

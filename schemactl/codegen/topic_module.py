@@ -46,15 +46,7 @@ def topic_module(
     release: Release,
     json_defaults: bool = False,
 ) -> TopicModule:
-    """Return the module of a topic.
-
-    Args:
-        approved: the topic.
-        name: the module's.
-        runtime: the module that it imports its run-time from.
-        options: for the columns, and so for what the codec reads into.
-        release: whose Avro reads the definitions.
-        json_defaults: see `model.Generate`.
+    """Return the module `name` of a topic, which imports its run-time from the module `runtime`; `options` are those of its columns.
 
     Raises:
         InvalidSchema: a definition does not parse.

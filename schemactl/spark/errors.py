@@ -5,24 +5,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import pyspark
 from pyspark.errors import PySparkException
 
-
-def _errors() -> tuple[type[Exception], ...]:
-    try:
-        from py4j.protocol import Py4JError
-    except ModuleNotFoundError:
-        # The package pyspark-client, which knows Spark Connect alone, has no way into a JVM.
-        return (PySparkException,)
-    return PySparkException, Py4JError
-
-
-SPARK_ERRORS: Final = _errors()
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException,)
 """PySpark's own exceptions, and those of Java that it does not translate."""
+
+# The package pyspark-client, which knows Spark Connect alone, has no way into a JVM.
+with suppress(ModuleNotFoundError):
+    from py4j.protocol import Py4JError
+
+    SPARK_ERRORS += (Py4JError,)
 
 _WORKERS_PYTHON: Final = "workers are started with the Python that PYSPARK_PYTHON names, which must be there and have pyarrow and numpy"
 

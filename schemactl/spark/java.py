@@ -115,17 +115,15 @@ def _launcher_home(java: Path) -> Path:
 
 
 def _is_launcher(java: Path) -> bool:
-    with java.open("rb") as file:
-        return file.read(len(_MARK)) == _MARK.encode()
+    return java.read_bytes().startswith(_MARK.encode())
 
 
 def _write(home: Path, text: str) -> Path:
     launcher = home / "bin" / "java"
     if not launcher.is_file() or launcher.read_text() != text:
         launcher.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(prefix=".java.", dir=launcher.parent)
-        with os.fdopen(descriptor, "w") as file:
+        with tempfile.NamedTemporaryFile("w", prefix=".java.", dir=launcher.parent, delete=False) as file:
             file.write(text)
-        Path(beside).chmod(0o755)
-        Path(beside).replace(launcher)
+        Path(file.name).chmod(0o755)
+        Path(file.name).replace(launcher)
     return home

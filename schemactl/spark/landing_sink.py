@@ -81,14 +81,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """What a task wrote.
-
-    Attributes:
-        rows: the files of rows.
-        rejected: those of rejected messages.
-        landed: what is in them.
-        transaction: of the streaming query that the task was one of.
-    """
+    """The files of rows and of rejected messages that a task wrote, and the transaction of the streaming query that it was one of."""
 
     rows: Sequence[DataFile]
     rejected: Sequence[DataFile]

@@ -66,11 +66,7 @@ def client_package() -> Any:
 
 
 class Cluster:
-    """A client of a cluster, made in the process that uses it: it does not survive a fork.
-
-    Attributes:
-        client: pulsar-client's own.
-    """
+    """A client of a cluster, made in the process that uses it: it does not survive a fork."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

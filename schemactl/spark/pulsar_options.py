@@ -47,12 +47,8 @@ Purpose = Literal["a batch", "a stream", "a sink"]
 KeyEncoding = Literal["auto", "text", "base64"]
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """Which topics: those of `names`, or all of a namespace that match `pattern`."""
-
-    names: tuple[str, ...]
-    pattern: str | None = None
+Topics = tuple[str, ...] | re.Pattern[str]
+"""Full names, or a pattern of them in one namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,21 +176,20 @@ def _topics(options: _Options) -> Topics:
     [(option, value)] = given
     if option == "topicsPattern":
         pattern = full_topic_name(value)
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"topicsPattern is no regular expression: {error}") from None
         if options.text("admin.url") is None:
             raise ValueError(
                 "topicsPattern needs admin.url: topics are listed through Pulsar's admin REST API"
             )
-        return Topics((), pattern)
+        try:
+            return re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"topicsPattern is no regular expression: {error}") from None
     named = [value] if option == "topic" else value.split(",")
     topics = [full_topic_name(name.strip()) for name in named if name.strip()]
     twice = sorted({name for name in topics if topics.count(name) > 1})
     if twice or not topics:
         raise ValueError(f"topics names {', '.join(twice)} twice" if twice else "topics names no topic")
-    return Topics(tuple(topics))
+    return tuple(topics)
 
 
 def _bound(options: _Options, which: Literal["starting", "ending"], default: Bound) -> Bound:

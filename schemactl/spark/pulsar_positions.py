@@ -17,11 +17,8 @@ _WRITTEN: Final = re.compile(r"(\d+):(-1|\d+):(-1|\d+)(?::(-1|\d+))?")
 class MessagePlace(NamedTuple):
     """A message's place: written as Pulsar's Java client writes a message id, `ledger:entry:partition[:batch]`.
 
-    Attributes:
-        ledger: its number grows along a topic, and is never used again in a cluster.
-        entry: counted in the ledger from 0; -1 is the place before all.
-        partition: of a partitioned topic; else -1.
-        batch: of a message among those of one entry; -1: the whole entry.
+    Numbers of ledgers grow along a topic, and are never used again in a cluster. The entry -1 is the place before all of a ledger, the
+    partition -1 a topic without any, the batch -1 a whole entry.
     """
 
     ledger: int

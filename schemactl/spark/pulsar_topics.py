@@ -36,24 +36,22 @@ _MOVING_S: Final = 0.1
 
 def partitions_of(cluster: Cluster, topics: Topics) -> list[str]:
     """Return every partition of the topics, as they are now; a topic without partitions counts as one."""
-    names: Iterable[str] = topics.names
-    if topics.pattern is not None:
+    if isinstance(topics, re.Pattern):
         listed = _topics_in(cluster.connection, namespace_of(topics.pattern))
-        names = [name for name in listed if re.fullmatch(topics.pattern, name)]
+        topics = tuple(filter(topics.fullmatch, listed))
     elif cluster.connection.admin_url is not None:
-        _check_there(cluster.connection, names)
+        _check_there(cluster.connection, topics)
     found = []
-    for name in names:
+    for name in topics:
         with cluster.doing(f"look up {name}"):
             found += cluster.client.get_topic_partitions(name)
     return sorted(found)
 
 
 class Head:
-    """The last message of a partition, and a reader there that sees whether another one came; whoever opened it closes it.
+    """The last message of a partition (None: there is none), and a reader there that sees whether another one came.
 
-    Attributes:
-        position: of that message; None: there is none.
+    Whoever opened it closes it.
     """
 
     def __init__(self, cluster: Cluster, topic: str, *, compacted: bool = False) -> None:

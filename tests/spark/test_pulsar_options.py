@@ -141,7 +141,7 @@ def test_a_sink_needs_the_version_it_sends_with() -> None:
 def test_topics_are_named_as_pulsar_completes_names() -> None:
     assert full_topic_name("orders") == "persistent://public/default/orders"
     assert full_topic_name("t/n/orders") == full_topic_name("persistent://t/n/orders") == TOPIC_NAME
-    assert reading_of({**URL, "topics": "t/n/a, b"}, "a stream").topics.names == (
+    assert reading_of({**URL, "topics": "t/n/a, b"}, "a stream").topics == (
         "persistent://t/n/a",
         "persistent://public/default/b",
     )
