@@ -17,8 +17,8 @@ from ..codec.pulsar_message import number_of, pair_key, payload_of
 from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import KeyEncoding, ReadOptions
-from .pulsar_positions import LATEST, MessagePlace
-from .pulsar_topics import check_named, has_more, open_reader, partitions_of, place_in, schema_info
+from .pulsar_positions import LATEST, MessagePlace, Offsets
+from .pulsar_topics import has_more, open_reader, partitions_of, places_in, schema_info
 
 COLUMNS: Final = pa.schema(
     [
@@ -67,26 +67,40 @@ class PulsarBatch(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return a range for each partition that has messages to read."""
         reading = self.reading
-        ranges: list[InputPartition] = []
         with Cluster(self.connection) as cluster:
             topics = partitions_of(cluster, reading.topics)
-            check_named(reading.start, topics)
-            check_named(reading.end, topics)
-            for topic in topics:
-                start = place_in(cluster, topic, reading.start, compacted=reading.compacted)
-                end = place_in(cluster, topic, reading.end, compacted=reading.compacted)
-                if end is None:
-                    continue
-                if reading.end == LATEST:
-                    start = start_in(reading, topic, start, end)
-                if start is None or start.order < end.order:
-                    ranges.append(Range(topic, start, end))
+            starts, ends = (
+                places_in(cluster, topics, bound, reading) for bound in (reading.start, reading.end)
+            )
+        ranges = ranges_between(reading, starts, ends, are_last=reading.end == LATEST)
         # Spark takes no empty list of partitions for what it is.
         return ranges or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's messages, in order."""
         return read_range(self.connection, self.reading, partition)
+
+
+def ranges_between(
+    reading: ReadOptions, starts: Offsets, ends: Offsets, *, are_last: bool = True
+) -> list[InputPartition]:
+    """Return a range for each partition that has messages between two places; `are_last`: behind the ends was nothing.
+
+    Raises:
+        DataLoss: one ends in front of its start, so it is another topic, and `failOnDataLoss` is true; else all of it is read.
+    """
+    ranges: list[InputPartition] = []
+    for topic, end in ends.items():
+        start = starts.get(topic)
+        if end and start and are_last and start.order > end.order:
+            missed(
+                reading,
+                f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name",
+            )
+            start = None
+        if end and (start is None or start.order < end.order):
+            ranges.append(Range(topic, start, end))
+    return ranges
 
 
 def read_range(
@@ -227,20 +241,6 @@ def missed(reading: ReadOptions, what: str) -> None:
     """Raise DataLoss if `failOnDataLoss` is true."""
     if reading.fail_on_data_loss:
         raise DataLoss(f"{what}. To go on with what is left, set failOnDataLoss to false")
-
-
-def start_in(
-    reading: ReadOptions, topic: str, start: MessagePlace | None, end: MessagePlace
-) -> MessagePlace | None:
-    """Return where to start in a topic that ends at `end`: `start`, or at its beginning if it ends in front of that.
-
-    Raises:
-        DataLoss: it ends in front of that, and `failOnDataLoss` is true.
-    """
-    if start is None or start.order <= end.order:
-        return start
-    missed(reading, f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name")
-    return None
 
 
 def _lost(reading: ReadOptions, part: Range, found: str) -> None:

@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from .pulsar_connection import Cluster, Connection, client_package, close
 from .pulsar_options import ReadOptions
 from .pulsar_positions import MessagePlace, Offsets, offsets_from_json, offsets_to_json
-from .pulsar_reading import Range, messages_of, missed, read_range, start_in
-from .pulsar_topics import Head, check_named, partitions_of, place_in
+from .pulsar_reading import Range, messages_of, missed, ranges_between, read_range
+from .pulsar_topics import Head, partitions_of, places_in
 
 _MODULE: Final = "pyspark.sql.streaming.datasource"
 _LIMITS: Final[Any] = import_module(_MODULE) if find_spec(_MODULE) else None
@@ -85,14 +85,7 @@ class PulsarStream(DataSourceStreamReader):
             missed(
                 self.reading, f"{', '.join(gone)}: not there any more, or the checkpoint is another query's"
             )
-        ranges: list[InputPartition] = []
-        for topic, last in until.items():
-            if last is None:
-                continue
-            first = start_in(self.reading, topic, since.get(topic), last)
-            if first is None or first.order < last.order:
-                ranges.append(Range(topic, first, last))
-        return ranges
+        return ranges_between(self.reading, since, until)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's messages, in order."""
@@ -164,12 +157,8 @@ class _Driver:
 
     def starts(self) -> Offsets:
         topics = partitions_of(self.cluster, self.reading.topics)
-        check_named(self.reading.start, topics)
         self._hold(topics)
-        return {
-            topic: place_in(self.cluster, topic, self.reading.start, compacted=self.reading.compacted)
-            for topic in topics
-        }
+        return places_in(self.cluster, topics, self.reading.start, self.reading)
 
     def ends(self) -> Offsets:
         topics = partitions_of(self.cluster, self.reading.topics)

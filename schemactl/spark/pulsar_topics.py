@@ -9,11 +9,11 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .pulsar_connection import Authentication, Cluster, Connection, PulsarProblem, client_package, close
-from .pulsar_options import Topics
+from .pulsar_options import ReadOptions, Topics
 from .pulsar_positions import EARLIEST, Bound, MessagePlace, namespace_of, topic_of
 
 if TYPE_CHECKING:
@@ -161,19 +161,29 @@ def _has_more(reader: Any, cluster: Cluster) -> bool:
     return bool(cluster.answer(reader._reader.has_message_available_async))  # noqa: SLF001  has no wrapper
 
 
-def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = False) -> MessagePlace | None:
-    """Return the bound in one partition: the last message in front of it; None if there is none.
+def places_in(
+    cluster: Cluster, topics: Sequence[str], bound: Bound, reading: ReadOptions
+) -> dict[str, MessagePlace | None]:
+    """Return the bound in each partition: the last message in front of it; None if there is none.
 
     Raises:
-        ValueError: the bound has no place for this partition.
+        ValueError: the bound has no place for one of them, or names another topic.
     """
+    if isinstance(bound, Mapping):
+        strange = sorted(bound.keys() - {*topics, *map(topic_of, topics)})
+        if strange:
+            raise ValueError(f"the offsets name {', '.join(strange)}, which is not read")
+    return {topic: _place_in(cluster, topic, bound, compacted=reading.compacted) for topic in topics}
+
+
+def _place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool) -> MessagePlace | None:
     if isinstance(bound, Mapping):
         place = bound.get(topic, bound.get(topic_of(topic)))
         if place is None:
             raise ValueError(f"the offsets say nothing of {topic}; they name {', '.join(sorted(bound))}")
-        if isinstance(place, MessagePlace):
-            return place
         bound = place
+    if isinstance(bound, MessagePlace):
+        return bound
     if bound == EARLIEST:
         return None
     if isinstance(bound, int):
@@ -181,15 +191,6 @@ def place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool = Fa
         if found is not None:
             return found.before()
     return last_position(cluster, topic, compacted=compacted)
-
-
-def check_named(bound: Bound, partitions: Iterable[str]) -> None:
-    """Raise ValueError if the bound names a topic that is not read."""
-    if isinstance(bound, Mapping):
-        read = {name for partition in partitions for name in (partition, topic_of(partition))}
-        strange = sorted(bound.keys() - read)
-        if strange:
-            raise ValueError(f"the offsets name {', '.join(strange)}, which is not read")
 
 
 def schema_info(cluster: Cluster, topic: str, version: int) -> Any | None:
