@@ -35,11 +35,13 @@ frame.addEventListener("load", async () => {
     const a = each.getBoundingClientRect(), b = next.getBoundingClientRect();
     if (a.bottom > b.top + 1 && a.right > b.left + 1 && b.bottom > a.top + 1 && b.right > a.left + 1) over.push(each.outerHTML.slice(0, 200));
   }
+  const cut = [...page.querySelectorAll(".wide")].filter((each) => each.scrollWidth > each.clientWidth + 1 && each.querySelector(".rows"))
+    .map((each) => each.outerHTML.slice(0, 200));
   const found = await inside.axe.run(page);
   const said = found.violations.map((each) => [each.impact, each.id, each.nodes[0].html.slice(0, 200)]);
   const out = document.createElement("pre");
   out.id = "found";
-  out.textContent = JSON.stringify({width: inside.innerWidth, scroll: page.documentElement.scrollWidth, wide, over, axe: said});
+  out.textContent = JSON.stringify({width: inside.innerWidth, scroll: page.documentElement.scrollWidth, wide, over, cut, images: page.images.length, axe: said});
   document.body.append(out);
 });
 """

@@ -92,7 +92,7 @@ def test_nothing_overlaps_and_everybody_can_read_it(
 ) -> None:
     found = judged(tmp_path, whole(site, PAGES[name]), width=width, dark=dark)
     assert found["width"] == width
-    assert (found["wide"], found["over"]) == ([], [])
+    assert (found["wide"], found["over"], found["cut"]) == ([], [], [])
     assert found["scroll"] <= width
     assert [each for each in found["axe"] if each[0] in SERIOUS] == []
 
@@ -168,6 +168,51 @@ def test_the_keyboard_is_enough(site: Path) -> None:
     assert seen["focused"] == "../../../topics/shop/sales/orders.html"
     assert (seen["closed"], seen["slash"]) == (True, True)
     assert seen["theme"] in ("dark", "light")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The catalogue of a topic whose texts are long, without blanks, and try to be code; its records are nested six deep."""
+    require_browser()
+    folder = tmp_path_factory.mktemp("hostile")
+    repository = Scratch(folder / "repository")
+    evil, word = "</script><img src=x onerror=\"document.title='taken'\">{{7*7}} ", "x" * 90
+    inner: Any = {"type": "enum", "name": "E", "symbols": ["A", "B"], "doc": evil}
+    for depth in range(6):
+        fields = [
+            {"name": f"level_{depth}_of_many", "type": inner, "doc": evil},
+            {"name": "word", "type": "string", "default": evil + word},
+        ]
+        inner = {"type": "record", "name": f"acme.Level{depth}", "fields": fields, "doc": word}
+    said = {
+        "description": evil + word,
+        "owner": word,
+        "labels": {word: evil},
+        "links": {evil: "https://example.com/"},
+        "deprecated": {"since": "2026-01-01"},
+    }
+    files: dict[str, str | bytes | None] = {
+        "schemactl.yaml": "version: 1\nroots: [topics]\n",
+        "topics/space.yaml": json.dumps({"namespace": "acme/odd", "owner": word, "description": evil + word}),
+        "topics/odd.yaml": json.dumps(
+            {"topic": f"acme/odd/{word}", "schema": {"type": "AVRO", "definition": "odd.avsc"}, **said}
+        ),
+        "topics/odd.avsc": json.dumps(inner),
+    }
+    repository.commit(files, evil)
+    repository.flush()
+    schemactl(repository.path, "site", "--out", str(folder / "site"), "--title", evil)
+    return folder / "site"
+
+
+@pytest.mark.parametrize("width", [400, 800, 1100])
+def test_no_text_is_cut_off_or_taken_for_code(hostile: Path, tmp_path: Path, width: int) -> None:
+    paths = [path.relative_to(hostile) for path in sorted(hostile.rglob("*.html"))]
+    # One of each kind.
+    for path in {(path.parts[0], ".v0" in path.name): path for path in paths}.values():
+        found = judged(tmp_path, whole(hostile, path.as_posix()), width=width, dark=False)
+        assert (found["wide"], found["over"], found["cut"], found["images"]) == ([], [], [], 0)
+        assert found["scroll"] <= width
 
 
 @pytest.fixture(scope="module")
