@@ -16,7 +16,7 @@ from .pulsar_connection import Cluster, Connection, client_package, close
 from .pulsar_options import ReadOptions
 from .pulsar_positions import MessagePlace, Offsets, offsets_from_json, offsets_to_json
 from .pulsar_reading import Range, messages_of, missed, ranges_between, read_range
-from .pulsar_topics import Head, partitions_of, places_in
+from .pulsar_topics import Head, check_named, partitions_of, places_in
 
 _MODULE: Final = "pyspark.sql.streaming.datasource"
 _LIMITS: Final[Any] = import_module(_MODULE) if find_spec(_MODULE) else None
@@ -157,6 +157,8 @@ class _Driver:
 
     def starts(self) -> Offsets:
         topics = partitions_of(self.cluster, self.reading.topics)
+        # Before there is a subscription, which would stay.
+        check_named(self.reading.start, topics)
         self._hold(topics)
         return places_in(self.cluster, topics, self.reading.start, self.reading)
 

@@ -169,11 +169,16 @@ def places_in(
     Raises:
         ValueError: the bound has no place for one of them, or names another topic.
     """
+    check_named(bound, topics)
+    return {topic: _place_in(cluster, topic, bound, compacted=reading.compacted) for topic in topics}
+
+
+def check_named(bound: Bound, partitions: Sequence[str]) -> None:
+    """Raise ValueError if the bound names a topic that is not read."""
     if isinstance(bound, Mapping):
-        strange = sorted(bound.keys() - {*topics, *map(topic_of, topics)})
+        strange = sorted(bound.keys() - {*partitions, *map(topic_of, partitions)})
         if strange:
             raise ValueError(f"the offsets name {', '.join(strange)}, which is not read")
-    return {topic: _place_in(cluster, topic, bound, compacted=reading.compacted) for topic in topics}
 
 
 def _place_in(cluster: Cluster, topic: str, bound: Bound, *, compacted: bool) -> MessagePlace | None:

@@ -139,6 +139,17 @@ def test_a_topic_that_was_emptied_is_not_read_again(forgetful: Namespace, opened
     assert careless.batch(end) == numbered(2, 3)
 
 
+def test_offsets_of_a_topic_that_is_not_read_leave_no_subscription(
+    space: Namespace, opened: list[PulsarStream]
+) -> None:
+    topic = space.create("misnamed")
+    offsets = json.dumps({space.topic("another"): "earliest"})
+    options = {"topic": topic, "predefinedSubscription": "query", "startingOffsets": offsets}
+    with pytest.raises(ValueError, match=r"the offsets name .*/another, which is not read"):
+        started(space, opened, **options)
+    assert space.subscriptions("misnamed") == []
+
+
 def test_a_subscription_holds_back_what_was_not_read(
     forgetful: Namespace, opened: list[PulsarStream]
 ) -> None:
