@@ -76,7 +76,7 @@ class TopicEntry:
         info: the definition in force, as it reads now, else the last one.
         doc: what the definition says of the message.
         type_docs: by the full name of each named type what the definition says of it.
-        since: the number of the version since which each field is there, by its holder and name.
+        since: the version since which each field is there, by its holder and name.
         no_columns: why it has none in Spark; "": it has.
         environments: what the targets have of it.
         latest_first: its versions.
@@ -91,7 +91,7 @@ class TopicEntry:
     strategy: str
     level: str
     rows: Sequence[FieldRow]
-    since: Mapping[tuple[str, str], int]
+    since: Mapping[tuple[str, str], SchemaVersion]
     no_columns: str
     environments: Sequence[TopicOnTarget]
     latest_first: Sequence[VersionEntry]
@@ -197,14 +197,16 @@ class Catalogue:
         except InvalidSchema:
             return None
 
-    def _since(self, versions: Sequence[SchemaVersion], number: int | None) -> dict[tuple[str, str], int]:
+    def _since(
+        self, versions: Sequence[SchemaVersion], number: int | None
+    ) -> dict[tuple[str, str], SchemaVersion]:
         """Return since which version each field is there without a gap, up to version `number`."""
-        found: dict[tuple[str, str], int] = {}
+        found: dict[tuple[str, str], SchemaVersion] = {}
         for version in versions:
             if version.info is None or (number is not None and version.number > number):
                 continue
             there = {(row.holder, row.name) for row in self._rows(version.info)}
-            found = {key: found.get(key, version.number) for key in there}
+            found = {key: found.get(key, version) for key in there}
         return found
 
     def _environments(self, name: TopicName) -> Iterator[TopicOnTarget]:

@@ -148,7 +148,9 @@ def test_somebody_new_finds_the_answers(site: Path) -> None:
     (field,) = (address for text, address in seen["channel"] if text.startswith("field channel"))
     row = field.partition("#")[2]
     (since,) = re.findall(
-        rf'<tr id="{row}">.*?data-head="Since"[^>]*><a href="([^"]+)">v5</a>', orders, re.DOTALL
+        rf'<tr id="{row}">.*?data-head="Since"[^>]*><a href="([^"]+)" title="2026-03-26, 73de7ff0f">v5</a>',
+        orders,
+        re.DOTALL,
     )
     assert re.search(
         r"<dt>Commit</dt><dd><code>73de7ff0[0-9a-f]{32}</code>", opened(site, f"topics/shop/sales/{since}")
