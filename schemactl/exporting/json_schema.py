@@ -247,10 +247,11 @@ def _refers(value: Any, place: str) -> bool:
 
 
 def _beside(value: Json, doc: str | None) -> Json:
-    """Return the schema of a value with a field's own words."""
+    """Return the schema of a value with a field's own words, before the logical type that it may have."""
     # Beside a reference draft 7 reads nothing.
     value = {"allOf": [value]} if doc and "$ref" in value else value
-    return {**value, **filled({"description": doc})}
+    logical = value.get("description", "")
+    return {**value, **filled({"description": f"{doc} ({logical})" if doc and logical else doc or logical})}
 
 
 def _or_null(value: Json) -> Json:

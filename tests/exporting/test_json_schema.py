@@ -70,6 +70,16 @@ ORDER = {
         {"name": "former", "type": ["null", "Status"], "doc": "The last one."},
         {"name": "parent", "type": ["null", "Order"]},
         {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}},
+        {
+            "name": "at",
+            "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}],
+            "doc": "When it came.",
+        },
+        {
+            "name": "seen",
+            "type": {"type": "long", "logicalType": "timestamp-micros"},
+            "doc": "When it was read.",
+        },
     ],
 }
 
@@ -78,7 +88,7 @@ ORDER = {
     ("change", "errors"),
     [
         ({}, 0),
-        ({"parent": {"id": 2, "status": "PAID", "price": 0.5}}, 0),
+        ({"parent": {"id": 2, "status": "PAID", "price": 0.5, "seen": 1}}, 0),
         ({"parent": {"id": 2}}, 1),
         ({"former": None}, 0),
         ({"former": "GONE"}, 1),
@@ -88,7 +98,7 @@ ORDER = {
     ],
 )
 def test_what_the_definition_does_not_allow_is_invalid(change: dict[str, Any], errors: int) -> None:
-    found = checked(of(ORDER)).iter_errors({"id": 1, "status": "NEW", "price": 1.25, **change})
+    found = checked(of(ORDER)).iter_errors({"id": 1, "status": "NEW", "price": 1.25, "seen": 0, **change})
     assert len([*found]) == errors
 
 
@@ -98,7 +108,8 @@ def test_documentation_stands_beside_what_it_documents() -> None:
     assert schema["description"] == "One order."
     assert order["properties"]["id"]["description"] == "Never used twice."
     assert order["properties"]["former"]["description"] == "The last one."
-    assert order["required"] == ["id", "status", "price"]
+    assert order["properties"]["seen"]["description"] == "When it was read. (timestamp-micros)"
+    assert order["required"] == ["id", "status", "price", "seen"]
 
 
 def test_comments_of_a_proto_file_are_descriptions() -> None:
