@@ -120,26 +120,6 @@ _SIDES: Final = {
     "loses": str | None,
 }
 
-_STEP_SHAPES: Final[dict[str, Json]] = {
-    "create_tenant": {"namespace": str},
-    "create_namespace": {"namespace": str},
-    "set_namespace_policies": {"namespace": str, **_SIDES},
-    "set_topic_policies": {"topic": str, **_SIDES},
-    "create_topic": {"topic": str, "partitions": int | None},
-    "grow_partitions": {"topic": str, "before": int, "after": int},
-    "register_version": {
-        "topic": str,
-        "version": int,
-        "commit": _COMMIT,
-        "schema": _SCHEMA,
-        "answer": _ANSWER,
-    },
-    "relax_strategy": {"topic": str, "strategy": str, "updates": bool, "waiver": (WAIVER, NoneType)},
-    "restore_strategy": {"topic": str, "strategy": str, "latest": int | None},
-    "take_number": {"topic": str, "number": int, "versions": [int]},
-    "delete_schema": {"topic": str, "versions": [int], "force": bool},
-}
-
 
 def document(plan: Plan) -> Json:
     """Return `plan` as JSON values: after what it says its digest, and the checksum of all of that."""
@@ -185,45 +165,36 @@ def plan_digest(plan: Plan) -> str:
 
 def step_document(step: PlanStep) -> Json:
     """Return one step as JSON values."""
+    facts: Json
     match step:
-        case CreateTenant(name) | CreateNamespace(name):
-            kind = "tenant" if isinstance(step, CreateTenant) else "namespace"
-            return {"action": f"create_{kind}", "namespace": str(name)}
+        case CreateTenant() | CreateNamespace():
+            action, facts = f"create_{'tenant' if isinstance(step, CreateTenant) else 'namespace'}", {}
         case SetPolicies(name):
-            kind = "namespace" if isinstance(name, NamespaceName) else "topic"
-            return {"action": f"set_{kind}_policies", kind: str(name), **_sides(step)}
-        case CreateTopic(name, partitions):
-            return {"action": "create_topic", "topic": str(name), "partitions": partitions}
-        case GrowPartitions(name, before, after):
-            return {"action": "grow_partitions", "topic": str(name), "before": before, "after": after}
-        case RegisterVersion(name, git, answer):
-            return {
-                "action": "register_version",
-                "topic": str(name),
-                "version": git.number,
-                "commit": commit_value(git.commit),
-                "schema": schema_value(git.info),
-                "answer": _answer(answer),
-            }
-        case RelaxStrategy(name, strategy, updates, waiver):
-            return {
-                "action": "relax_strategy",
-                "topic": str(name),
-                "strategy": strategy.value,
-                "updates": updates,
-                "waiver": None if waiver is None else waiver_value(waiver),
-            }
-        case RestoreStrategy(name, strategy, latest):
-            return {
-                "action": "restore_strategy",
-                "topic": str(name),
-                "strategy": strategy.value,
-                "latest": latest,
-            }
-        case DeleteSchema(name, versions, force):
-            return {"action": "delete_schema", "topic": str(name), "versions": list(versions), "force": force}
-        case TakeNumber(name, number, versions):
-            return {"action": "take_number", "topic": str(name), "number": number, "versions": list(versions)}
+            action, facts = (
+                f"set_{'topic' if isinstance(name, TopicName) else 'namespace'}_policies",
+                _sides(step),
+            )
+        case CreateTopic(_, partitions):
+            action, facts = "create_topic", {"partitions": partitions}
+        case GrowPartitions(_, before, after):
+            action, facts = "grow_partitions", {"before": before, "after": after}
+        case RegisterVersion(_, git, answer):
+            action, facts = "register_version", {"version": git.number, "commit": commit_value(git.commit)}
+            facts |= {"schema": schema_value(git.info), "answer": _answer(answer)}
+        case RelaxStrategy(_, strategy, updates, waiver):
+            action, facts = "relax_strategy", {"strategy": strategy.value, "updates": updates}
+            facts |= {"waiver": None if waiver is None else waiver_value(waiver)}
+        case RestoreStrategy(_, strategy, latest):
+            action, facts = "restore_strategy", {"strategy": strategy.value, "latest": latest}
+        case DeleteSchema(_, versions, force):
+            action, facts = "delete_schema", {"versions": list(versions), "force": force}
+        case TakeNumber(_, number, versions):
+            action, facts = "take_number", {"number": number, "versions": list(versions)}
+    return {"action": action, **_named(step.name), **facts}
+
+
+def _named(name: NamespaceName | TopicName) -> Json:
+    return {"topic" if isinstance(name, TopicName) else "namespace": str(name)}
 
 
 def write(plan: Plan, path: Path, *, below: str | None = None) -> None:
@@ -272,7 +243,7 @@ def _mismatch(plan: Json) -> str:
     if wrong := shape_error(plan, _PLAN):
         return wrong
     for number, step in enumerate(plan["steps"]):
-        if wrong := shape_error(step, _STEP_SHAPES.get(step["action"], {})):
+        if wrong := shape_error(step, _STEPS[step["action"]][0] if step["action"] in _STEPS else {}):
             return wrong.replace("`", f"`steps[{number}].", 1)
     return ""
 
@@ -308,9 +279,8 @@ def _answer(answer: Answer) -> Json:
 
 
 def _refusal(refusal: PlanRefusal) -> Json:
-    kind = "namespace" if isinstance(refusal.name, NamespaceName) else "topic"
     return {
-        kind: str(refusal.name),
+        **_named(refusal.name),
         "version": refusal.number,
         "answer": None if refusal.answer is None else _answer(refusal.answer),
         "reason": refusal.message,
@@ -342,7 +312,7 @@ def _plan(value: Json) -> Plan:
         origin=origin,
         scope=scope,
         state=value["state"],
-        steps=tuple(_STEPS[step["action"]](step) for step in value["steps"]),
+        steps=tuple(_STEPS[step["action"]][1](step) for step in value["steps"]),
         notes=tuple(
             PlanNote(TopicName.parse(note["topic"]), PlanNoteKind(note["kind"]), note["message"])
             for note in value["notes"]
@@ -374,6 +344,14 @@ def _namespace(step: Json) -> NamespaceName:
     return NamespaceName.parse(step["namespace"])
 
 
+def _strategy(step: Json) -> CompatibilityStrategy:
+    return CompatibilityStrategy(step["strategy"])
+
+
+def _version(step: Json) -> SchemaVersion:
+    return SchemaVersion(step["version"], read_schema(step["schema"]), read_commit(step["commit"]))
+
+
 def _set_policies(name: NamespaceName | TopicName, step: Json) -> SetPolicies:
     sides = [step["before"], step["after"]]
     inherited = step.get("inherited") or {}
@@ -381,24 +359,43 @@ def _set_policies(name: NamespaceName | TopicName, step: Json) -> SetPolicies:
     return SetPolicies(name, *map(Policies.of, sides), loses=step.get("loses") or "")
 
 
-_STEPS: dict[str, Callable[[Json], PlanStep]] = {
-    "create_tenant": lambda step: CreateTenant(_namespace(step)),
-    "create_namespace": lambda step: CreateNamespace(_namespace(step)),
-    "set_namespace_policies": lambda step: _set_policies(_namespace(step), step),
-    "set_topic_policies": lambda step: _set_policies(_topic(step), step),
-    "create_topic": lambda step: CreateTopic(_topic(step), step["partitions"]),
-    "grow_partitions": lambda step: GrowPartitions(_topic(step), step["before"], step["after"]),
-    "register_version": lambda step: RegisterVersion(
-        _topic(step),
-        SchemaVersion(step["version"], read_schema(step["schema"]), read_commit(step["commit"])),
-        _read_answer(step["answer"]),
+_STEPS: Final[dict[str, tuple[Json, Callable[[Json], PlanStep]]]] = {
+    "create_tenant": ({"namespace": str}, lambda step: CreateTenant(_namespace(step))),
+    "create_namespace": ({"namespace": str}, lambda step: CreateNamespace(_namespace(step))),
+    "set_namespace_policies": (
+        {"namespace": str, **_SIDES},
+        lambda step: _set_policies(_namespace(step), step),
     ),
-    "relax_strategy": lambda step: RelaxStrategy(
-        _topic(step), CompatibilityStrategy(step["strategy"]), step["updates"], read_waiver(step["waiver"])
+    "set_topic_policies": ({"topic": str, **_SIDES}, lambda step: _set_policies(_topic(step), step)),
+    "create_topic": (
+        {"topic": str, "partitions": int | None},
+        lambda step: CreateTopic(_topic(step), step["partitions"]),
     ),
-    "restore_strategy": lambda step: RestoreStrategy(
-        _topic(step), CompatibilityStrategy(step["strategy"]), step["latest"]
+    "grow_partitions": (
+        {"topic": str, "before": int, "after": int},
+        lambda step: GrowPartitions(_topic(step), step["before"], step["after"]),
     ),
-    "take_number": lambda step: TakeNumber(_topic(step), step["number"], tuple(step["versions"])),
-    "delete_schema": lambda step: DeleteSchema(_topic(step), tuple(step["versions"]), step["force"]),
+    "register_version": (
+        {"topic": str, "version": int, "commit": _COMMIT, "schema": _SCHEMA, "answer": _ANSWER},
+        lambda step: RegisterVersion(_topic(step), _version(step), _read_answer(step["answer"])),
+    ),
+    "relax_strategy": (
+        {"topic": str, "strategy": str, "updates": bool, "waiver": (WAIVER, NoneType)},
+        lambda step: RelaxStrategy(
+            _topic(step), _strategy(step), step["updates"], read_waiver(step["waiver"])
+        ),
+    ),
+    "restore_strategy": (
+        {"topic": str, "strategy": str, "latest": int | None},
+        lambda step: RestoreStrategy(_topic(step), _strategy(step), step["latest"]),
+    ),
+    "take_number": (
+        {"topic": str, "number": int, "versions": [int]},
+        lambda step: TakeNumber(_topic(step), step["number"], tuple(step["versions"])),
+    ),
+    "delete_schema": (
+        {"topic": str, "versions": [int], "force": bool},
+        lambda step: DeleteSchema(_topic(step), tuple(step["versions"]), step["force"]),
+    ),
 }
+"""By its action, the shape of a step, and what reads it."""
