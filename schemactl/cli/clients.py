@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schemactl.cli import NEGATIVE, Context
-from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.selection import TOPIC_HELP, add_selection, find, target_of
 from schemactl.errors import UsageError, did_you_mean
 from schemactl.printing import on_one_line
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--expect N: exit with 100 unless every client is built with version N or a later one",
-        type=int,
+        type=number(0),
     )
     add_options(parser, "--drained: exit with 100 if a subscription has messages left to read")
     add_options(parser, "--client NAME...: with --expect, only this declared client; may be repeated")
@@ -120,8 +120,6 @@ def _require_usage(args: argparse.Namespace) -> None:
         raise UsageError(
             "--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N"
         )
-    if args.expect is not None and args.expect < 0:
-        raise UsageError("--expect is the number of a version, from 0 on")
     if args.drained and not (args.target and args.one):
         raise UsageError(
             "--drained asks a target about one topic: schemactl clients TOPIC --target T --drained"
