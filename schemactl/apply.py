@@ -15,7 +15,7 @@ from schemactl.changes import content_identity, stamp, upload
 from schemactl.deadline import OutOfTime
 from schemactl.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.messages import versions
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, TopicName
+from schemactl.model import NamespaceName, Policies, SchemaInfo, SchemaVersion, TopicName
 from schemactl.plan import (
     CreateNamespace,
     CreateTenant,
@@ -305,17 +305,14 @@ class _Run:
 
 def _with_restored(error: SchemactlError, state: RegistryState, registry: Registry) -> SchemactlError:
     """Restore the topics that are relaxed in `state`, and add that to the message of `error`."""
-    restored = [restored_line(*each) for each in restore_left(registry, state.relaxed)]
-    if restored:
+    if restored := [*restore_left(registry, state.relaxed)]:
         nothing = error.what.replace("nothing was changed", "nothing else was changed")
         error.what = "; ".join([nothing, *restored])
     return error
 
 
-def restore_left(
-    registry: Registry, names: Iterable[TopicName]
-) -> Iterator[tuple[TopicName, CompatibilityStrategy]]:
-    """Restore those of `names` that a killed `apply` left relaxed, and yield each with its own strategy.
+def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str]:
+    """Restore those of `names` that a killed `apply` left relaxed, and yield a sentence about each.
 
     This comes before anything else that a writing command does or refuses: a topic must not go on accepting everything.
     """
@@ -323,15 +320,10 @@ def restore_left(
         own = registry.relaxed(name)
         if own is not None:
             _restore(registry, name)
-            yield name, own
-
-
-def restored_line(name: TopicName, own: CompatibilityStrategy) -> str:
-    """Return a sentence about what was restored."""
-    return (
-        f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, without automatic updates, "
-        f"and its own strategy is {own} again"
-    )
+            yield (
+                f"restored {name}: an apply that was killed had left it ALWAYS_COMPATIBLE, without automatic updates, "
+                f"and its own strategy is {own} again"
+            )
 
 
 def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> None:
@@ -359,12 +351,14 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName]) -> N
             _take(step, registry)
 
 
+def _held(name: TopicName, registry: Registry) -> tuple[SchemaVersion, ...]:
+    """Return the versions that the registry has of a topic now."""
+    return registry.read(Scope(frozenset(), frozenset({name}))).versions(name)
+
+
 def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:
     """Raise StalePlan if a version after number `latest` appeared while the topic accepted every upload."""
-    if latest is None:
-        return
-    topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-    appeared = [version for version in topic.versions if version.number > latest] if topic else []
+    appeared = [] if latest is None else [each for each in _held(name, registry) if each.number > latest]
     if not appeared:
         return
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
@@ -434,9 +428,7 @@ def _delete(step: DeleteSchema, registry: Registry) -> None:
 def _take(step: TakeNumber, registry: Registry) -> None:
     # Likewise not to be repeated.
     name = step.name
-    topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-    taken = [version.number for version in topic.versions if version.info is None] if topic else []
-    if step.number in taken:
+    if any(each.number == step.number and each.info is None for each in _held(name, registry)):
         return
     if step.versions:
         _expect_empty(name, registry)

@@ -64,46 +64,39 @@ def write(
         SchemactlError: below `below` a link or Git's own folder is on the way to it, or it is one, a pipe or a device.
         OSError: the file cannot be written; its `filename` is `path`.
     """
+    pieces = (data,) if isinstance(data, bytes) else data
     try:
-        _write(path, data, below=below, mode=mode, is_new=is_new, make_folders=make_folders)
+        place = _open(path, below, make=make_folders)
+        try:
+            place.is_file()
+            # What somebody names outside of `below` may be one, and to replace it would take it away from everybody. In Git's
+            # folder it was put there, to be waited for.
+            if below is not None and place.is_device():
+                descriptor = os.open(place.name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=place.folder)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.writelines(pieces)
+            else:
+                _replace(place, pieces, mode, is_new=is_new)
+        finally:
+            os.close(place.folder)
     except OSError as error:
         # What failed may have been a folder or the temporary file, known by a name that means nothing to the user.
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
 
 
-def _write(
-    path: str | os.PathLike[str],
-    data: bytes | Iterable[bytes],
-    *,
-    below: str | None,
-    mode: int,
-    is_new: bool,
-    make_folders: bool,
-) -> None:
-    place = _open(path, below, make=make_folders)
+def _replace(place: _FilePlace, pieces: Iterable[bytes], mode: int, *, is_new: bool) -> None:
+    temporary = f".schemactl.{os.urandom(12).hex()}.part"
+    descriptor = os.open(temporary, _NEW, mode, dir_fd=place.folder)
     try:
-        place.is_file()
-        # What somebody names outside of `below` may be one, and to replace it would take it away from everybody. In Git's folder
-        # it was put there, to be waited for.
-        if below is not None and place.is_device():
-            descriptor = os.open(place.name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=place.folder)
-            with os.fdopen(descriptor, "wb") as file:
-                file.writelines((data,) if isinstance(data, bytes) else data)
-            return
-        temporary = f".schemactl.{os.urandom(12).hex()}.part"
-        descriptor = os.open(temporary, _NEW, mode, dir_fd=place.folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.writelines((data,) if isinstance(data, bytes) else data)
-            if is_new:
-                _take_free_place(temporary, place)
-            else:
-                os.replace(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-        except BaseException:
-            _unlink(temporary, place)
-            raise
-    finally:
-        os.close(place.folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(pieces)
+        if is_new:
+            _take_free_place(temporary, place)
+        else:
+            os.replace(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    except BaseException:
+        _unlink(temporary, place)
+        raise
 
 
 def read(path: str | os.PathLike[str], *, below: str | None) -> bytes | None:

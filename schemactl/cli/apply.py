@@ -138,12 +138,12 @@ def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
 
 def _print_restored(plan: Plan, registry: Registry) -> None:
     """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if nothing else is."""
-    from schemactl.apply import restore_left, restored_line
+    from schemactl.apply import restore_left
     from schemactl.plan import RestoreStrategy
 
     names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
-    for name, own in restore_left(registry, names):
-        print(restored_line(name, own))
+    for line in restore_left(registry, names):
+        print(line)
 
 
 def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemactl import formats
-from schemactl.apply import restore_left, restored_line
+from schemactl.apply import restore_left
 from schemactl.broker.checkers import known_to
 from schemactl.changes import Contents, stamp
 from schemactl.cli import NEGATIVE, Context
@@ -162,8 +162,8 @@ def _broken(breakage: Breakage) -> str:
 
 def _restore(place: _RegistryTopic) -> None:
     """Restore the topic's own strategy if a killed `apply` left another."""
-    for name, own in restore_left(place.registry, [place.name]):
-        place.context.say(restored_line(name, own))
+    for line in restore_left(place.registry, [place.name]):
+        place.context.say(line)
 
 
 def _delete(place: _RegistryTopic) -> int:
