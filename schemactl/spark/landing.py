@@ -221,7 +221,9 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
     if form == "parquet":
         rows = Folder.at(path, filesystem)
         bad = rows.below(REJECTED) if rejected is None else Folder.at(rejected, filesystem)
-        _check_apart(rows, bad)
+        if bad.files != rows.files:
+            raise WrongArgument(f"{bad.path} is on another file system than {rows.path}: both must be on one")
+        _check_apart(rows.path, bad.path)
         return ParquetTable(rows), ParquetTable(bad)
     place = fspath(path)
     aside = f"{place.rstrip('/')}{REJECTED}" if rejected is None else fspath(rejected)
@@ -231,7 +233,9 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
         from ..table_formats.delta import DeltaTable
 
         there = (storage_options or {}, filesystem)
-        return DeltaTable(place, *there), DeltaTable(aside, *there)
+        of_rows, of_rejected = DeltaTable(place, *there), DeltaTable(aside, *there)
+        _check_apart(of_rows.place, of_rejected.place)
+        return of_rows, of_rejected
     if catalog is None:
         raise WrongArgument(
             f"{place} is a table of an Iceberg catalog: say of which, with catalog=NAME (of pyiceberg's configuration) or "
@@ -244,16 +248,13 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
     return IcebergTable(place, catalog), IcebergTable(aside, catalog)
 
 
-def _check_apart(rows: Folder, bad: Folder) -> None:
-    """Raise WrongArgument if readers of the one folder would read what is in the other."""
-    if bad.files != rows.files:
-        raise WrongArgument(f"{bad.path} is on another file system than {rows.path}: both must be on one")
+def _check_apart(rows: str, bad: str) -> None:
+    """Raise WrongArgument if readers of the one folder, or the VACUUM of a table, would find there what is in the other."""
     for outer, inner in ((rows, bad), (bad, rows)):
-        below = posixpath.relpath(inner.path, outer.path)
+        below = posixpath.relpath(inner, outer)
         if below == "." or not below.startswith(("_", ".")):
             raise WrongArgument(
-                f"of {bad.path} and {rows.path} one path contains the other: give rejected messages a separate folder, or "
-                f"leave `rejected` out (they go to {rows.place(REJECTED)}, which readers of the rows ignore)"
+                f"of {bad} and {rows} one path contains the other: give rejected messages a separate folder, or leave `rejected` out"
             )
 
 

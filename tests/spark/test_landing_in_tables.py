@@ -101,6 +101,21 @@ def test_rows_and_rejected_messages_are_tables_that_other_engines_read(
     assert land(messages(spark, 5), FIRST, place.path, mode="ignore", **place.options) == Landed()
 
 
+@pytest.mark.parametrize("place", ["delta"], indirect=True)
+def test_rejected_messages_go_nowhere_where_a_vacuum_of_the_rows_would_take_them(
+    spark: SparkSession, place: Place
+) -> None:
+    for rejected in (f"{place.path}/bad", place.path, str(Path(place.path).parent)):
+        with pytest.raises(WrongArgument, match=r"one path contains the other|is the place of rows"):
+            land(messages(spark, 1), FIRST, place.path, rejected=rejected, **place.options)
+    assert not Path(place.path).exists()
+    hidden = f"{place.path}/_bad"
+    land(messages(spark, 1), FIRST, place.path, rejected=hidden, **place.options)
+    rows = deltalake.DeltaTable(place.path)
+    rows.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert place.read(hidden)["__payload"].to_pylist() == [b"\x80"]
+
+
 def test_columns_are_added_only_if_that_is_allowed(spark: SparkSession, place: Place) -> None:
     land(messages(spark, 1), FIRST, place.path, **place.options)
     with pytest.raises(WrongArgument, match=r'add m string\. Allow it: evolve="add"'):
