@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -13,10 +13,13 @@ from schemactl.errors import SchemactlError, UsageError
 from schemactl.exporting import Json, filled, free_name
 from schemactl.exporting.json_schema import SchemaWriter
 from schemactl.formats import protobuf_native, spec
+from schemactl.formats.avro.text import without_comments
 from schemactl.model import Catalog, Release, SchemaInfo, SchemaVersion, Topic
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20
+_NAME: Final = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?", re.ASCII)
+"""What AsyncAPI's schema of Avro definitions allows; Pulsar allows more."""
 
 CONTENT_TYPES: Final = {
     "avro": "application/vnd.apache.avro",
@@ -133,10 +136,9 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
     """Return the schema of the payloads in the language that tools know for it; None: nothing says what they are."""
     kind = spec(info)
     if kind.payload == "avro":
-        return {
-            "schemaFormat": "application/vnd.apache.avro;version=1.9.0",
-            "schema": _short_names(json.loads(info.schema)),
-        }
+        schema = _short_names(json.loads(without_comments(info.schema.decode())))
+        if all(_NAME.fullmatch(each) for each in _names(schema)):
+            return {"schemaFormat": "application/vnd.apache.avro;version=1.9.0", "schema": schema}
     native = info if kind.language == "protobuf" else info.proto
     if native is not None:
         wrapper, printing = (protobuf_native.load(each) for each in ("wrapper", "printing"))
@@ -165,6 +167,19 @@ def _short_names(schema: Any) -> Any:
     }
     namespace, has_dot, name = str(found.get("name", "")).rpartition(".")
     return {**found, "name": name, "namespace": namespace} if has_dot else found
+
+
+def _names(schema: Any) -> Iterator[str]:
+    """Yield the names, namespaces, aliases and symbols in an Avro definition."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _names(each)
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key in ("name", "namespace", "aliases", "symbols"):
+                yield from [value] if isinstance(value, str) else value
+            elif key in ("type", "items", "values", "fields"):
+                yield from _names(value)
 
 
 def _binding(topic: Topic, catalog: Catalog) -> Json:

@@ -6,6 +6,7 @@ the name of their branch, bytes as base64, decimals as numbers, other logical ty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -147,8 +148,10 @@ class SchemaWriter:
         """Return a reference to a named type, and its name if it is still to be written, else "". Equal types have one key."""
         is_new = key not in self._known
         if is_new:
-            self._known[key] = free_name(name, self.types)
-            self.types[self._known[key]] = {}
+            # A reference is a URI, and AsyncAPI's names have ASCII alone.
+            plain = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
+            self._known[key] = free_name(plain, self.types)
+            self.types[self._known[key]] = {} if plain == name else {"title": name}
         return {"$ref": self._place + self._known[key]}, self._known[key] if is_new else ""
 
     def _avro(self, schema: avro.Schema) -> Json:

@@ -147,7 +147,13 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files["topics/forest.proto"] = (
         'syntax = "proto3"; package acme; import "tree.proto"; message Forest { repeated Tree trees = 1; }\n'
     )
+    files["topics/wide.avsc"] = (
+        '// Of Genève.\n{"type": "record", "name": "Été", "namespace": "acme.ch", "fields": '
+        '[{"name": "größe", "type": {"type": "enum", "name": "Ж", "symbols": ["Ä"]}}]}'
+    )
     schemas = {
+        "wide": "{type: AVRO, definition: wide.avsc}",
+        "wide-json": "{type: JSON, definition: wide.avsc}",
         "forest": "{type: PROTOBUF_NATIVE, definition: forest.proto, message: acme.Forest, references: [tree.proto]}",
         "avro": "{type: AVRO, definition: tree.avsc}",
         "json": "{type: JSON, definition: tree.avsc}",
@@ -166,7 +172,7 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.live
 def test_the_official_parser_accepts_awkward_types(awkward: Path) -> None:
-    assert parsed(awkward) == {"diagnostics": [], "channels": 6, "schemas": 3}
+    assert parsed(awkward) == {"diagnostics": [], "channels": 8, "schemas": 5}
 
 
 def test_a_proto_file_that_needs_another_is_a_json_schema_in_the_document(awkward: Path) -> None:
@@ -174,6 +180,14 @@ def test_a_proto_file_that_needs_another_is_a_json_schema_in_the_document(awkwar
     payload = made["channels"]["acme.odd.forest"]["messages"]["message"]["payload"]
     assert payload == {"$ref": "#/components/schemas/acme.Forest"}
     assert made["components"]["schemas"]["acme.Forest"]["properties"]["trees"]["type"] == "array"
+
+
+def test_names_that_asyncapi_does_not_allow_are_those_of_a_json_schema(awkward: Path) -> None:
+    made = json.loads(schemactl(awkward, "export", "asyncapi").out)
+    payload = made["channels"]["acme.odd.wide"]["messages"]["message"]["payload"]
+    assert payload == {"$ref": "#/components/schemas/acme.ch._t_"}
+    found = made["components"]["schemas"]["acme.ch._t_"]
+    assert (found["title"], [*found["properties"]]) == ("acme.ch.Été", ["größe"])
 
 
 def test_full_names_are_names_and_namespaces_in_the_document(awkward: Path) -> None:
