@@ -44,12 +44,14 @@ class OutOfTime(BaseException):
         super().__init__(f"{self.what}\n  Fix: {self.fix}")
 
 
-def within(seconds: float, work: Callable[[Deadline], T]) -> T:
-    """Return what `work` returns within so many seconds.
+def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
+    """Return what `work` returns within so many seconds; None: it may take as long as it takes.
 
     Raises:
         SchemactlError: they are used up.
     """
+    if seconds is None:
+        return work(Deadline(float("inf"), "starting"))
     try:
         return interrupted_after(seconds, "starting", work)
     except OutOfTime as error:

@@ -15,8 +15,8 @@ from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.parser import Parser, add_options, number
 from schemactl.cli.plan import add_arguments, planned
 from schemactl.cli.several_targets import AskedTargets, side_by_side, succeeded, worst
-from schemactl.cli.time_limit import add_timeout, limited
-from schemactl.deadline import OutOfTime
+from schemactl.cli.time_limit import add_timeout
+from schemactl.deadline import OutOfTime, within
 from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly, or messages would be misread; 4: the plan is stale; 100: all of it would be rejected."""
-    return limited(args.timeout, lambda deadline: _run(args, context, deadline))
+    return within(args.timeout, lambda deadline: _run(args, context, deadline))
 
 
-def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
+def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.cli.reviewed_plan import reviewed
 
     asked = AskedTargets.of(args)
@@ -102,7 +102,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
 
 
 def _applied(
-    plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline | None
+    plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline
 ) -> list[int]:
     """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
     from schemactl.report.plan_text import render
@@ -166,7 +166,7 @@ class _Interruption:
         several: whether there are several targets.
     """
 
-    def __init__(self, deadline: Deadline | None, *, several: bool) -> None:
+    def __init__(self, deadline: Deadline, *, several: bool) -> None:
         self._deadline = deadline
         self._several = several
         self._error: BaseException | None = None
@@ -174,21 +174,20 @@ class _Interruption:
     def stop(self, error: BaseException) -> bool:
         """Remember the interrupt; return True, to wait for all threads."""
         self._error = error
-        if self._deadline is not None:
-            self._deadline.end()
+        self._deadline.end()
         return True
 
     def look(self) -> None:
         """Raise the interrupt, or OutOfTime, in the thread that calls this."""
         if self._error is not None:
             raise self._error
-        if self._deadline is not None and not self._several:
+        if not self._several:
             # An alarm could interrupt what puts things right after the first one.
             self._deadline.end()
             self._deadline.look()
 
 
-def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline | None) -> list[int]:
+def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: Deadline) -> list[int]:
     """Carry out the plans of different targets in parallel, and return their exit codes; raise the error of a single one."""
     # An interrupt ends git, too: what is asked meanwhile, another one answers.
     for each in plans:

@@ -32,7 +32,8 @@ from schemactl.cli.several_targets import (
     looked_up,
     opened,
 )
-from schemactl.cli.time_limit import add_timeout, limited
+from schemactl.cli.time_limit import add_timeout
+from schemactl.deadline import within
 from schemactl.errors import HistoryError, SchemactlError, UsageError, first_of
 from schemactl.report import SHEET_FORMATS
 from schemactl.topic_match import is_glob, matching, select_known
@@ -115,7 +116,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     with errors_in_files("plan", AskedTargets.of(args), outputs, context):
         if args.action:
             return _show(args, context, outputs)
-        return limited(args.timeout, lambda _: _run(args, context, outputs))
+        return within(args.timeout, lambda _: _run(args, context, outputs))
 
 
 def _run(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:

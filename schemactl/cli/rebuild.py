@@ -14,7 +14,7 @@ from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, addresses
 from schemactl.cli.ready_plan import ReadyPlan
 from schemactl.cli.selection import add_selection, find, relative_path
 from schemactl.cli.several_targets import AskedTargets, OpenTarget, opened
-from schemactl.cli.time_limit import limited
+from schemactl.deadline import within
 from schemactl.errors import SchemactlError, UsageError
 from schemactl.topic_match import select
 
@@ -62,10 +62,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
-    return limited(args.timeout, lambda deadline: _run(args, context, deadline))
+    return within(args.timeout, lambda deadline: _run(args, context, deadline))
 
 
-def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
+def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.cli.reviewed_plan import write_plan
     from schemactl.plan.file import plan_digest
     from schemactl.report.plan_text import render

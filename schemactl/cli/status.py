@@ -14,7 +14,8 @@ from schemactl.cli.drift_request import DriftScope, drifts
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.several_targets import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
-from schemactl.cli.time_limit import add_timeout, limited
+from schemactl.cli.time_limit import add_timeout
+from schemactl.deadline import within
 from schemactl.errors import SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
 
@@ -58,10 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every target answered; 1: one did not; 2: something is pending or drifts, with --detailed-exitcode."""
-    return limited(args.timeout, lambda deadline: _run(args, context, deadline))
+    return within(args.timeout, lambda deadline: _run(args, context, deadline))
 
 
-def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) -> int:
+def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.status import StatusReport, TargetStatus, UnknownStatus
 
     outputs = asked_outputs(args.format or ["text"], STATUS_FORMATS)
@@ -71,7 +72,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline | None) 
 
     def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
         """Stop waiting when the time is up: targets that have not answered become rows that say so."""
-        if deadline is None or isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt):
             raise error
         deadline.end()
         return False

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from contextlib import suppress
 
 from schemactl.cli.parser import add_options
-from schemactl.deadline import Deadline, within
 
 _LONGEST_S = 1_000_000.0
 
@@ -21,11 +19,6 @@ def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -
         type=seconds,
         default=default,
     )
-
-
-def limited(timeout_s: float | None, work: Callable[[Deadline | None], int]) -> int:
-    """Return what `work` returns, which has so many seconds; raise SchemactlError when they are used up."""
-    return work(None) if timeout_s is None else within(timeout_s, work)
 
 
 def seconds(text: str) -> float:
