@@ -7,6 +7,7 @@ from textwrap import indent
 from schemactl.columns.spark_type import columns_ddl, comment_ddl, quoted_name
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import message_doc
+from schemactl.errors import SchemactlError
 from schemactl.exporting import columns_of
 from schemactl.model import Release, SchemaInfo
 
@@ -25,9 +26,12 @@ def create_table(
 
     Raises:
         InvalidSchema: the definition does not parse.
-        SchemactlError: Spark has no type for a part of it, or nothing says what the bytes mean.
+        SchemactlError: there are no columns, Spark has no type for a part of it, or nothing says what the bytes mean.
     """
-    columns = indent(columns_ddl(columns_of(info, options, release), documented=True), "  ")
+    found = columns_of(info, options, release)
+    if not found.fields:
+        raise SchemactlError("the message has no fields, and a table needs a column")
+    columns = indent(columns_ddl(found, documented=True), "  ")
     said = comment or message_doc(info, release)
     about = f"\n{comment_ddl(said)}" if said else ""
     return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){about};\n"

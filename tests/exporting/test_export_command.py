@@ -14,6 +14,10 @@ from command import schemactl
 from scratch import Scratch, declared, record
 
 from schemactl import identity, parse_schema
+from schemactl.columns.struct import StructOptions
+from schemactl.errors import SchemactlError
+from schemactl.exporting.ddl import create_table
+from schemactl.model import Release, SchemaInfo, SchemaType
 
 PARSER = Path(os.environ.get("SCHEMACTL_ASYNCAPI_PARSER") or Path(__file__).parents[2] / ".asyncapi-parser")
 SERVER = "prod=pulsar+ssl://pulsar.example.com:6651"
@@ -221,6 +225,12 @@ def test_what_has_no_avro_definition_is_left_out_and_named(shop: Path, tmp_path:
     assert "persistent://shop/web/pairs: left out: KEY_VALUE has no Avro definition" in done.err
     assert not (tmp_path / "shop/web").exists()
     assert schemactl(shop, "export", "avro", "orders").out == record("id") + "\n"
+
+
+def test_a_message_without_fields_is_no_table() -> None:
+    info = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "Ping", "fields": []}')
+    with pytest.raises(SchemactlError, match="the message has no fields"):
+        create_table("pings", info, Release.R4_0, StructOptions())
 
 
 def test_several_documents_need_a_folder(shop: Path, tmp_path: Path) -> None:
