@@ -15,6 +15,8 @@ import command
 from command import Printed
 
 from examples.shop import history
+from schemactl.history import Repository, load_project, read
+from schemactl.model import Catalog
 
 ORDERS = Path("namespaces/sales/orders/orders.avsc")
 STATUS = """\
@@ -37,6 +39,13 @@ def _made() -> TemporaryDirectory[str]:
 def make(folder: Path) -> Path:
     """The repository, in `folder`/shop."""
     return shutil.copytree(Path(_made().name, "shop"), folder / "shop", symlinks=True)
+
+
+def approved(folder: Path) -> Catalog:
+    """What Git records as approved of the project in the folder, each definition read."""
+    project, _ = load_project(str(folder))
+    with Repository.open(folder) as repository:
+        return read(repository, project).catalog.load()
 
 
 def edit(path: Path, old: str, new: str) -> None:

@@ -12,7 +12,6 @@ import shop
 from console import SMALL_QUERIES
 
 from examples.shop import demo, messages
-from schemactl import history
 from schemactl.model import SchemaType
 from schemactl.spark import ensure_java
 
@@ -54,7 +53,7 @@ def test_the_picture_of_the_readme_is_what_the_tool_prints(tmp_path: Path) -> No
 
 
 def test_the_versions_are_those_its_commits_made(tmp_path: Path) -> None:
-    found = history.read_here(str(shop.make(tmp_path)), None).catalog
+    found = shop.approved(shop.make(tmp_path))
     assert {
         f"{name.namespace}/{name.topic}": len(topic.versions) for name, topic in found.topics.items()
     } == VERSIONS
@@ -62,7 +61,7 @@ def test_the_versions_are_those_its_commits_made(tmp_path: Path) -> None:
 
 
 def test_it_has_every_type_of_schema(tmp_path: Path) -> None:
-    found = history.read_here(str(shop.make(tmp_path)), None).catalog
+    found = shop.approved(shop.make(tmp_path))
     kinds = {topic.schema.type for topic in found.topics.values() if topic.schema}
     wanted = "AVRO JSON PROTOBUF PROTOBUF_NATIVE KEY_VALUE STRING BOOLEAN INT64 DOUBLE TIMESTAMP INSTANT LOCAL_DATE_TIME"
     assert kinds == {SchemaType[name] for name in wanted.split()}

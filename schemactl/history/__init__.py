@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from schemactl.history.history import History as History
     from schemactl.history.history import Position as Position
     from schemactl.history.history import read as read
-    from schemactl.history.history import read_here as read_here
     from schemactl.history.local_changes import Forked as Forked
     from schemactl.history.local_changes import Merged as Merged
     from schemactl.history.local_changes import proposed as proposed
@@ -46,7 +45,7 @@ _MODULES = {
         "waivers_at",
     ),
     "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
-    "history": ("History", "Position", "read", "read_here"),
+    "history": ("History", "Position", "read"),
     "local_changes": ("Forked", "Merged", "proposed", "read_forked", "read_merged"),
     "repository": ("Repository",),
     "store": ("Store",),

@@ -28,7 +28,7 @@ from schemactl.declare.deferred import DeferredInfo
 from schemactl.declare.files import SUFFIXES
 from schemactl.declare.reference_patterns import folders_above
 from schemactl.errors import HistoryError, Problem, Source
-from schemactl.history.approved import UnknownRef, advice, approved, load_project, project_at, resolve_shared
+from schemactl.history.approved import UnknownRef, advice, approved, project_at, resolve_shared
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
 from schemactl.history.files import CommitFiles, Entry, content
 from schemactl.history.git import FSCK
@@ -340,13 +340,6 @@ def read(
         return History(repository, project, name, Cache.new(""))
     known = Derivation(repository, project, progress).at(tip, keep=ref is None)
     return History(repository, project, name, known)
-
-
-def read_here(directory: str, config: str | None = None, *, progress: Progress = no_progress) -> History:
-    """Return the approved history of the project that `directory` belongs to (see `load_project`); otherwise as `read`."""
-    project, _ = load_project(directory, config)
-    with Repository.open(directory) as repository:
-        return read(repository, project, progress=progress)
 
 
 def _named(repository: Repository, name: str, where: str) -> Position:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from shop import git, make
+from shop import approved, git, make
 
-from schemactl import history
 from schemactl.model import TopicName
 
 pytestmark = pytest.mark.slow
@@ -45,10 +44,10 @@ def test_what_is_packed_is_complete_and_nothing_else_is_written(shop: Path, tmp_
         names = set(archive.namelist())
         commits = json.loads(archive.read("shop_schemas/versions.json"))
     assert {"shop_schemas/_runtime/LICENSE", "shop_schemas/_runtime/generated.py"} < names
-    approved = history.read_here(str(work)).catalog.topics[TopicName.parse("shop/sales/orders")]
+    orders = approved(work).topics[TopicName.parse("shop/sales/orders")]
     found = commits["persistent://shop/sales/orders"]
     assert [each["commit"] for each in found.values()] == [
-        each.commit.id for each in approved.versions if each.commit
+        each.commit.id for each in orders.versions if each.commit
     ]
     assert found["0"]["time"] == "2026-01-01T09:00:00+00:00"
 

@@ -21,7 +21,6 @@ from spark_release import STREAMS_OUT
 
 from examples.shop import messages
 from schemactl.codec import Options
-from schemactl.history import read_here
 from schemactl.spark import ensure_java
 from schemactl.topic_codec import codec_of
 
@@ -44,7 +43,7 @@ Run = Callable[..., None]
 def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of orders of all versions, one of which is damaged."""
     place = tmp_path_factory.mktemp("sent")
-    topics = read_here(str(shop.make(place))).catalog.load().topics
+    topics = shop.approved(shop.make(place)).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(place / "all.parquet", codecs, count=COUNT)
     pq.write_table(

@@ -15,7 +15,6 @@ from spark_release import STREAMS_OUT
 from examples.shop import messages
 from schemactl.cli.spark import _runtime
 from schemactl.codec import Options
-from schemactl.history import read_here
 from schemactl.spark import ensure_java
 from schemactl.topic_codec import codec_of
 from spark.daemons import standalone
@@ -50,7 +49,7 @@ def test_the_zip_for_workers_is_complete(tmp_path: Path) -> None:
 @pytest.mark.live
 def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
     repository = shop.make(tmp_path)
-    topics = read_here(str(repository)).catalog.load().topics
+    topics = shop.approved(repository).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     (tmp_path / "archive").mkdir()
     messages.write(tmp_path / "archive/1.parquet", codecs, count=COUNT)

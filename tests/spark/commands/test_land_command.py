@@ -25,7 +25,6 @@ from examples.shop import messages
 from schemactl.cli import spark_land
 from schemactl.cli.spark_land import own_checkpoint
 from schemactl.codec import Options
-from schemactl.history import read_here
 from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
 from schemactl.table_formats.parquet_files import COMPRESSIONS
@@ -47,7 +46,7 @@ INTERRUPTIBLE = (
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A shop, and messages of its topics beside it."""
     place = tmp_path_factory.mktemp("made")
-    topics = read_here(str(shop.make(place))).catalog.load().topics
+    topics = shop.approved(shop.make(place)).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     (place / "archive").mkdir()
     for seed in (1, 2):

@@ -13,7 +13,6 @@ from console import Console, Run
 
 from examples.shop import messages
 from schemactl.codec import Options
-from schemactl.history import read_here
 from schemactl.topic_codec import codec_of
 
 COUNT = 1_300
@@ -23,7 +22,7 @@ ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = shop.make(tmp_path_factory.mktemp("verify"))
-    topics = read_here(str(made)).catalog.load().topics
+    topics = shop.approved(made).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(made.parent / "messages.parquet", codecs, count=COUNT)
     return made
