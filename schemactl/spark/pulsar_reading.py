@@ -57,12 +57,12 @@ class Range(InputPartition):
     end: MessagePlace
 
 
+@dataclass
 class PulsarBatch(DataSourceReader):
     """A batch read. Its ends are fixed when it is planned, so a task that is repeated finds the same rows."""
 
-    def __init__(self, connection: Connection, reading: ReadOptions) -> None:
-        self.connection = connection
-        self.reading = reading
+    connection: Connection
+    reading: ReadOptions
 
     def partitions(self) -> list[InputPartition]:
         """Return a range for each partition that has messages to read."""

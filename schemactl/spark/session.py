@@ -140,16 +140,13 @@ def watched(spark: SparkSession, progress: Callable[[int, int | None], None]) ->
         tracker = spark.sparkContext.statusTracker()
         while not ended.wait(_LOOK_S):
             try:
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                stages = [*filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds()))]
             except (Py4JError, OSError):
                 # Java has ended, because of an interruption for one: who waits for it says so.
                 return
-            running = [stage for stage in stages if stage is not None]
-            if running:
-                progress(
-                    sum(stage.numCompletedTasks for stage in running),
-                    sum(stage.numTasks for stage in running),
-                )
+            if stages:
+                done = sum(stage.numCompletedTasks for stage in stages)
+                progress(done, sum(stage.numTasks for stage in stages))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
