@@ -54,8 +54,10 @@ def record(head: str, watched: Iterable[str]) -> None:
 
 
 def _is_usual() -> bool:
-    """Return whether this is the top of a plain working tree, and no variable redirects git."""
-    is_plain = os.path.isdir(".git") and not os.path.islink(".git")
+    """Return whether this is the top of a plain working tree without attributes of its own, and no variable redirects git."""
+    is_plain = (
+        os.path.isdir(".git") and not os.path.islink(".git") and not os.path.lexists(".git/info/attributes")
+    )
     return is_plain and all(name.startswith(_USUAL) for name in os.environ if name.startswith("GIT_"))
 
 
