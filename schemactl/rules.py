@@ -21,7 +21,7 @@ class Rule:
     Attributes:
         id: as Avro's Java SchemaCompatibility or buf spell it, where they have it.
         verdict: whose rule it is: `data` (readers meet it), `broker` (the registry answers so), `declaration` (ours),
-            `tables` (tables that a topic feeds), `lint` (what is fine today and hurts later).
+            `tables` (tables that a topic feeds), `lint` (likely mistakes that break nothing yet).
         severity: unless the project says otherwise; `off`: only a project that says so has it looked for.
         summary: one sentence about what it finds.
         why: what breaks, and for whom.

@@ -150,7 +150,7 @@ class Finding:
 
     Attributes:
         verdict: whose verdict it is: the broker's, the data's, the declaration's own (policies, history), or that of the
-            tables that the topic feeds; `lint`: it is fine today, and hurts later.
+            tables that the topic feeds; `lint`: it breaks nothing yet.
         message: what happens and for whom, in full sentences.
         fix: what to write instead; may be empty.
         field: the path of the field for people (`Order.lines[].price`), "" for the whole.

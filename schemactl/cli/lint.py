@@ -1,4 +1,4 @@
-"""`schemactl lint`: what is fine today and hurts later."""
+"""`schemactl lint`: likely mistakes that break nothing yet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lint`."""
     parser.description = (
-        "Find what is fine today and hurts later: keys and logical types that Avro ignores, optional fields without default, and more. "
+        "Find likely mistakes that break nothing yet: keys and logical types that Avro ignores, optional fields without default, and more. "
         "Severities are set in schemactl.yaml, for each rule and namespace. Exits with 100 when there are errors."
     )
     parser.epilog = (

@@ -40,7 +40,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "init": CommandEntry("author", "init", "start a project in this repository"),
     "new": CommandEntry("author", "new", "write the files of a new topic or namespace"),
     "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
-    "lint": CommandEntry("author", "lint", "find what is fine today and hurts later"),
+    "lint": CommandEntry("author", "lint", "find likely mistakes that break nothing yet"),
     "fmt": CommandEntry("author", "fmt", "lay out YAML files and Avro definitions, without changing what they declare"),
     "waive": CommandEntry("author", "waive", "approve one finding, with a reason, an owner and a last day"),
     "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy, owner, pending change"),

@@ -265,8 +265,12 @@ def _shape(options: LandingOptions) -> Shape:
     if compression not in COMPRESSIONS:
         raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
     file_rows, file_bytes = options.get("maxRecordsPerFile"), options.get("bytes_per_file", 256 * 2**20)
-    if file_bytes < 1 or (file_rows is not None and file_rows < 1):
-        raise WrongArgument("a file has one row at least: give positive numbers")
+    for name, given in (
+        ("maxRecordsPerFile", 1 if file_rows is None else file_rows),
+        ("bytes_per_file", file_bytes),
+    ):
+        if not isinstance(given, int) or given < 1:
+            raise WrongArgument(f"{name} is {given!r}, and must be a whole number from 1 on")
     statistics = options.get("format") == "delta"
     by = tuple(partition_by)
     return Shape({}, by, compression, file_bytes=file_bytes, file_rows=file_rows, statistics=statistics)

@@ -177,7 +177,9 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
             {"compresion": "zstd"},
             "a landing has no option compresion; it has payload, version, key, format, evolve",
         ),
-        ({"maxRecordsPerFile": 0}, "give positive numbers"),
+        ({"maxRecordsPerFile": 0}, "maxRecordsPerFile is 0, and must be a whole number from 1 on"),
+        ({"maxRecordsPerFile": "5"}, "maxRecordsPerFile is '5', and must be a whole number"),
+        ({"bytes_per_file": None}, "bytes_per_file is None, and must be a whole number"),
         ({"rejected": folder + "/bad"}, "one path contains the other"),
         ({"rejected": folder}, "one path contains the other"),
     ):
