@@ -1,7 +1,7 @@
 """The early exit of `check --staged` for a commit that stages no schema file, as most commits do.
 
-A complete check that passed records HEAD, and which paths concern schemas. While the index has the same there as that commit
-and as HEAD, there is nothing to check. Anything unusual is left to the complete check. This runs before every commit, so the
+A complete check that passed records HEAD, the user's attributes, and which paths concern schemas. While the index has the same
+there as that commit and as HEAD, and the attributes are the same, there is nothing to check. Anything unusual is left to the complete check. This runs before every commit, so the
 module imports next to nothing: no `subprocess`, `pathlib`, `typing` or `argparse`.
 """
 
@@ -19,6 +19,8 @@ MESSAGE = "nothing that concerns a schema is staged"
 
 _RECORD = ".git/schemactl/staged"
 _KIND = "staged"
+_MAX_BYTES = 16_000
+"""Of a file of attributes; a longer one is left to the complete check."""
 
 _USUAL = (
     *("GIT_INDEX_FILE", "GIT_PREFIX", "GIT_EXEC_PATH", "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_REFLOG_ACTION"),
@@ -37,8 +39,10 @@ def is_nothing_staged() -> bool:
     """Return whether the schemas at HEAD have passed a check and none of their files is staged; False: check completely."""
     if in_ci() or not _is_usual():
         return False
-    commit, *watched = bytes(store.read(_RECORD, _KIND) or b"").split(b"\0")
-    return bool(watched) and all(_is_index_as_in(each, watched) for each in ("HEAD", commit.decode()))
+    commit, _, rest = bytes(store.read(_RECORD, _KIND) or b"").partition(b"\0")
+    attributes, *watched = rest.split(b"\0")
+    is_known = bool(watched) and attributes == _own_attributes()
+    return is_known and all(_is_index_as_in(each, watched) for each in ("HEAD", commit.decode()))
 
 
 def record(head: str, watched: Iterable[str]) -> None:
@@ -49,8 +53,10 @@ def record(head: str, watched: Iterable[str]) -> None:
         watched: the files and folders that declarations are made of, also those that do not exist yet.
     """
     paths = sorted(map(os.fsencode, watched))
-    if _is_usual() and _is_index_as_in(head, paths):
-        store.write(_RECORD, _KIND, b"\0".join([head.encode(), *paths]))
+    if not _is_usual() or (attributes := _own_attributes()) is None:
+        return
+    if _is_index_as_in(head, paths):
+        store.write(_RECORD, _KIND, b"\0".join([head.encode(), attributes, *paths]))
 
 
 def _is_usual() -> bool:
@@ -71,6 +77,27 @@ def _is_index_as_in(commit: str, watched: Collection[bytes]) -> bool:
         )
         for path in differences.split(b"\0")[1::2]
     )
+
+
+def _own_attributes() -> bytes | None:
+    """Return the attributes from the user's and the system's files; None if they are unusual, or git failed."""
+    named = _git("config", "--type=path", "--default=", "core.attributesFile")
+    if named is None:
+        return None
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    own = os.fsdecode(named).removesuffix("\n") or f"{settings}/git/attributes"
+    found = []
+    for path in (own, "/etc/gitattributes"):
+        content = b""
+        try:
+            with open(path, "rb") as file:
+                content = file.read(_MAX_BYTES)
+        except OSError:
+            pass  # There is none, as for git.
+        if len(content) == _MAX_BYTES or b"\0" in content:
+            return None
+        found.append(content)
+    return b"\1".join(found)
 
 
 def _git(*arguments: str) -> bytes | None:
