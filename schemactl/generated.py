@@ -95,7 +95,7 @@ class GeneratedTopic(Generic[Row]):
         numbers: whose numbers the versions have; None: Git's.
     """
 
-    def __init__(  # noqa: PLR0913  what a module holds
+    def __init__(
         self,
         name: str,
         module: str,

@@ -194,20 +194,6 @@ def test_only_two_commands_run_the_code_of_users() -> None:
     assert found == {"cli/extract.py", "cli/verify_client.py"}
 
 
-def test_no_two_classes_share_a_name() -> None:
-    modules: dict[str, list[str]] = {}
-    for path in MODULES:
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.ClassDef):
-                modules.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
-    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
-
-
-def test_no_file_is_longer_than_five_hundred_lines() -> None:
-    long = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in MODULES}
-    assert {name: lines for name, lines in long.items() if lines > 500} == {}
-
-
 LOADED = """
 import json, os, sys
 from schemactl.cli import main

@@ -30,7 +30,7 @@ from schemactl.model import Catalog, Project, TopicName
 from schemactl.verdicts import Finding
 
 
-def check(  # noqa: PLR0913  what differs between environments
+def check(
     target: Catalog,
     *,
     approved: Catalog,

@@ -164,7 +164,7 @@ class DefinitionReader:
         raise invalid(f"{shown(json)} is not a schema; expected {expected}", path)
 
     # Most of what reading takes is this loop: functions called in it would be a third more.
-    def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:  # noqa: C901, PLR0912
+    def _record(self, json: Json, namespace: str | None, path: Path) -> Schema:
         full_name, name, space = self._name(json, namespace, path)
         record = Record(full_name, name, space)
         if json["type"] == "error":

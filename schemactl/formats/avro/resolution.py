@@ -126,7 +126,7 @@ class _PairComparison:
         found: Reasons | Deep[Reasons] = self._compare(reader, writer, location, None, None)
         return found if isinstance(found, tuple) else run(found)
 
-    def _compare(  # noqa: C901, PLR0911  one case for each pair of types
+    def _compare(
         self, reader: Any, writer: Any, location: Location, used_in: object, written_in: object
     ) -> Any:
         """Return the Reasons for a pair, or a generator that finds them where other pairs are inside (see `recursion`).
