@@ -23,22 +23,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-from schemactl.model import (
-    Catalog,
-    Commit,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
-from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.plan.planner import make_plan
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import Origin, Permissions
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 TOPICS_IN_A_NAMESPACE = 100
 VERSIONS = 3

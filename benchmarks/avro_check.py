@@ -34,11 +34,11 @@ import avro.errors
 import avro.schema
 
 from schemactl import formats
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema
-from schemactl.model import Release, SchemaInfo, SchemaType
 
 CORPUS = Path(__file__).parent.parent / "tests" / "corpus"
 BATCH = 250

@@ -17,7 +17,7 @@ from functools import partial
 
 import yaml
 
-from schemactl.declare import read_documents
+from schemactl.declare.document import read_documents
 from schemactl.declare.yaml_text import read_yaml
 
 DEMAND = 0.85

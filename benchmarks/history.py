@@ -74,8 +74,8 @@ def derive(folder: Path, *topics: str) -> dict[str, float]:
 def derive_here(folder: str, *topics: str) -> dict[str, float]:
     """What this process does."""
     from schemactl import history
-    from schemactl.declare import load_project
-    from schemactl.model import TopicName
+    from schemactl.core.names import TopicName
+    from schemactl.declare.project import load_project
 
     project, _ = load_project(folder)
     with history.Repository.open(folder) as repository:

@@ -22,20 +22,10 @@ if TYPE_CHECKING:
 
     from schemactl.api import check, load_project, parse_schema
     from schemactl.broker.checkers import Checker
-    from schemactl.checking import CheckReport
+    from schemactl.checking.report import CheckReport
     from schemactl.compat import compare, judge
-    from schemactl.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
-    from schemactl.formats import Explanation, counterexample, explain, identity
-    from schemactl.model import (
-        CompatibilityStrategy,
-        Policies,
-        Project,
-        Release,
-        SchemaInfo,
-        SchemaType,
-        SchemaVersion,
-    )
-    from schemactl.verdicts import (
+    from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
+    from schemactl.core.findings import (
         Answer,
         Breakage,
         Counterexample,
@@ -45,6 +35,10 @@ if TYPE_CHECKING:
         Outcome,
         Verdict,
     )
+    from schemactl.core.policies import CompatibilityStrategy, Policies
+    from schemactl.core.project import Project
+    from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
+    from schemactl.formats import Explanation, counterexample, explain, identity
 
     __version__: str
 
@@ -87,27 +81,34 @@ _MODULES = {
     "load_project": "api",
     "parse_schema": "api",
     "Checker": "broker.checkers",
-    "CheckReport": "checking",
+    "CheckReport": "checking.report",
     "compare": "compat",
     "judge": "compat",
-    "DeclarationError": "errors",
-    "InvalidSchema": "errors",
-    "SchemactlError": "errors",
-    "UsageError": "errors",
+    "DeclarationError": "core.errors",
+    "InvalidSchema": "core.errors",
+    "SchemactlError": "core.errors",
+    "UsageError": "core.errors",
+    "Answer": "core.findings",
+    "Breakage": "core.findings",
+    "Counterexample": "core.findings",
+    "DataState": "core.findings",
+    "Finding": "core.findings",
+    "Incompatibility": "core.findings",
+    "Outcome": "core.findings",
+    "Verdict": "core.findings",
+    "CompatibilityStrategy": "core.policies",
+    "Policies": "core.policies",
+    "Project": "core.project",
+    "Release": "core.schema",
+    "SchemaInfo": "core.schema",
+    "SchemaType": "core.schema",
+    "SchemaVersion": "core.schema",
     "Explanation": "formats",
     "counterexample": "formats",
     "explain": "formats",
     "identity": "formats",
-    "Answer": "verdicts",
-    "Breakage": "verdicts",
-    "Counterexample": "verdicts",
-    "DataState": "verdicts",
-    "Finding": "verdicts",
-    "Incompatibility": "verdicts",
-    "Outcome": "verdicts",
-    "Verdict": "verdicts",
 }
-"""The module of a name, which is loaded on use; `model` where it is not here."""
+"""The module of a name, which is loaded on use."""
 
 
 def __getattr__(name: str) -> "Any":
@@ -117,8 +118,8 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name == "__version__":
-        return import_module("schemactl.installation").version()
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'model')}"), name)
+        return import_module("schemactl.core.environment").version()
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # the one we mean. This package itself may have been found there, as in a checkout of it: then its modules still are.
     del sys.path[0]
 
-from schemactl.deadline import DEFAULT_S, OutOfTime, interrupted_after
+from schemactl.core.deadline import DEFAULT_S, OutOfTime, interrupted_after
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""

@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemactl.deadline import DEFAULT_S, within
-from schemactl.errors import InvalidSchema
-from schemactl.model import EMPTY, Project, Release, SchemaInfo, SchemaType
+from schemactl.core.deadline import DEFAULT_S, within
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.project import Project
+from schemactl.core.schema import EMPTY, Release, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.checking import CheckReport
+    from schemactl.checking.report import CheckReport
 
 
 def load_project(directory: str | Path = ".", *, config: str | None = None) -> Project:
@@ -26,9 +27,9 @@ def load_project(directory: str | Path = ".", *, config: str | None = None) -> P
         SchemactlError: there is none.
         DeclarationError: it has problems.
     """
-    from schemactl import declare
+    from schemactl.declare import project
 
-    return declare.load_project(str(Path(directory).absolute()), config)[0]
+    return project.load_project(str(Path(directory).absolute()), config)[0]
 
 
 def check(

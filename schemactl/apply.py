@@ -12,11 +12,15 @@ from threading import Event, Lock
 from typing import Final
 
 from schemactl.changes import content_identity, stamp, upload
-from schemactl.deadline import OutOfTime
-from schemactl.errors import RegistryError, SchemactlError, StalePlan
-from schemactl.messages import versions
-from schemactl.model import NamespaceName, Policies, SchemaInfo, SchemaVersion, TopicName
-from schemactl.plan import (
+from schemactl.core.deadline import OutOfTime, Worker
+from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.core.wording import versions
+from schemactl.plan.order import Lane, NumberedStep, blocked_by, blocks, phases
+from schemactl.plan.registry_state import RegistryState, observe, state_changes, state_values
+from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
     CreateTopic,
@@ -25,17 +29,12 @@ from schemactl.plan import (
     Plan,
     PlanStep,
     RegisterVersion,
-    RegistryState,
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
     TakeNumber,
-    observe,
 )
-from schemactl.plan.order import Lane, NumberedStep, blocked_by, blocks, phases
-from schemactl.plan.registry_state import state_changes, state_values
 from schemactl.registry.base import Registry, Scope
-from schemactl.workers import Worker
 
 PARALLEL: Final = 8
 """So many topics are worked on at once."""

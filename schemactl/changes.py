@@ -10,19 +10,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from schemactl import formats
-from schemactl.errors import InvalidSchema
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.formats.primitive import CHARSET
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    live,
-)
 
 COMMIT_PROPERTY = "schemactl.commit"
 """The SchemaInfo property that names the commit an upload came from. It takes no part in any comparison."""

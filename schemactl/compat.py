@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from schemactl import broker, formats
-from schemactl.broker.checkers import READ_BY_OLD, READS_OLD, TRANSITIVE
-from schemactl.errors import InvalidSchema
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion, live
-from schemactl.verdicts import Breakage, DataState, Direction, Incompatibility, Verdict
+from schemactl import formats
+from schemactl.broker import upload
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, DataState, Direction, Incompatibility, Verdict
+from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live
 
 
 def compare(
@@ -66,8 +67,8 @@ def judge(
         version.load()
     state, found = _judge_data(existing, new, strategy, by_any_release=by_any_release)
     return Verdict(
-        broker=broker.put(existing, new, strategy, release, optional=checkers),
-        test=broker.test(existing, new, strategy, release, optional=checkers),
+        broker=upload.put(existing, new, strategy, release, optional=checkers),
+        test=upload.test(existing, new, strategy, release, optional=checkers),
         state=state,
         data=found,
     )

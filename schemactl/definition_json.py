@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS, protobuf_native
-from schemactl.model import SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf_native.compile import Proto
@@ -126,7 +126,7 @@ def _definition_text(value: object, where: str) -> str:
 def _bytes(text: object, where: str) -> bytes:
     if text is None:
         # What answers for a broker is loaded only where somebody asks about one.
-        from schemactl.broker import NO_DATA
+        from schemactl.core.schema import NO_DATA
 
         return NO_DATA
     if isinstance(text, str):

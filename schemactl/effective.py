@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from schemactl import topic_match
-from schemactl.declare import NO_OVERLAYS, Files, read_overlays, read_project
-from schemactl.declare.files import read_bytes
-from schemactl.errors import DeclarationError, Source
+from schemactl.core.catalog import Catalog, LazyMapping, Namespace, Topic, part_of
+from schemactl.core.errors import DeclarationError, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.project import Project, Target
+from schemactl.core.schema import Locator
+from schemactl.declare.files import Files, read_bytes
+from schemactl.declare.overlays import NO_OVERLAYS, read_overlays
+from schemactl.declare.project import read_project
 from schemactl.history import CommitFiles, History, Repository
 from schemactl.history import read as read_history
-from schemactl.history.history import LazyMapping
 from schemactl.history.versions import Progress, no_progress
-from schemactl.model import (
-    Catalog,
-    Locator,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Project,
-    Target,
-    Topic,
-    TopicName,
-)
 from schemactl.source import tokens
 
 D = TypeVar("D", Namespace, Topic)
-K = TypeVar("K", bound=NamespaceName | TopicName)
-V = TypeVar("V")
 
 
 def read_effective(
@@ -165,11 +156,6 @@ def effective(catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS)
     )
 
 
-def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:
-    """Return those of `names` that `target` has."""
-    return topic_match.select(names, target.globs)
-
-
 def _overlaid(declared: D, overlay: D) -> D:
     """Return what is declared, with its policies replaced by those of `overlay`; each value keeps its place."""
     keys = {
@@ -189,42 +175,3 @@ def _overlaid(declared: D, overlay: D) -> D:
 
 def _partitions(overlay: Namespace | Topic) -> list[tuple[str, int | None]]:
     return [("partitions", overlay.partitions)] if isinstance(overlay, Topic) else []
-
-
-def namespaces_of(catalog: Catalog) -> set[NamespaceName]:
-    """Return the namespaces that are or were declared, and those of topics."""
-    former = {name for name in catalog.former if isinstance(name, NamespaceName)}
-    return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
-
-
-def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection[str] = ()) -> Catalog:
-    """Return the part of `catalog` whose topics match one of the globs `topics`, and no `!GLOB`, and one of `namespaces`; empty means all.
-
-    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
-    """
-    chosen = topic_match.select(catalog.topics, topics, [*namespaces])
-    needed = {name.namespace_name for name in chosen}
-    is_listed = any(not pattern.startswith("!") for pattern in topics)
-    # Of what is only skipped, a namespace goes that was there for nothing else.
-    emptied = {name.namespace_name for name in catalog.topics.keys() - chosen} - needed if topics else set()
-
-    def is_kept(name: NamespaceName | TopicName) -> bool:
-        if isinstance(name, TopicName):
-            return name in chosen
-        if is_listed:
-            return name in needed
-        return (not namespaces or str(name) in namespaces) and name not in emptied
-
-    return only(catalog, is_kept)
-
-
-def only(catalog: Catalog, is_kept: Callable[[NamespaceName | TopicName], bool]) -> Catalog:
-    """Return what of `catalog` has a name that `is_kept`. Nothing of it is read before it is asked for."""
-
-    def part(found: Mapping[K, V]) -> Mapping[K, V]:
-        return LazyMapping(
-            lambda: [key for key in found if is_kept(key)],
-            lambda key: found.get(key) if is_kept(key) else None,
-        )
-
-    return Catalog(part(catalog.namespaces), part(catalog.topics), part(catalog.former))

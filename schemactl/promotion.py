@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemactl.changes import Change, NumbersDiffer, VersionsMissing, VersionsUnknown, find_changes
-from schemactl.model import Catalog, Commit, Waiver
-from schemactl.plan import applicable
+from schemactl.core.catalog import Catalog
+from schemactl.core.findings import Waiver
+from schemactl.core.schema import Commit
+from schemactl.plan.selection import applicable
 
 
 @dataclass(frozen=True, slots=True)

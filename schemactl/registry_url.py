@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from schemactl.errors import meant
+from schemactl.core.errors import meant
 
 _STORAGE = re.compile(
     r"(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII

@@ -16,22 +16,13 @@ from schemactl.changes import (
     find_changes,
 )
 from schemactl.compat import breakages
-from schemactl.errors import InvalidSchema
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, Direction, Waiver, WaiversAt
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults
+from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
 from schemactl.formats.outline import PartChange, part_changes
-from schemactl.model import (
-    BrokerDefaults,
-    Catalog,
-    Commit,
-    NamespaceName,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    Waiver,
-    WaiversAt,
-    live,
-)
-from schemactl.verdicts import Breakage, Direction
 from schemactl.waivers import broker_waiver, fingerprint
 
 NOT_APPROVED = "0" * 40

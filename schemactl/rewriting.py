@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from schemactl import declare, output
-from schemactl.declare import ChangedFiles, Declared, Files
-from schemactl.model import Project, SchemaInfo, Topic
+from schemactl.core import atomic_files
+from schemactl.core.catalog import Topic
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo
+from schemactl.declare import catalog
+from schemactl.declare.catalog import Declared
+from schemactl.declare.files import ChangedFiles, Files
 
 
 def proved(
@@ -29,7 +33,7 @@ def proved(
     """
     kept = dict(contents)
     while kept:
-        after = declare.read(ChangedFiles(kept, files), project)
+        after = catalog.read(ChangedFiles(kept, files), project)
         wrong = {problem.source.path for problem in after.problems} & kept.keys()
         if after.problems and not wrong:
             return {}
@@ -53,7 +57,7 @@ def _is_kept(topic: Topic, now: Topic, holds: Callable[[SchemaInfo, SchemaInfo],
 
 def write(top: str, contents: Mapping[str, bytes]) -> None:
     """Write each file whole, with the permissions it has as far as the umask leaves them, below the repository's `top`."""
-    below = output.top_of(top)
+    below = atomic_files.top_of(top)
     for path, content in contents.items():
         place = Path(top, path)
-        output.write(place, content, below=below, mode=place.stat().st_mode & 0o777)
+        atomic_files.write(place, content, below=below, mode=place.stat().st_mode & 0o777)

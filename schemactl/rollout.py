@@ -8,16 +8,18 @@ from shlex import quote
 from typing import Final, Literal
 
 from schemactl import registry_url
-from schemactl.broker import check_consumer
-from schemactl.broker.checkers import TRANSITIVE
+from schemactl.broker.upload import check_consumer
 from schemactl.changes import Contents
-from schemactl.checking import CheckReport, TopicCheck, client_impacts
+from schemactl.checking.report import CheckReport, TopicCheck, client_impacts
 from schemactl.compat import breakages
-from schemactl.effective import chosen_topics
+from schemactl.core.catalog import Client, chosen_topics
+from schemactl.core.names import TopicName
+from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
+from schemactl.core.project import Target
+from schemactl.core.schema import SchemaVersion, live, next_number
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import versions as versions_said
 from schemactl.formats import explain, spec
-from schemactl.messages import versions as versions_said
-from schemactl.model import Client, CompatibilityStrategy, SchemaVersion, Target, TopicName, live, next_number
-from schemactl.printing import on_one_line
 
 Order = Literal["any order", "consumers first", "producers first", "no safe order"]
 

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import yaml
 
-from schemactl.errors import Source
+from schemactl.core.errors import Source
 
 MAX_DEPTH: Final = 250
 """Objects and lists may be nested this deep, in JSON as in YAML (a broker's JSON parser stops at 1,000)."""

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from schemactl.changes import Contents, stamp
+from schemactl.core.json_values import Json
+from schemactl.core.names import TopicName
+from schemactl.core.schema import live
 from schemactl.drift import DriftReport
 from schemactl.drift.clusters import ReplicatedNamespace, replicated
-from schemactl.json_values import Json
-from schemactl.model import TopicName, live
-from schemactl.plan import RegisterVersion, applicable
+from schemactl.plan.selection import applicable
+from schemactl.plan.steps import RegisterVersion
 
 _SKEW_S = 60
 """So far the clocks of a registry and of what applies may be apart."""

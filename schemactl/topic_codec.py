@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
     from schemactl.codegen.approved import OnTarget
-    from schemactl.model import SchemaInfo, Topic
+    from schemactl.core.catalog import Topic
+    from schemactl.core.schema import SchemaInfo
 
 
 def require_codec() -> None:
     """Raise SchemactlError, which says what to install, where something that codecs need is not installed."""
     try:
-        import schemactl.codec  # noqa: F401  only whether it can be
+        from schemactl import codec  # noqa: F401  only whether it can be
     except ImportError:
         raise SchemactlError(
             "decoding needs pyarrow and numpy, which are not installed",

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from schemactl.declare import Declared, Definitions, Files
-from schemactl.declare.files import AVRO_SUFFIXES
+from schemactl.core.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean, first_of
+from schemactl.core.names import matching
+from schemactl.declare.catalog import Declared
+from schemactl.declare.definition import Definitions
+from schemactl.declare.files import AVRO_SUFFIXES, Files
 from schemactl.declare.references import defined_names
-from schemactl.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean, first_of
 from schemactl.formats import spec
-from schemactl.topic_match import matching
 
 
 class Node(NamedTuple):
@@ -69,7 +70,7 @@ class Usage:
         Raises:
             UsageError: there is none, or several.
         """
-        from schemactl.model import TopicName
+        from schemactl.core.names import TopicName
 
         topics = {TopicName.parse(node.name) for node in self.users if node.kind == "topic"}
         found = [Node("topic", str(each)) for each in matching(text, topics, globs=False)]

@@ -14,10 +14,11 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Direction, Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.formats import identity
-from schemactl.model import SchemaInfo, SchemaVersion, TopicName, Waiver, live
-from schemactl.verdicts import Direction
 
 BROKER_RULE: Final = "BROKER_INCOMPATIBLE"
 """The one refusal of a broker that a waiver can name: what it holds for invalid, or fails on, no strategy makes it accept."""

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 RECIPE = Path(__file__).parent / "broker_recipe" / "broker.sh"
 FOLDER = "SCHEMACTL_TEST_BROKERS"

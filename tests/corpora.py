@@ -8,10 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from schemactl.broker import NO_DATA
+from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Schema
-from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -15,10 +15,11 @@ from command import Printed, schemactl
 from scratch import Scratch, declared, record
 
 from schemactl.changes import unstamped
-from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, TopicName
-from schemactl.registry import Scope
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 PROJECT = """\
 version: 1

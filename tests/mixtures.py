@@ -24,10 +24,11 @@ from imported_package import imported
 from scratch import Scratch, declared
 
 from schemactl.changes import unstamped
-from schemactl.errors import SchemaRejected
-from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, TopicName
-from schemactl.registry import Scope
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.core.errors import SchemaRejected
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.registry.base import Scope
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 # Without types, and to a type checker the folder of tests of that name.
 pulsar: Any = import_module("pulsar")

@@ -15,8 +15,8 @@ import command
 from command import Printed
 
 from examples.shop import history
+from schemactl.core.catalog import Catalog
 from schemactl.history import Repository, load_project, read
-from schemactl.model import Catalog
 
 ORDERS = Path("namespaces/sales/orders/orders.avsc")
 STATUS = """\

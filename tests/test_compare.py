@@ -18,7 +18,8 @@ from corpora import rows
 
 from schemactl.cli.compare import _fingerprint, _identity, _verdicts
 from schemactl.cli.json_lines import answer_lines
-from schemactl.model import ProtoCategory, Release
+from schemactl.core.project import ProtoCategory
+from schemactl.core.schema import Release
 
 pytestmark = pytest.mark.slow
 

@@ -12,13 +12,12 @@ from corpora import record as record_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import schemactl
-import schemactl.compat
-from schemactl import compare, judge
+from schemactl import compare, compat, judge
 from schemactl.compat import breakages
+from schemactl.core.findings import Breakage, DataState, Direction, Outcome
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats.key_value import join
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.verdicts import Breakage, DataState, Direction, Outcome
 
 S = CompatibilityStrategy
 LATEST = {S.BACKWARD: S.BACKWARD_TRANSITIVE, S.FORWARD: S.FORWARD_TRANSITIVE, S.FULL: S.FULL_TRANSITIVE}
@@ -58,7 +57,7 @@ def test_every_recorded_history_breaks_where_avro_says() -> None:
 
 
 def test_the_documented_example_is_true() -> None:
-    assert doctest.testmod(schemactl.compat).failed == 0
+    assert doctest.testmod(compat).failed == 0
 
 
 def test_the_broker_and_the_data_often_disagree() -> None:

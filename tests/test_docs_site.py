@@ -14,7 +14,7 @@ import pytest
 
 import schemactl
 from schemactl.cli.parser import COMMANDS
-from schemactl.rules import rules
+from schemactl.core.rules import rules
 
 pytestmark = pytest.mark.live
 

@@ -22,9 +22,12 @@ from command import process, schemactl
 from scratch import ENVIRONMENT
 
 from examples.environments import history
-from schemactl.declare import read_project
-from schemactl.model import BrokerDefaults, Project, TopicName
-from schemactl.registry import Scope, open_registry
+from schemactl.core.names import TopicName
+from schemactl.core.policies import BrokerDefaults
+from schemactl.core.project import Project
+from schemactl.declare.project import read_project
+from schemactl.registry import open_registry
+from schemactl.registry.base import Scope
 
 README: Final = Path(history.__file__).with_name("README.md")
 TARGETS: Final = ("dev", "stage", "prod")

@@ -12,7 +12,7 @@ import shop
 from console import SMALL_QUERIES
 
 from examples.shop import demo, messages
-from schemactl.model import SchemaType
+from schemactl.core.schema import SchemaType
 from schemactl.spark import ensure_java
 
 pytestmark = pytest.mark.slow

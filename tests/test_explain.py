@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemactl import cli
-from schemactl.rules import rules
+from schemactl.core.rules import rules
 
 
 @pytest.mark.parametrize(

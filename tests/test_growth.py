@@ -27,19 +27,20 @@ from schemactl.cli.json_lines import answer_lines
 from schemactl.cli.selection import number_of
 from schemactl.codec import avro_definition
 from schemactl.codec.errors import InvalidDefinition
+from schemactl.core.errors import SchemactlError, meant
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.declare import yaml_text
 from schemactl.declare.document import read_documents
 from schemactl.declare.files import decode, resolve, shown
 from schemactl.declare.json_text import read_json
 from schemactl.declare.project import read_project
 from schemactl.declare.proto import gather
-from schemactl.errors import SchemactlError, meant
 from schemactl.formats import SPECS, key_value
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.text import InvalidAvro, read
 from schemactl.formats.protobuf_native import load
-from schemactl.model import NamespaceName, Release, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.pulsar.replies import Reply, can_succeed_later, exception
 from schemactl.registry.pulsar.replies import error_message as broker_words
 from schemactl.serve import jackson

@@ -14,8 +14,8 @@ import shop
 from command import Printed
 from scratch import Scratch, declared, record
 
-from schemactl.errors import SchemactlError
-from schemactl.output import OWN, read, reject_links, remove, top_of, write
+from schemactl.core.atomic_files import OWN, read, reject_links, remove, top_of, write
+from schemactl.core.errors import SchemactlError
 
 pytestmark = pytest.mark.slow
 
@@ -314,7 +314,7 @@ def test_the_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
 def test_a_process_that_is_killed_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
-        "from schemactl.output import write\n"
+        "from schemactl.core.atomic_files import write\n"
         "def parts():\n"
         "    yield b'x' * 1_000_000\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

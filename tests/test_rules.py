@@ -33,22 +33,28 @@ import pytest
 import yaml
 from scratch import Scratch
 
-from schemactl import declare, history
-from schemactl.checking import (
-    Fork,
-    Stepwise,
-    WaiverFile,
-    check,
-    deprecations,
-    judging,
-    undecided,
-    with_settings,
-    with_waivers,
-)
+from schemactl import history
+from schemactl.checking import check
+from schemactl.checking.branches import Fork, Stepwise
+from schemactl.checking.deprecation import deprecations
+from schemactl.checking.gate import judging, with_settings
+from schemactl.checking.report import undecided
 from schemactl.checking.run import Run
+from schemactl.checking.waiving import WaiverFile, with_waivers
 from schemactl.compat import judge
-from schemactl.declare import place_in_project
-from schemactl.errors import DeclarationError, InvalidSchema
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import DeclarationError, InvalidSchema
+from schemactl.core.findings import Finding, Outcome
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.project import Project
+from schemactl.core.rules import Rule, rules
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.declare import catalog
+from schemactl.declare import files as declare_files
+from schemactl.declare import project as declare_project
+from schemactl.declare import waivers as declare_waivers
+from schemactl.declare.project import place_in_project
 from schemactl.formats import resolve
 from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
@@ -57,20 +63,7 @@ from schemactl.formats.protobuf_native.wrapper import parse
 from schemactl.history.approved import judging_project
 from schemactl.lint import lint
 from schemactl.lint.fixing import fixed
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    Project,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
-from schemactl.rules import Rule, rules
 from schemactl.samples.judging import with_samples
-from schemactl.verdicts import Finding, Outcome
 
 pytestmark = pytest.mark.slow
 
@@ -131,13 +124,13 @@ def project(case: Case) -> str:
 
 def found_in(path: Path) -> list[dict[str, Any]]:
     """What `check` finds in the working tree at `path`."""
-    proposed, top = declare.load_project(str(path))
+    proposed, top = declare_project.load_project(str(path))
     with history.Repository.open(str(path)) as repository:
         gate = judging_project(repository, str(path), None, proposed, "main")
         settings = judging(proposed, gate.project if gate else None)
-        files = declare.WorktreeFiles(top)
-        declared = declare.read(files, settings)
-        waivers, wrong_waivers = declare.read_waivers(files, settings.waivers)
+        files = declare_files.WorktreeFiles(top)
+        declared = catalog.read(files, settings)
+        waivers, wrong_waivers = declare_waivers.read_waivers(files, settings.waivers)
         if problems := (*declared.problems, *wrong_waivers):
             return [shown(each) for each in undecided(DeclarationError(problems)).findings]
         forked = history.read_forked(repository, settings, repository.commit("HEAD"), "main", stepwise=True)
@@ -283,9 +276,9 @@ def test_lint_finds_exactly_this_and_mends_what_does_no_harm(case: Case, tmp_pat
     for path, text in {"schemactl.yaml": project(case), **case["files"]}.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
-    settings, top = declare.load_project(str(tmp_path))
-    files = declare.WorktreeFiles(top)
-    declared = declare.read(files, settings)
+    settings, top = declare_project.load_project(str(tmp_path))
+    files = declare_files.WorktreeFiles(top)
+    declared = catalog.read(files, settings)
     assert declared.problems == ()
     report, linted = lint(declared, settings, frozenset(declared.catalog.topics))
     assert [shown(each) for each in report.findings] == [with_defaults(each) for each in case["expect"]]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.codec import avro_definition
+from schemactl.core.errors import Source
 from schemactl.declare.yaml_text import compose
-from schemactl.errors import Source
 from schemactl.formats.avro import text as avro_text
 from schemactl.source import (
     JsonSyntaxError,

@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from schemactl.workers import Worker
+from schemactl.core.deadline import Worker
 
 
 def test_a_worker_is_not_forgotten_when_the_waiting_is_interrupted() -> None:

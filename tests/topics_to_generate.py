@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from schemactl.codegen.approved import Approved
+from schemactl.core.catalog import Topic
+from schemactl.core.names import TopicName
+from schemactl.core.project import Generate
+from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.model import Commit, Generate, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 
 GENERATE = Generate("shop_schemas")
 

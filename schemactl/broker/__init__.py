@@ -16,8 +16,8 @@ from schemactl.broker.connect import (
     policies_at,
     policies_in_force,
 )
-from schemactl.broker.data import NO_DATA
 from schemactl.broker.upload import check_consumer, find_version, put, test, unreadable_version
+from schemactl.core.schema import NO_DATA
 
 __all__ = [
     "NO_DATA",

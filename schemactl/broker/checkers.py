@@ -26,35 +26,17 @@ from schemactl.broker.exceptions import (
     is_error,
     shown,
 )
-from schemactl.errors import UsageError
-from schemactl.extensions import of_other_packages
+from schemactl.core.environment import of_other_packages
+from schemactl.core.errors import UsageError
+from schemactl.core.policies import _S, READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
+from schemactl.core.project import OPTIONAL_CHECKERS
+from schemactl.core.schema import Release, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.schema import Schema
-from schemactl.model import OPTIONAL_CHECKERS, CompatibilityStrategy, Release, SchemaType
 
 ENTRY_POINTS: Final = "schemactl.checkers"
 """The entry point group for checkers of other packages: a SchemaType's name, and a `Checker` class."""
-
-_S = CompatibilityStrategy
-
-READS_OLD: Final = frozenset({_S.BACKWARD, _S.BACKWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
-"""The strategies that have the new schema read what an old one wrote."""
-
-READ_BY_OLD: Final = frozenset({_S.FORWARD, _S.FORWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
-"""The strategies that have an old schema read what the new one writes."""
-
-TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S.FULL_TRANSITIVE})
-"""The strategies that look at every live version, not only the latest."""
-
-
-def protects(strategy: _S) -> frozenset[str]:
-    """Return what a strategy protects: the more it rejects, the larger the set."""
-    if strategy is _S.ALWAYS_INCOMPATIBLE:
-        return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})
-    found = {"new_reads_old"} if strategy in READS_OLD else set()
-    found |= {"old_reads_new"} if strategy in READ_BY_OLD else set()
-    return frozenset(found | ({"all versions"} if strategy in TRANSITIVE else set()))
 
 
 class Checker(Protocol):

@@ -10,21 +10,12 @@ from schemactl.broker.data import uploaded
 from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
 from schemactl.broker.java_client import require_consumable, require_producible
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
+from schemactl.core.catalog import Catalog
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.names import TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.formats.avro.java import JavaException
-from schemactl.model import (
-    WITHOUT_SCHEMA,
-    BrokerDefaults,
-    Catalog,
-    CompatibilityStrategy,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    TopicName,
-    live,
-)
-from schemactl.verdicts import Answer, Outcome
 
 Role = Literal["producer", "consumer", "reader", "message"]
 """`message`: a connected producer that sends one message with this schema."""

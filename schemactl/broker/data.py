@@ -5,23 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
+from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.key_value import FramingError, unframe
-from schemactl.model import Release, SchemaInfo, SchemaType
-
-
-class _NoData(bytes):
-    """Empty bytes that are not the empty bytes: those are one object in Python."""
-
-    __slots__ = ()
-
-
-NO_DATA: Final = _NoData()
-"""As `SchemaInfo.schema` (compared with `is`): no data at all, which the registry's code meets as null."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ from schemactl.broker.exceptions import (
     is_error,
 )
 from schemactl.broker.java_messages import parse_message
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import Release
 from schemactl.formats import SPECS, protobuf_native
 from schemactl.formats.avro import grammar
 from schemactl.formats.avro.java import JavaException
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Schema
 from schemactl.formats.avro.text import InvalidAvro
-from schemactl.model import Release
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf_native.wrapper import ProtoDefinition

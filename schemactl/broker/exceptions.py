@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from schemactl.core.findings import Answer, Outcome
 from schemactl.formats.avro.java import JavaException
-from schemactl.verdicts import Answer, Outcome
 
 INCOMPATIBLE: Final = "IncompatibleSchemaException"
 INVALID: Final = "InvalidSchemaDataException"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from schemactl.broker.checkers import DEFAULT, TRANSITIVE, Checker, checkers
+from schemactl.broker.checkers import DEFAULT, Checker, checkers
 from schemactl.broker.data import SchemaData, stored, uploaded
 from schemactl.broker.definitions import parse_avro_strictly, validate
 from schemactl.broker.exceptions import (
@@ -22,19 +22,12 @@ from schemactl.broker.exceptions import (
     is_error,
     shown,
 )
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live, next_number
 from schemactl.formats import SPECS
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.java import JavaException
-from schemactl.model import (
-    CompatibilityStrategy,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    live,
-    next_number,
-)
-from schemactl.verdicts import Answer, Outcome
 
 _S = CompatibilityStrategy
 

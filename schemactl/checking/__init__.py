@@ -26,8 +26,10 @@ from schemactl.checking.run import Run
 from schemactl.checking.topics import look_at
 from schemactl.checking.waiving import WaiverFile as WaiverFile
 from schemactl.checking.waiving import with_waivers as with_waivers
-from schemactl.model import Catalog, Project, TopicName
-from schemactl.verdicts import Finding
+from schemactl.core.catalog import Catalog
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
 
 
 def check(

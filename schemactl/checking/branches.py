@@ -11,11 +11,13 @@ from schemactl.checking.merging import declared
 from schemactl.checking.report import TopicCheck
 from schemactl.checking.run import Proposal, Run
 from schemactl.checking.topics import look_at
-from schemactl.errors import Problem
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import Problem
+from schemactl.core.findings import Finding, WaiversAt
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion
+from schemactl.core.wording import format_version
 from schemactl.formats import identity
-from schemactl.messages import format_version
-from schemactl.model import Catalog, Commit, SchemaInfo, SchemaVersion, Topic, TopicName, WaiversAt
-from schemactl.verdicts import Finding
 
 MAX_PAIRS: Final = 100_000
 """The most pairs of versions that are compared because commits may be approved one by one, as those of a topic with 450 new

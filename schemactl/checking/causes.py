@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from schemactl.model import Severity, TopicName, Waiver
-from schemactl.verdicts import Finding
+from schemactl.core.findings import Finding, Severity, Waiver
+from schemactl.core.names import TopicName
 
 COMPARED_BY_BROKERS: Final = frozenset(
     {

@@ -7,16 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from schemactl.broker import Decision, TopicState, admit, policies_at
+from schemactl.broker.connect import Decision, TopicState, admit, policies_at
 from schemactl.checking.report import ClientImpact
 from schemactl.checking.run import Proposal, Run
 from schemactl.checking.schemas import places
 from schemactl.compat import breakages
+from schemactl.core.catalog import Client, ClientBuild, Topic
+from schemactl.core.findings import Breakage, Finding, Verdict
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import versions as versions_said
 from schemactl.formats import counterexample, explain
-from schemactl.messages import versions as versions_said
-from schemactl.model import Client, ClientBuild, CompatibilityStrategy, SchemaInfo, SchemaVersion, Topic, live
-from schemactl.printing import on_one_line
-from schemactl.verdicts import Breakage, Finding, Verdict
 from schemactl.waivers import fingerprint
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from schemactl.checking.run import Run
-from schemactl.errors import did_you_mean
-from schemactl.messages import counted
-from schemactl.model import Deprecated, Namespace, Topic, TopicName
-from schemactl.verdicts import Finding
+from schemactl.core.catalog import Deprecated, Namespace, Topic
+from schemactl.core.errors import did_you_mean
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.wording import counted
 
 
 def deprecations(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:

@@ -11,9 +11,10 @@ from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.checking.settings import is_below, setting_changes
 from schemactl.checking.targets import ChangedOverlays, target_changes
-from schemactl.errors import Source
-from schemactl.model import Project, TopicName
-from schemactl.verdicts import Finding
+from schemactl.core.errors import Source
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
 
 _SETTINGS: Final = "What was approved judges this change; from its merge on, that no longer holds."
 _TARGETS: Final = "A change is judged for the targets as it leaves them: this one for less than was approved."

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from schemactl.checking.report import ORDER, CheckReport, PolicyChange, TopicCheck
-from schemactl.verdicts import Finding
+from schemactl.core.findings import Finding
 
 T = TypeVar("T", Finding, TopicCheck, PolicyChange)
 

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from schemactl.core.catalog import NO_METADATA, Catalog, Namespace, Topic
+from schemactl.core.names import TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats import identity, same_text
-from schemactl.model import NO_METADATA, Catalog, Namespace, Policies, SchemaInfo, Topic, TopicName
 
 _MERGED: Final = ("partitions", "renamed_from", "reader", "lifecycle", "metadata", "clients")
 """What a topic declares besides its schema and policies."""

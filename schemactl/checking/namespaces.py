@@ -6,10 +6,11 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator
 
 from schemactl.checking.run import Run
-from schemactl.errors import did_you_mean
-from schemactl.messages import counted
-from schemactl.model import Namespace, NamespaceName, Topic, TopicName
-from schemactl.verdicts import Finding
+from schemactl.core.catalog import Namespace, Topic
+from schemactl.core.errors import did_you_mean
+from schemactl.core.findings import Finding
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.wording import counted
 
 
 def undeclared(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from schemactl.broker.checkers import protects
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.report import PolicyChange
 from schemactl.checking.run import STRICT_POLICIES, Proposal, Run, is_rejected
-from schemactl.messages import partitions as partitions_said
-from schemactl.messages import policy_origin, policy_word
-from schemactl.messages import versions as versions_said
-from schemactl.model import SETTINGS, Catalog, Level, Namespace, NamespaceName, Policies, Topic, TopicName
-from schemactl.model.settings import address
-from schemactl.verdicts import Finding, Verdict
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.findings import Finding, Verdict
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import SETTINGS, Level, Policies, address, protects
+from schemactl.core.wording import partitions as partitions_said
+from schemactl.core.wording import policy_origin, policy_word
+from schemactl.core.wording import versions as versions_said
 
 
 def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:

@@ -7,10 +7,12 @@ from typing import Final
 
 from schemactl.checking.merging import declared
 from schemactl.checking.run import Proposal, Run, is_rejected
-from schemactl.errors import InvalidSchema
+from schemactl.core.catalog import Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats.outline import outline
-from schemactl.model import SchemaInfo, Topic, TopicName
-from schemactl.verdicts import Finding
 
 _ALIKE: Final = 0.6
 """So much of two definitions is the same at least if one is the other's successor."""

@@ -7,21 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.checking.causes import Cause, causes
-from schemactl.errors import DeclarationError, SchemactlError, Source
-from schemactl.model import (
-    Client,
-    Commit,
-    CompatibilityStrategy,
-    Level,
-    NamespaceName,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    Severity,
-    TopicName,
-)
-from schemactl.printing import on_one_line
-from schemactl.verdicts import DataState, Finding, Verdict
+from schemactl.core.catalog import Client
+from schemactl.core.errors import DeclarationError, SchemactlError, Source
+from schemactl.core.findings import DataState, Finding, Severity, Verdict
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Level
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
+from schemactl.core.terminal import on_one_line
 
 if TYPE_CHECKING:
     from schemactl.tables.impact import Impact

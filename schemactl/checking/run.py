@@ -8,23 +8,15 @@ from typing import Any, Final, Literal
 
 from schemactl.broker.checkers import known_to
 from schemactl.compat import judge
-from schemactl.errors import Source
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import Source
+from schemactl.core.findings import Direction, Finding, Outcome, Severity, Verdict
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy, Level
+from schemactl.core.project import Project
+from schemactl.core.rules import Rule, rules
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import identity
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    Level,
-    Project,
-    SchemaInfo,
-    SchemaVersion,
-    Severity,
-    Topic,
-    TopicName,
-    live,
-    next_number,
-)
-from schemactl.rules import Rule, rules
-from schemactl.verdicts import Direction, Finding, Outcome, Verdict
 from schemactl.waivers import fingerprint
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}

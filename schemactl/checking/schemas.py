@@ -6,19 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from schemactl import broker
+from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
 from schemactl.checking.causes import COMPARED_BY_BROKERS
 from schemactl.checking.policies import relaxed
 from schemactl.checking.run import Proposal, Run
 from schemactl.compat import breakages
-from schemactl.errors import Source
-from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
-from schemactl.formats.base import Explanation
-from schemactl.messages import obligation, policy_origin, versions
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, live
-from schemactl.printing import on_one_line
-from schemactl.verdicts import (
+from schemactl.core.errors import Source
+from schemactl.core.findings import (
     Answer,
     Breakage,
     DataState,
@@ -28,6 +23,12 @@ from schemactl.verdicts import (
     Outcome,
     Verdict,
 )
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, live
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import obligation, policy_origin, versions
+from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
+from schemactl.formats.base import Explanation
 from schemactl.waivers import broker_fingerprint
 
 _PROVED: Final = 100
@@ -236,7 +237,7 @@ def other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[F
     answers: dict[tuple[str, str, str], list[Release]] = {}
     for release in (each for each in Release if each is not ours):
         optional = known_to(release, run.project.defaults.checkers)
-        answer = broker.put(proposal.versions, schema, proposal.strategy, release, optional=optional)
+        answer = upload.put(proposal.versions, schema, proposal.strategy, release, optional=optional)
         problem = None if known else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
             words = on_one_line(problem.what) if problem else _short(answer.message)

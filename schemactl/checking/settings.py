@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from schemactl.broker.checkers import protects
 from schemactl.checking.run import STRICT_POLICIES, Run
-from schemactl.errors import Source, first_of
-from schemactl.model import NamespaceName, Project, TopicName
-from schemactl.rules import Rule
+from schemactl.core.errors import Source, first_of
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import protects
+from schemactl.core.project import Project
+from schemactl.core.rules import Rule
 
 _WEIGHT: Final = {"off": 0, "note": 1, "warning": 2, "error": 3}
 

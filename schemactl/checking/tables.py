@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from schemactl.checking.run import Proposal, Run
-from schemactl.model import SchemaInfo, Topic, live
-from schemactl.verdicts import Finding
+from schemactl.core.catalog import Topic
+from schemactl.core.findings import Finding
+from schemactl.core.schema import SchemaInfo, live
 
 if TYPE_CHECKING:
     # Most checks concern no table: it is imported where one is.

@@ -6,23 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from schemactl.broker.checkers import protects
 from schemactl.checking.run import STRICT_POLICIES, Run
 from schemactl.checking.settings import SettingChange
-from schemactl.errors import Source
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Project,
-    Target,
-    Topic,
-    TopicName,
-    strategy_of,
-)
-from schemactl.topic_match import select
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import Source
+from schemactl.core.names import NamespaceName, TopicName, select
+from schemactl.core.policies import CompatibilityStrategy, Policies, protects, strategy_of
+from schemactl.core.project import Project, Target
 
 ChangedOverlays = Mapping[str, tuple[Catalog, Catalog]]
 """By target that is judged for, what differs there as it was approved, and as the change has it."""

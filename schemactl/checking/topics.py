@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from schemactl.checking import clients, policies, schemas, tables
+from schemactl.checking import clients as checking_clients
+from schemactl.checking import policies, schemas, tables
 from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.merging import is_same_schema
 from schemactl.checking.report import Change, TopicCheck
 from schemactl.checking.run import Proposal, Run
+from schemactl.core.catalog import Topic
+from schemactl.core.findings import DataState, Finding, Verdict
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import versions as versions_said
 from schemactl.formats import identity
-from schemactl.messages import versions as versions_said
-from schemactl.model import (
-    CompatibilityStrategy,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    live,
-    next_number,
-)
-from schemactl.printing import on_one_line
-from schemactl.verdicts import DataState, Finding, Verdict
 from schemactl.waivers import fingerprint
 
 
@@ -56,7 +52,7 @@ def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]
         findings += _generation(run, proposal, former) if former else ()
         seen, found = _schema(run, seen, proposal, before.schema if before and not begins else None)
         findings += found
-        findings += clients.declared(run, proposal, before, is_changed=seen.verdict is not None)
+        findings += checking_clients.declared(run, proposal, before, is_changed=seen.verdict is not None)
         if before:
             seen = replace(seen, tables=tables.impact_of(run, proposal, before))
             findings += tables.findings(run, proposal, seen.tables)
@@ -133,7 +129,7 @@ def _schema(
         schema=proposal.schema,
         before=before,
         versions=former.versions if former else proposal.versions,
-        clients=clients.impacts(proposal),
+        clients=checking_clients.impacts(proposal),
     )
     return seen, found
 
@@ -145,7 +141,7 @@ def _judged(run: Run, proposal: Proposal, change: Change, before: SchemaInfo | N
 
 def _findings(run: Run, proposal: Proposal, verdict: Verdict, change: Change) -> Iterator[Finding]:
     yield from schemas.data(run, proposal, verdict)
-    yield from clients.breaking(run, proposal, verdict)
+    yield from checking_clients.breaking(run, proposal, verdict)
     yield from schemas.buf_rules(run, proposal, verdict)
     if change == "not stored":
         if not verdict.data:

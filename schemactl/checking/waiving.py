@@ -9,9 +9,8 @@ from datetime import date
 
 from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
-from schemactl.messages import counted
-from schemactl.model import Severity, Waiver
-from schemactl.verdicts import Finding
+from schemactl.core.findings import Finding, Severity, Waiver
+from schemactl.core.wording import counted
 
 Key = tuple[str, str, str]
 

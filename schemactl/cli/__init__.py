@@ -12,13 +12,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from schemactl.cli.context import CHANGES as CHANGES
-from schemactl.cli.context import NEGATIVE as NEGATIVE
 from schemactl.cli.context import Context
 from schemactl.cli.parser import COMMANDS, build_parser, command_of, load
-from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.printing import CleanStream, uncleaned
-from schemactl.report.style import is_welcome
+from schemactl.core.errors import CHANGES as CHANGES
+from schemactl.core.errors import NEGATIVE as NEGATIVE
+from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.core.terminal import CleanStream, is_welcome, uncleaned
 
 __all__ = ["COMMANDS", "Context", "build_parser", "main"]
 

@@ -8,32 +8,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.drift_request import DriftRequest, DriftScope
 from schemactl.cli.selection import ChosenTarget
 from schemactl.cli.several_targets import AskedTargets, opened
 from schemactl.cli.waive import last_day
-from schemactl.declare import WorktreeFiles
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import NEGATIVE, UsageError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.project import Target
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted, versions
 from schemactl.declare.catalog import in_roots
-from schemactl.drift import DriftItem, DriftKind, DriftReport
-from schemactl.errors import UsageError
-from schemactl.messages import counted, versions
-from schemactl.model import Catalog, NamespaceName, Target, TopicName
-from schemactl.plan import applicable, select
-from schemactl.printing import on_one_line
-from schemactl.target_numbers import (
-    AcceptanceReason,
-    TargetNumbers,
-    TopicApart,
-    TopicNumbers,
-    accept,
-    joined,
-    numbers_of,
-    numbers_path,
-    read_numbers,
-    topic_apart,
-)
-from schemactl.target_numbers.writing import write_numbers
+from schemactl.declare.files import WorktreeFiles
+from schemactl.drift import DriftReport
+from schemactl.drift.differences import DriftItem, DriftKind
+from schemactl.plan.selection import applicable, select
+from schemactl.target_numbers.acceptance import AcceptanceReason, joined
+from schemactl.target_numbers.apart import TopicApart, topic_apart
+from schemactl.target_numbers.file import numbers_of, numbers_path, read_numbers
+from schemactl.target_numbers.mapping import TargetNumbers, TopicNumbers
+from schemactl.target_numbers.writing import accept, write_numbers
 
 
 def accept_drift(args: argparse.Namespace, context: Context) -> int:

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.schema_file import is_given, read_schema
 from schemactl.cli.selection import VERSION_HELP, ChosenTopic, add_target, choose, find, target_of
-from schemactl.errors import UsageError
+from schemactl.core.errors import NEGATIVE, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.broker import Decision, PoliciesInForce
-    from schemactl.broker.connect import Role
-    from schemactl.model import Catalog, Release, SchemaInfo, Topic
+    from schemactl.broker.connect import Decision, PoliciesInForce, Role
+    from schemactl.core.catalog import Catalog, Topic
+    from schemactl.core.schema import Release, SchemaInfo
 
 _MOST_SHOWN = 3
 _ROLES: Final[tuple[Role, ...]] = ("producer", "consumer", "reader")
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.role is None or args.topic is None:
         missing = "TOPIC is missing" if args.role else "ROLE and TOPIC are missing"
         raise UsageError(missing, fix="schemactl admit producer|consumer|reader TOPIC, or --all TOPIC")
-    from schemactl.broker import TopicState, admit
+    from schemactl.broker.connect import TopicState, admit
 
     question = _question(args, context)
     state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _all(args: argparse.Namespace, context: Context) -> int:
-    from schemactl.broker import TopicState
+    from schemactl.broker.connect import TopicState
     from schemactl.cli.admit_matrix import facts, matrix, text
 
     if args.role or is_given(args) or args.without_schema or args.auto:
@@ -134,7 +134,7 @@ def _question(args: argparse.Namespace, context: Context) -> _Question:
 
 def _client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
     """Return the schema that the client brings, and what to call it."""
-    from schemactl.model import SchemaInfo, SchemaType
+    from schemactl.core.schema import SchemaInfo, SchemaType
 
     if args.without_schema:
         return None, "no schema"
@@ -154,9 +154,9 @@ def _state(
     args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
 ) -> tuple[Topic, PoliciesInForce, Release]:
     """Return the topic as history or a registry has it, and what is in force there."""
-    from schemactl.broker import policies_at
-    from schemactl.model import Topic
-    from schemactl.registry import Scope
+    from schemactl.broker.connect import policies_at
+    from schemactl.core.catalog import Topic
+    from schemactl.registry.base import Scope
 
     if args.target is None:
         project, _ = context.project()
@@ -213,7 +213,7 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
 
 
 def _fix(question: _Question, decision: Decision) -> str:
-    from schemactl.model import live
+    from schemactl.core.schema import live
 
     if decision.by_client:
         return "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"

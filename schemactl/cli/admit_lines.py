@@ -8,19 +8,11 @@ from typing import Any, Final, get_args
 
 from schemactl.broker.connect import Role
 from schemactl.cli.json_lines import Answer, Request
+from schemactl.core.errors import RegistryError, SchemaRejected
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, live
 from schemactl.definition_json import InvalidInput, properties_of
-from schemactl.errors import RegistryError, SchemaRejected
-from schemactl.model import (
-    BrokerDefaults,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    TopicName,
-    live,
-)
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from schemactl.json_values import client_value
-from schemactl.printing import on_one_line
-from schemactl.report.style import table
+from schemactl.core.json_values import client_value
+from schemactl.core.terminal import on_one_line, table
 
 if TYPE_CHECKING:
-    from schemactl.broker import Decision, PoliciesInForce, TopicState
-    from schemactl.broker.connect import Role
-    from schemactl.model import Client, Release, SchemaInfo, Topic, TopicName
+    from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState
+    from schemactl.core.catalog import Client, Topic
+    from schemactl.core.names import TopicName
+    from schemactl.core.schema import Release, SchemaInfo
 
 _ROLES: Final[tuple[Role, ...]] = ("producer", "consumer")
 """Brokers answer readers as they do consumers."""
@@ -51,8 +51,8 @@ def matrix(
         release: of the broker.
         target: the one that is asked about; None: none in particular.
     """
-    from schemactl.broker import admit
-    from schemactl.model import SchemaInfo, SchemaType
+    from schemactl.broker.connect import admit
+    from schemactl.core.schema import SchemaInfo, SchemaType
 
     def decide(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> ClientDecision:
         return ClientDecision(client, role, built, admit(role, info, state, policies, release))

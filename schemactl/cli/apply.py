@@ -11,20 +11,20 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options, number
 from schemactl.cli.plan import add_arguments, planned
 from schemactl.cli.several_targets import AskedTargets, side_by_side, succeeded, worst
 from schemactl.cli.time_limit import add_timeout
-from schemactl.deadline import OutOfTime, within
-from schemactl.errors import PartlyApplied, SchemactlError, StalePlan, UsageError
+from schemactl.core.deadline import OutOfTime, within
+from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
     from schemactl.apply import Result
     from schemactl.cli.ready_plan import ReadyPlan
-    from schemactl.deadline import Deadline
-    from schemactl.plan import Plan, PlanStep
-    from schemactl.registry import Registry
+    from schemactl.core.deadline import Deadline
+    from schemactl.plan.steps import Plan, PlanStep
+    from schemactl.registry.base import Registry
 
 _MOST_PARALLEL: Final = 64
 
@@ -126,7 +126,7 @@ def _applied(
 
 def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
     """Return whether a plan that leaves something out must not be carried out; if so, restore relaxed topics all the same."""
-    from schemactl.plan import RestoreStrategy
+    from schemactl.plan.steps import RestoreStrategy
 
     plan = ready.plan
     only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
@@ -139,7 +139,7 @@ def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
 def _print_restored(plan: Plan, registry: Registry) -> None:
     """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if nothing else is."""
     from schemactl.apply import restore_left
-    from schemactl.plan import RestoreStrategy
+    from schemactl.plan.steps import RestoreStrategy
 
     names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
     for line in restore_left(registry, names):

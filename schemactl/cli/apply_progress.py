@@ -6,13 +6,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from schemactl.printing import uncleaned
+from schemactl.core.terminal import fit, terminal_width, uncleaned
 from schemactl.report.plan_text import describe
-from schemactl.report.style import fit, terminal_width
 
 if TYPE_CHECKING:
-    from schemactl.cli import Context
-    from schemactl.plan import PlanStep
+    from schemactl.cli.context import Context
+    from schemactl.plan.steps import PlanStep
 
 _SLOW_S: Final = 2.0
 """A step that takes longer is named while it is under way."""

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from schemactl import output
 from schemactl.cli.selection import output_file, relative_path
-from schemactl.errors import SchemactlError
-from schemactl.json_values import Json, json_text
+from schemactl.core import atomic_files
+from schemactl.core.environment import ci_run
+from schemactl.core.errors import SchemactlError
+from schemactl.core.json_values import Json, json_text
 from schemactl.plan.file import write_json
-from schemactl.report.build_server import ci_run
 from schemactl.report.plan_json import result_document, started_document
 
 if TYPE_CHECKING:
     from schemactl.apply import Result
     from schemactl.cli.ready_plan import ReadyPlan
-    from schemactl.registry import Registry
+    from schemactl.registry.base import Registry
     from schemactl.status import LastApply
 
 FOLDER: Final = ".schemactl/results"
@@ -83,8 +83,10 @@ class ApplyRecord:
         self._synced_s = time.monotonic()
         self._file: int | None = None
         try:
-            output.write(self._path, text + _END, below=context.top, mode=output.OWN, make_folders=not result)
-            self._file = output.reopen(self._path, below=context.top)
+            atomic_files.write(
+                self._path, text + _END, below=context.top, mode=atomic_files.OWN, make_folders=not result
+            )
+            self._file = atomic_files.reopen(self._path, below=context.top)
         except OSError as error:
             what = f"{self._path} cannot be written: {error.strerror}"
             if result:
@@ -117,8 +119,8 @@ class ApplyRecord:
 
 def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     """Return a function that returns the numbers a registry gave to Git's versions; None if it cannot be read."""
-    from schemactl.model import Catalog
-    from schemactl.plan import renamed
+    from schemactl.core.catalog import Catalog
+    from schemactl.plan.selection import renamed
     from schemactl.target_numbers.pairs import topic_values
 
     scope, then, target = ready.plan.scope, ready.then, ready.target

@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from schemactl.errors import HistoryError, SchemactlError, StalePlan
-from schemactl.messages import moment, versions
+from schemactl.core.errors import HistoryError, SchemactlError, StalePlan
+from schemactl.core.wording import moment, versions
 
 if TYPE_CHECKING:
     from schemactl.cli.selection import ChosenTarget
     from schemactl.cli.several_targets import OpenTarget
-    from schemactl.json_values import Json
-    from schemactl.model import Catalog, SchemaVersion, TopicName
-    from schemactl.plan import Awaited, Plan
-    from schemactl.registry import Scope
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.json_values import Json
+    from schemactl.core.names import TopicName
+    from schemactl.core.schema import SchemaVersion
+    from schemactl.plan.refusals import Awaited
+    from schemactl.plan.steps import Plan
+    from schemactl.registry.base import Scope
 
     Ask = Callable[[ChosenTarget, Scope], Catalog]
 
@@ -34,8 +37,9 @@ def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[Topi
     Raises:
         SchemactlError: a topic has no name on another target.
     """
-    from schemactl.effective import chosen_topics
-    from schemactl.plan import Awaited, RegisterVersion
+    from schemactl.core.catalog import chosen_topics
+    from schemactl.plan.refusals import Awaited
+    from schemactl.plan.steps import RegisterVersion
 
     wanted: dict[TopicName, list[SchemaVersion]] = {}
     for step in plan.steps:
@@ -77,8 +81,8 @@ def _held(
     place: ChosenTarget, topics: Iterable[TopicName], target: OpenTarget, ask: Ask | None
 ) -> tuple[Catalog, str]:
     """Return what the target at `place` holds of `topics`, by declared names, and where that is known from."""
-    from schemactl.model import Catalog
-    from schemactl.registry import Scope
+    from schemactl.core.catalog import Catalog
+    from schemactl.registry.base import Scope
 
     names = {place.target.names.there(name): name for name in topics}
     try:
@@ -95,7 +99,7 @@ def _recorded(
 ) -> tuple[Catalog, str]:
     """Return the same according to the result file of the last apply."""
     from schemactl.cli.apply_record import read_result, result_path
-    from schemactl.model import Catalog
+    from schemactl.core.catalog import Catalog
 
     path = result_path(place.folder, place.target.name)
     why = f"its registry gives no answer ({problem})"

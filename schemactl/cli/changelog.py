@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format
 from schemactl.cli.revision import is_range, read_revision
 from schemactl.cli.selection import add_filters
 from schemactl.cli.states import States
-from schemactl.errors import UsageError
-from schemactl.printing import redirected
+from schemactl.core.errors import UsageError
+from schemactl.core.terminal import redirected
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,13 +6,13 @@ import argparse
 import os
 from functools import partial
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_report
 from schemactl.cli.selection import add_filters
 from schemactl.cli.time_limit import add_timeout
-from schemactl.deadline import DEFAULT_S, Deadline, within
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core.deadline import DEFAULT_S, Deadline, within
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.project_check import check_project
 from schemactl.project_check.request import CheckRequest
 from schemactl.report import CHECK_FORMATS, render_check
@@ -96,7 +96,7 @@ def _is_amend(args: argparse.Namespace) -> bool:
 
 def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Context) -> None:
     """Write a report in each format that the check could not decide, so that no file keeps an earlier run's report."""
-    from schemactl.checking import undecided
+    from schemactl.checking.report import undecided
 
     # On a terminal the error itself says it.
     rest = [(name, path) for name, path in outputs if path or name != "text"]

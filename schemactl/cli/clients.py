@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.selection import TOPIC_HELP, add_selection, find, target_of
-from schemactl.errors import UsageError, did_you_mean
-from schemactl.printing import on_one_line
+from schemactl.core.errors import NEGATIVE, UsageError, did_you_mean
+from schemactl.core.terminal import on_one_line
 
 if TYPE_CHECKING:
-    from schemactl.model import Client, Target, Topic, TopicName
+    from schemactl.core.catalog import Client, Topic
+    from schemactl.core.names import TopicName
+    from schemactl.core.project import Target
     from schemactl.registry.base import ConnectedClient, TopicClients
 
 _EPILOG = """\
@@ -77,9 +79,9 @@ class _Seen(NamedTuple):
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the list is printed; 100: a client is behind the version of --expect, or --drained finds messages left to read."""
-    from schemactl.effective import chosen_topics
-    from schemactl.messages import counted
-    from schemactl.topic_match import select_known
+    from schemactl.core.catalog import chosen_topics
+    from schemactl.core.names import select_known
+    from schemactl.core.wording import counted
 
     _require_usage(args)
     target = target_of(args.target, context) if args.target else None
@@ -217,7 +219,7 @@ def _state(seen: _Seen) -> str:
 
 
 def _value(seen: _Seen, *, is_asked: bool) -> dict[str, Any]:
-    from schemactl.json_values import client_value
+    from schemactl.core.json_values import client_value
 
     return {
         "declared": client_value(seen.client) if seen.client else None,
@@ -228,7 +230,7 @@ def _value(seen: _Seen, *, is_asked: bool) -> dict[str, Any]:
 
 
 def _text(topic: Topic, clients: Sequence[_Seen], target: Target | None) -> str:
-    from schemactl.report.style import table
+    from schemactl.core.terminal import table
 
     head = ["client", "role", "built with"]
     head += ["runs", "connections", "backlog"] if target else ["language", "targets", "contact"]
@@ -263,7 +265,7 @@ def _text(topic: Topic, clients: Sequence[_Seen], target: Target | None) -> str:
 
 def _versions(connections: Sequence[ConnectedClient]) -> str:
     """Return the versions that the connections report: `4`, `4-5 and unknown`."""
-    from schemactl.messages import numbers
+    from schemactl.core.wording import numbers
 
     told = {each.version for each in connections if each.version is not None}
     known = numbers(told)

@@ -11,19 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import InvalidSchema, SchemactlError
-from schemactl.model import (
-    OPTIONAL_CHECKERS,
-    CompatibilityStrategy,
-    ProtoCategory,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    live,
-)
+from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.project import OPTIONAL_CHECKERS, ProtoCategory
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 
 if TYPE_CHECKING:
     from schemactl.cli.json_lines import Answer, Request
@@ -129,8 +122,8 @@ def _verdicts(
     optional: tuple[str, ...] = (),
 ) -> Answer:
     from schemactl.compat import judge
+    from schemactl.core.json_values import breakage_value
     from schemactl.definition_json import InvalidInput, definition_of
-    from schemactl.json_values import breakage_value
 
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import COMMANDS, Parser, build_parser, command_of, global_options
-from schemactl.errors import SchemactlError
-from schemactl.printing import uncleaned
+from schemactl.core.errors import SchemactlError
+from schemactl.core.terminal import uncleaned
 
 if TYPE_CHECKING:
-    from schemactl.model import Project
+    from schemactl.core.project import Project
 
 _SCRIPTS = {
     "bash": r"""_schemactl() {
@@ -152,7 +152,7 @@ def _value_of(action: argparse.Action, current: str, given: argparse.Namespace) 
         targets = _project(given)[0].targets
         return [(name, "") for name in targets if _PLAIN.fullmatch(name)]
     if action.dest == "rule":
-        from schemactl.rules import rules
+        from schemactl.core.rules import rules
 
         return [(rule.id, rule.summary) for rule in rules().values()]
     if action.dest == "format" and action.metavar == "FORMAT[=FILE]":
@@ -163,7 +163,7 @@ def _value_of(action: argparse.Action, current: str, given: argparse.Namespace) 
 
 def _spelled(names: set[str], current: str) -> list[str]:
     """Return the names of topics to offer: as short as the word typed so far and the other names allow."""
-    from schemactl.model import TopicName
+    from schemactl.core.names import TopicName
 
     topics = set()
     for name in names:
@@ -184,9 +184,9 @@ def _spelled(names: set[str], current: str) -> list[str]:
 
 
 def _project(given: argparse.Namespace) -> tuple[Project, str]:
-    from schemactl import declare
+    from schemactl.declare import project as declare_project
 
-    return declare.load_project(str(Path(given.directory).absolute()), given.config)
+    return declare_project.load_project(str(Path(given.directory).absolute()), given.config)
 
 
 def _declared(given: argparse.Namespace, line: re.Pattern[str]) -> set[str]:

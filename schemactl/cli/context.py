@@ -10,16 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemactl.printing import on_one_line, uncleaned
-from schemactl.report.style import fit, terminal_width
+from schemactl.core.terminal import fit, on_one_line, terminal_width, uncleaned
 
 if TYPE_CHECKING:
+    from schemactl.core.project import Project, Target
     from schemactl.history import History, Repository
-    from schemactl.model import Project, Target
-
-CHANGES = 2
-NEGATIVE = 100
-"""Exit codes: there are changes, where --detailed-exitcode asks; and every "no" of a command that could decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ class Context:
 
     def report_json(self, **values: Any) -> None:
         """Print a report for programs to standard output."""
-        from schemactl.json_values import json_text
+        from schemactl.core.json_values import json_text
 
         print(json_text({"format_version": 1, **values}))
 
@@ -117,7 +112,7 @@ class Context:
     @property
     def top(self) -> str:
         """Return the real path of the repository's top folder; nothing is written through a link below it."""
-        from schemactl.output import top_of
+        from schemactl.core.atomic_files import top_of
 
         return top_of(self.directory)
 

@@ -9,18 +9,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, reading
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.topic_codec import codec_of, require_codec, schema_of
 
 if TYPE_CHECKING:
     from schemactl.cli.json_lines import Answer, Request
     from schemactl.codec import Options
-    from schemactl.model import SchemaInfo
-    from schemactl.target_numbers import TargetVersion
+    from schemactl.core.schema import SchemaInfo
+    from schemactl.target_numbers.mapping import TargetVersion
 
 _EPILOG = """\
 The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _writer(writer: TargetVersion | None, number: int, target: str | None) -> str:
     """Return what wrote the message, with the commit that brought it."""
-    from schemactl.messages import format_version
+    from schemactl.core.wording import format_version
 
     git = writer.git if writer else None
     if target is None and git is not None:
@@ -166,10 +166,10 @@ def _lines(request: Request) -> Answer:
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
+    from schemactl.core.schema import Release
     from schemactl.definition_json import InvalidInput, described
     from schemactl.formats import pair_of, spec
     from schemactl.formats.avro.parse import parse
-    from schemactl.model import Release
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
@@ -197,9 +197,9 @@ def _lines(request: Request) -> Answer:
 def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
     """Return the rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
     from schemactl.columns import spark_type, struct
+    from schemactl.core.schema import Release
     from schemactl.formats.avro.parse import parse
     from schemactl.formats.avro.schema import Union
-    from schemactl.model import Release
 
     schema = parse(reader.schema, Release.R5_0)
     if not isinstance(schema, Union):

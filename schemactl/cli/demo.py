@@ -6,8 +6,8 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
-from schemactl.cli import Context
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.cli.context import Context
+from schemactl.core.errors import SchemactlError, UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

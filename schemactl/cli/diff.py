@@ -7,21 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import CHANGES, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.revision import is_range
 from schemactl.cli.selection import add_filters
 from schemactl.cli.show import reason_value
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
-from schemactl.errors import UsageError
-from schemactl.messages import day
-from schemactl.report.style import paint, paint_diff
-from schemactl.topic_match import matching
+from schemactl.core.errors import CHANGES, UsageError
+from schemactl.core.names import matching
+from schemactl.core.terminal import paint, paint_diff
+from schemactl.core.wording import day
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Topic
+    from schemactl.core.findings import Direction, Incompatibility
+    from schemactl.core.schema import SchemaInfo
     from schemactl.formats.outline import PartChange
-    from schemactl.model import SchemaInfo, Topic
-    from schemactl.verdicts import Direction, Incompatibility
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -185,8 +186,8 @@ def _changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
 
 def _verdict(old: Side, new: Side, *, newer_reads: bool) -> Iterator[str]:
     """Return whether one side can read the other, and the reasons if it cannot."""
+    from schemactl.core.findings import Breakage
     from schemactl.formats import explain
-    from schemactl.verdicts import Breakage
 
     if old.info is None or new.info is None:
         return

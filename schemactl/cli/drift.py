@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from schemactl.cli import CHANGES, NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.drift_request import DriftScope, drifts
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import (
@@ -24,7 +24,7 @@ from schemactl.cli.several_targets import (
     add_targets,
     opened,
 )
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
 from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _unapproved_record(target: OpenTarget) -> Iterator[str]:
     """Yield a note if the numbers file of the working tree is not the approved one, by which drift is found."""
-    from schemactl.declare import WorktreeFiles
-    from schemactl.target_numbers import numbers_of, read_numbers
+    from schemactl.declare.files import WorktreeFiles
+    from schemactl.target_numbers.file import numbers_of, read_numbers
 
     place, repository = target.place, target.context.repository
     if repository.top is None:

@@ -8,17 +8,20 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from schemactl import topic_match
 from schemactl.cli.selection import asked_namespaces
 from schemactl.cli.several_targets import OpenTarget, OpenTargets, Stop, each_target, looked_up
-from schemactl.errors import SchemactlError
+from schemactl.core import names as topic_match
+from schemactl.core.errors import SchemactlError
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.names import TopicName
     from schemactl.drift import DriftReport
-    from schemactl.model import Catalog, TopicName
-    from schemactl.plan import Awaited, AwaitedBy, Plan, RegistryState
-    from schemactl.registry import Registry, Scope
-    from schemactl.target_numbers import TargetNumbers
+    from schemactl.plan.refusals import Awaited, AwaitedBy
+    from schemactl.plan.registry_state import RegistryState
+    from schemactl.plan.steps import Plan
+    from schemactl.registry.base import Registry, Scope
+    from schemactl.target_numbers.mapping import TargetNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ class DriftRequest:
     @classmethod
     def of(cls, target: OpenTarget, asked: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
         """Return the request for `target`; `numbers` replaces the approved record of its version numbers."""
-        from schemactl.model import Catalog
-        from schemactl.plan import renamed_numbers
+        from schemactl.core.catalog import Catalog
+        from schemactl.plan.selection import renamed_numbers
 
         approved = target.approved
         recorded = renamed_numbers(numbers, target.names) if numbers else target.numbers
@@ -88,8 +91,9 @@ class DriftRequest:
 
     def observe(self) -> tuple[Catalog, RegistryState]:
         """Return the selected part of Git by the target's names, and the state of the registry. This is what takes long."""
-        from schemactl.plan import observe, renamed, scope_of, select
-        from schemactl.registry import Scope
+        from schemactl.plan.registry_state import observe
+        from schemactl.plan.selection import renamed, scope_of, select
+        from schemactl.registry.base import Scope
 
         asked, names, registry = self.asked, self.target.names, self.target.registry
         nothing = Scope(frozenset(), frozenset())
@@ -101,7 +105,8 @@ class DriftRequest:
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
         """Return the drift of a registry in that state from `git`; `awaited` as for `make_plan`."""
         from schemactl.drift import find
-        from schemactl.plan import Permissions, make_plan
+        from schemactl.plan.planner import make_plan
+        from schemactl.plan.steps import Permissions
 
         target, asked = self.target, self.asked
         held = target.with_held(git, state.catalog)
@@ -127,8 +132,8 @@ class DriftRequest:
 
 def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
     """Return the namespaces and topics of the registry that Git never declared."""
-    from schemactl.plan import scope_of
-    from schemactl.registry import Scope
+    from schemactl.plan.selection import scope_of
+    from schemactl.registry.base import Scope
 
     declared, there = scope_of(git), registry.everything(asked_namespaces(asked.namespaces))
     managed = {name.schema_id for name in git.topics}
@@ -138,7 +143,7 @@ def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
 
 def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
     """Return `scope` together with the selected part of `others`."""
-    from schemactl.registry import Scope
+    from schemactl.registry.base import Scope
 
     topics = topic_match.select(others.topics, asked.topics, asked.namespaces)
     spaces = frozenset(

@@ -6,10 +6,10 @@ import argparse
 import textwrap
 from collections.abc import Iterator
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import UsageError, did_you_mean
-from schemactl.rules import Rule, every_rule
+from schemactl.core.errors import UsageError, did_you_mean
+from schemactl.core.rules import Rule, every_rule
 
 _WIDTH = 80
 

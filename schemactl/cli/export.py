@@ -7,18 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_filters, output_file
-from schemactl.errors import InvalidSchema, SchemactlError, UsageError
-from schemactl.json_values import json_text
-from schemactl.messages import counted
-from schemactl.output import write
-from schemactl.topic_match import select_known
+from schemactl.core.atomic_files import write
+from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.core.json_values import json_text
+from schemactl.core.names import select_known
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Metadata, Topic
+    from schemactl.core.names import TopicName
+    from schemactl.core.project import Project
+    from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
-    from schemactl.model import Metadata, Project, SchemaInfo, SchemaVersion, Topic, TopicName
 
 _FORMATS: Final = {
     "asyncapi": "one AsyncAPI 3 document of all topics, with Pulsar's bindings",

@@ -6,15 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from schemactl import output
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.schema_file import read_file
 from schemactl.cli.selection import TOPIC_HELP, output_file
-from schemactl.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.core import atomic_files
+from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.model import Release, SchemaInfo
+    from schemactl.core.schema import Release, SchemaInfo
     from schemactl.typed.records import Role
 
 CLASS_HELP: Final = "the class: shop.models:Order, or shop.models:Order.Line for one inside another"
@@ -75,8 +75,10 @@ def class_schema(
 
     For `role` see `extract`.
     """
-    from schemactl.extracting import JavaOptions, extract, load_class
-    from schemactl.model import SchemaType
+    from schemactl.core.schema import SchemaType
+    from schemactl.extracting import extract
+    from schemactl.extracting.java_options import JavaOptions
+    from schemactl.extracting.loading import load_class
 
     found = load_class(args.class_, folder)
     java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
@@ -108,11 +110,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _release(context: Context) -> Release:
     """Return the release of the project that the folder belongs to, or the default of one."""
-    from schemactl import declare
-    from schemactl.model import Project
+    from schemactl.core.project import Project
+    from schemactl.declare import project
 
     try:
-        return declare.load_project(context.directory, context.config)[0].release
+        return project.load_project(context.directory, context.config)[0].release
     except SchemactlError:
         return Project().release
 
@@ -140,7 +142,8 @@ def _check(
 ) -> int:
     from schemactl.changes import content_identity, same_text
     from schemactl.cli.diff import Side, differences
-    from schemactl.model import Topic, TopicName
+    from schemactl.core.catalog import Topic
+    from schemactl.core.names import TopicName
 
     what, there = declared or (
         args.out,
@@ -165,7 +168,7 @@ def _write(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
 
     path = output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc")
     data = _content(info, path)
-    held = output.read(path, below=context.top)
+    held = atomic_files.read(path, below=context.top)
     if held is not None and not args.force:
         there = _definition(path, context, info)
         if there is None or _title(there) != _title(info):
@@ -176,7 +179,7 @@ def _write(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
         if held == data or same_text(there, info):
             print(f"{path}: unchanged")
             return 0
-    output.write(path, data, below=context.top)
+    atomic_files.write(path, data, below=context.top)
     print(f"{path}: {'created' if held is None else 'updated'}")
     return 0
 
@@ -204,7 +207,7 @@ def _content(info: SchemaInfo, path: Path) -> bytes:
         text: str = protobuf_native.load("printing").proto_text(root.file.proto)
         return text.encode()
     if suffix == ".json":
-        from schemactl.json_values import json_text
+        from schemactl.core.json_values import json_text
 
         payload = {
             "type": info.type.name,
@@ -238,8 +241,8 @@ def _title(info: SchemaInfo) -> str:
         if spec(info).language == "protobuf":
             name: str = protobuf_native.load("wrapper").parse(info.schema).root.full_name
             return name
+        from schemactl.core.schema import Release
         from schemactl.formats.avro.parse import parse
-        from schemactl.model import Release
 
         return parse(info.schema, Release.R4_0).full_name
     except InvalidSchema:

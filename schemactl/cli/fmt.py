@@ -8,17 +8,17 @@ import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.lint import files_to_read
 from schemactl.cli.parser import add_options
-from schemactl.errors import UsageError
-from schemactl.messages import counted
-from schemactl.report.style import paint_diff
+from schemactl.core.errors import NEGATIVE, UsageError
+from schemactl.core.terminal import paint_diff
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from schemactl.declare import Files
+    from schemactl.declare.files import Files
 
 _BUG = 1
 

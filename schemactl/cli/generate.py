@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.reading import (
     ReadingSetup,
@@ -18,15 +18,15 @@ from schemactl.cli.reading import (
 )
 from schemactl.cli.selection import VERSION_HELP, add_filters, output_file
 from schemactl.cli.states import States, merge_of
-from schemactl.errors import InvalidSchema, SchemactlError, UsageError
-from schemactl.model import ClassKind
-from schemactl.topic_match import select_known
+from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
+from schemactl.core.names import select_known
+from schemactl.core.project import ClassKind
 
 if TYPE_CHECKING:
     from schemactl.codegen.approved import Approved
     from schemactl.codegen.files import Brought
+    from schemactl.core.project import Generate, Project
     from schemactl.history import Merged
-    from schemactl.model import Generate, Project
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

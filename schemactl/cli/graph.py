@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format
 from schemactl.cli.states import States
-from schemactl.errors import DeclarationError
+from schemactl.core.errors import DeclarationError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -11,18 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_selection, approved_target, asked_namespaces
-from schemactl.errors import HistoryError, SchemactlError, UsageError, first_of
-from schemactl.printing import on_one_line
-from schemactl.topic_match import select_known
+from schemactl.core.errors import HistoryError, SchemactlError, UsageError, first_of
+from schemactl.core.names import select_known
+from schemactl.core.terminal import on_one_line
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.names import NamespaceName
+    from schemactl.core.project import Project, Target
+    from schemactl.core.schema import Commit
     from schemactl.history import Repository
-    from schemactl.importing import ImportResult
-    from schemactl.model import Catalog, Commit, NamespaceName, Project, Target
-    from schemactl.registry import Registry
+    from schemactl.importing.catalog import ImportResult
+    from schemactl.registry.base import Registry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after everything that can be declared is declared."""
-    from schemactl import declare
-    from schemactl.importing import import_catalog, project_text
-    from schemactl.model import Catalog
+    from schemactl.core.catalog import Catalog
+    from schemactl.declare import catalog
+    from schemactl.declare import files as declare_files
+    from schemactl.importing.catalog import import_catalog
+    from schemactl.importing.declarations import project_text
 
     repository = context.repository
     if repository.top is None:
@@ -69,8 +74,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     chosen = approved_target(args.target, project, str(top), trusting)
     target = chosen.target
     root = _root(args, context, project, top)
-    files = declare.WorktreeFiles(str(top), folders=project.roots)
-    declared = Catalog() if is_new else declare.load(files, project)
+    files = declare_files.WorktreeFiles(str(top), folders=project.roots)
+    declared = Catalog() if is_new else catalog.load(files, project)
     with closing(chosen.open(context)) as registry:
         imported = import_catalog(
             _held(args, registry, target),
@@ -94,12 +99,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
     """Return the project, and whether its file is still to be written."""
-    from schemactl import declare, registry_url
-    from schemactl.model import Project, Target
+    from schemactl import registry_url
+    from schemactl.core.project import Project, Target
+    from schemactl.declare import project as declare_project
 
     folder = Path(context.directory).resolve()
     found = context.config or any(
-        (parent / declare.PROJECT_FILE).exists()
+        (parent / declare_project.PROJECT_FILE).exists()
         for parent in (folder, *folder.parents)
         if parent.is_relative_to(top)
     )
@@ -108,10 +114,10 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
             raise UsageError(
                 "--registry is for repositories without project file; this one's has targets of its own"
             )
-        return declare.load_project(context.directory, context.config)[0], False
+        return declare_project.load_project(context.directory, context.config)[0], False
     if not args.registry:
         raise UsageError(
-            f"there is no {declare.PROJECT_FILE} here, so that no target has a registry",
+            f"there is no {declare_project.PROJECT_FILE} here, so that no target has a registry",
             fix="name it with --registry URL, or write the project file: schemactl init --bare",
         )
     try:
@@ -123,7 +129,7 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
     target = Target(args.target or "local", args.registry)
     return Project(
         folder=inside,
-        path=f"{prefix}{declare.PROJECT_FILE}",
+        path=f"{prefix}{declare_project.PROJECT_FILE}",
         roots=(_inside(args.out or "namespaces", context, top),),
         targets={target.name: target},
     ), True
@@ -152,9 +158,9 @@ def _inside(folder: str, context: Context, top: Path) -> str:
 
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return the selected part of the registry, by the names under which it is to be declared."""
-    from schemactl.model import TargetNames
-    from schemactl.plan import renamed
-    from schemactl.registry import Scope
+    from schemactl.core.names import TargetNames
+    from schemactl.plan.selection import renamed
+    from schemactl.registry.base import Scope
 
     there = registry.everything(asked_namespaces(args.namespace))
     known = frozenset(there.topics)
@@ -184,7 +190,7 @@ def _write(
 ) -> Commit | None:
     """Write everything, as commits, of which the last is returned, or as files only."""
     from schemactl.cli.import_commits import NewCommit, add_commits, commits_of
-    from schemactl.output import write
+    from schemactl.core.atomic_files import write
 
     if args.commit_each_version:
         return add_commits(repository, commits_of(imported, target))
@@ -219,7 +225,7 @@ def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -
 
 def _report(args: argparse.Namespace, imported: ImportResult, target: Target, elsewhere: str | None) -> None:
     """Print what was declared, notes about it, and the next steps."""
-    from schemactl.messages import counted
+    from schemactl.core.wording import counted
 
     if imported.notes:
         print("\n".join(on_one_line(f"{note.name}: {note.message}.") for note in imported.notes) + "\n")
@@ -260,7 +266,7 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
 
 
 def _counted(imported: ImportResult) -> str:
-    from schemactl.messages import counted
+    from schemactl.core.wording import counted
 
     namespaces, topics = imported.counts
     return f"{counted(namespaces, 'namespace')} and {counted(topics, 'topic')}"

@@ -6,14 +6,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from schemactl.errors import HistoryError
+from schemactl.core.errors import HistoryError
+from schemactl.core.wording import moment
 from schemactl.history.git import GitFailed
-from schemactl.messages import moment
 
 if TYPE_CHECKING:
+    from schemactl.core.project import Target
+    from schemactl.core.schema import Commit
     from schemactl.history import Repository
-    from schemactl.importing import ImportResult
-    from schemactl.model import Commit, Target
+    from schemactl.importing.catalog import ImportResult
 
 _IMPORT_REF: Final = "refs/schemactl/import"
 """Where new commits are until the branch takes them over."""

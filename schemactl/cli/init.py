@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from schemactl import output
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.json_values import laid_out
+from schemactl.core import atomic_files
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.json_values import laid_out
 
 PROJECT = """\
 version: 1
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
     for name, data in schemas.items():
-        output.write(Path(context.directory, name), data, below=context.top)
+        atomic_files.write(Path(context.directory, name), data, below=context.top)
         print(f"wrote {name}")
     return 0
 
@@ -201,7 +201,7 @@ def write_new(files: Mapping[str, bytes], context: Context) -> None:
         )
     try:
         for name, data in files.items():
-            output.write(folder / name, data, below=context.top, is_new=True)
+            atomic_files.write(folder / name, data, below=context.top, is_new=True)
             print(f"wrote {name}")
     except OSError as error:
         raise _unwritable(error) from error
@@ -216,9 +216,9 @@ def _unwritable(error: OSError) -> SchemactlError:
 
 def _add_line(path: Path, line: str, top: str) -> bool:
     """Add a line to a file that may be there, and return whether it lacked it."""
-    present = output.read(path, below=top) or b""
+    present = atomic_files.read(path, below=top) or b""
     if line.encode() in present.splitlines():
         return False
     joint = b"" if not present or present.endswith(b"\n") else b"\n"
-    output.write(path, present + joint + f"{line}\n".encode(), below=top)
+    atomic_files.write(path, present + joint + f"{line}\n".encode(), below=top)
     return True

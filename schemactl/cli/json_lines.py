@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NoReturn, TextIO
 
+from schemactl.core.errors import SchemactlError
 from schemactl.definition_json import InvalidInput
-from schemactl.errors import SchemactlError
 
 Request = dict[str, Any]
 Answer = dict[str, Any]

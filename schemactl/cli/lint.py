@@ -8,18 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.selection import add_filters
-from schemactl.errors import HistoryError
-from schemactl.messages import counted
+from schemactl.core.errors import NEGATIVE, HistoryError
+from schemactl.core.wording import counted
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
-    from schemactl.checking import CheckReport
-    from schemactl.declare import Files
-    from schemactl.model import Project
+    from schemactl.checking.report import CheckReport
+    from schemactl.core.project import Project
+    from schemactl.declare.files import Files
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,13 +57,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def files_to_read(args: argparse.Namespace, context: Context) -> tuple[Files, Project, str]:
     """Return the index with --staged, else the working tree; its project, and the top of the repository."""
-    from schemactl import declare, history
+    from schemactl import history
+    from schemactl.declare import files as declare_files
+    from schemactl.declare import project as declare_project
 
     if not args.staged:
-        project, top = declare.load_project(context.directory, context.config)
-        return declare.WorktreeFiles(top, folders=project.roots), project, top
+        project, top = declare_project.load_project(context.directory, context.config)
+        return declare_files.WorktreeFiles(top, folders=project.roots), project, top
     files = history.IndexFiles(context.repository)
-    project, top = declare.load_project(context.directory, context.config, files=files)
+    project, top = declare_project.load_project(context.directory, context.config, files=files)
     files.folders = project.roots
     return files, project, top
 
@@ -72,11 +74,11 @@ def _report(
     args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
 ) -> CheckReport:
     """Return what is found in `files`, after what can be mended is, where that is asked for."""
-    from schemactl import declare
+    from schemactl.core.names import select_known
+    from schemactl.declare import catalog
     from schemactl.lint import lint
-    from schemactl.topic_match import select_known
 
-    declared = declare.load_all(files, project)
+    declared = catalog.load_all(files, project)
     only = select_known(declared.catalog.topics, args.topic, args.namespace, where="the declared files")
     report, linted = lint(declared, project, only)
     if args.fix:
@@ -89,7 +91,7 @@ def _report(
             context.say(f"mended {path}")
         if contents:
             before = len(report.causes)
-            report, _ = lint(declare.load_all(files, project), project, only)
+            report, _ = lint(catalog.load_all(files, project), project, only)
             done = counted(before - len(report.causes), "finding")
             context.say(f"{done} mended{_seen_in_git_diff(contents, top, context)}")
     return report

@@ -8,23 +8,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_filters
-from schemactl.errors import DeclarationError, UsageError, did_you_mean
-from schemactl.json_values import commit_value, metadata_value
-from schemactl.messages import counted
-from schemactl.model import NamespaceName, TopicName
-from schemactl.printing import on_one_line
-from schemactl.report.style import table, terminal_width
-from schemactl.topic_match import select_known
+from schemactl.core.errors import DeclarationError, UsageError, did_you_mean
+from schemactl.core.json_values import commit_value, metadata_value
+from schemactl.core.names import NamespaceName, TopicName, select_known
+from schemactl.core.terminal import on_one_line, table, terminal_width
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
-    from schemactl.checking import TopicCheck
-    from schemactl.declare import Declared
+    from schemactl.checking.report import TopicCheck
+    from schemactl.core.catalog import Catalog, Topic
+    from schemactl.core.json_values import Json
+    from schemactl.core.project import Project
+    from schemactl.declare.catalog import Declared
     from schemactl.history import History, Repository
-    from schemactl.json_values import Json
-    from schemactl.model import Catalog, Project, Topic
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -124,8 +123,10 @@ def _read(
 
     In a bare repository, and if the files have problems (which prints a note), the topics are those that were approved.
     """
-    from schemactl import declare, history
-    from schemactl.checking import Fork, check
+    from schemactl import history
+    from schemactl.checking import check
+    from schemactl.checking.branches import Fork
+    from schemactl.declare import files as declare_files
     from schemactl.project_check.files import read_files
 
     progress = context.reading_history()
@@ -134,7 +135,7 @@ def _read(
     context.note(*approved.notes)
     if repository.top is None:
         return None, approved, [*_entries(approved, approved.catalog, {})]
-    worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
+    worktree = declare_files.WorktreeFiles(str(repository.top), folders=project.roots)
     files = history.HashedFiles(worktree, repository.object_format)
     try:
         # What targets differ in is no part of the list.

@@ -7,18 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.reading import reading
 from schemactl.cli.selection import VERSION_HELP, ChosenTarget, add_target, choose, number_of, target_of
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.json_values import commit_value, metadata_value
-from schemactl.messages import day, format_version
-from schemactl.report.style import paint, table, terminal_width
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.json_values import commit_value, metadata_value
+from schemactl.core.terminal import paint, table, terminal_width
+from schemactl.core.wording import day, format_version
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Topic
+    from schemactl.core.schema import SchemaVersion
     from schemactl.history import History
-    from schemactl.model import SchemaVersion, Topic
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -115,11 +116,12 @@ def _print_on_target(
     asked: SchemaVersion | None,
 ) -> int:
     """Print the topics' numbers in Git and in the target's registry; of one message's, or one of Git's versions, only that."""
-    from schemactl.model import Catalog
-    from schemactl.plan import applicable, renamed, renamed_numbers
-    from schemactl.registry import Scope
+    from schemactl.core.catalog import Catalog
+    from schemactl.plan.selection import applicable, renamed, renamed_numbers
+    from schemactl.registry.base import Scope
     from schemactl.report import numbers_text
-    from schemactl.target_numbers import apart_values, find_apart, numbers_of
+    from schemactl.target_numbers.apart import apart_values, find_apart
+    from schemactl.target_numbers.file import numbers_of
     from schemactl.target_numbers.pairs import pair_up, topic_value
 
     target = chosen.target

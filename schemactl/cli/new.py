@@ -11,16 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.init import write_new
 from schemactl.cli.parser import add_options
-from schemactl.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
-from schemactl.model import CompatibilityStrategy, NamespaceName, SchemaType, TopicName
+from schemactl.core.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.declare import WorktreeFiles
+    from schemactl.core.catalog import Catalog, Namespace, Topic
+    from schemactl.core.project import Project
+    from schemactl.declare.files import WorktreeFiles
     from schemactl.importing.scaffold import Start
-    from schemactl.model import Catalog, Namespace, Project, Topic
 
 N = TypeVar("N")
 
@@ -80,13 +83,15 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the files are written."""
-    from schemactl import declare
+    from schemactl.declare import catalog as declare_catalog
+    from schemactl.declare import files as declare_files
+    from schemactl.declare import project as declare_project
     from schemactl.importing import scaffold
 
-    project, top = declare.load_project(context.directory, context.config)
-    files = declare.WorktreeFiles(top, folders=project.roots)
+    project, top = declare_project.load_project(context.directory, context.config)
+    files = declare_files.WorktreeFiles(top, folders=project.roots)
     # What is wrong elsewhere stops nobody here.
-    catalog = declare.read(files, project).catalog
+    catalog = declare_catalog.read(files, project).catalog
     said = {key: text for key in ("owner", "description") if (text := getattr(args, key))}
     copied: dict[str, bytes] = {}
     if args.kind == "namespace":
@@ -232,11 +237,13 @@ def _expect_sound(
 
     A given definition may be wrong, or need files that the declaration has to refer to.
     """
-    from schemactl import declare
+    from schemactl.declare import catalog as declare_catalog
+    from schemactl.declare import document
+    from schemactl.declare import files as declare_files
 
     path, data = next(iter(contents.items()))
-    documents = [declare.read_documents(path, data)]
-    problems = declare.build(documents, declare.ChangedFiles(contents, files), project).problems
+    documents = [document.read_documents(path, data)]
+    problems = declare_catalog.build(documents, declare_files.ChangedFiles(contents, files), project).problems
     if problems:
         context.say("nothing was written, for `check` would reject it:")
         raise DeclarationError(problems)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
-from schemactl.errors import UsageError, did_you_mean
+from schemactl.core.errors import UsageError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -361,15 +361,15 @@ class _Version(argparse.Action):
     """Prints the installed version, and whether its files were overwritten; looked up only when it is needed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from schemactl import installation
+        from schemactl.core import environment
 
-        print(f"schemactl {installation.version()}")
-        if installation.is_shared():
+        print(f"schemactl {environment.version()}")
+        if environment.is_shared():
             print(
-                f"schemactl: another distribution, `{installation.OTHER}`, is installed here, too, with a package and a command "
+                f"schemactl: another distribution, `{environment.OTHER}`, is installed here, too, with a package and a command "
                 "of the same names: each has overwritten files of the other\n"
-                f"  Fix: pip uninstall {installation.OTHER} {installation.DISTRIBUTION} && pip install "
-                f"{installation.DISTRIBUTION}, or install the two in virtual environments of their own",
+                f"  Fix: pip uninstall {environment.OTHER} {environment.DISTRIBUTION} && pip install "
+                f"{environment.DISTRIBUTION}, or install the two in virtual environments of their own",
                 file=sys.stderr,
             )
         parser.exit()

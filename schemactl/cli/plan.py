@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli import CHANGES, NEGATIVE, Context
 from schemactl.cli.awaiting import awaited
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.ready_plan import ReadyPlan
 from schemactl.cli.report_files import (
@@ -33,15 +33,17 @@ from schemactl.cli.several_targets import (
     opened,
 )
 from schemactl.cli.time_limit import add_timeout
-from schemactl.deadline import within
-from schemactl.errors import HistoryError, SchemactlError, UsageError, first_of
+from schemactl.core.deadline import within
+from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, SchemactlError, UsageError, first_of
+from schemactl.core.names import is_glob, matching, select_known
 from schemactl.report import SHEET_FORMATS
-from schemactl.topic_match import is_glob, matching, select_known
 
 if TYPE_CHECKING:
-    from schemactl.model import Catalog, TargetNames, TopicName
-    from schemactl.plan import Permissions, Plan, RegistryState
-    from schemactl.target_numbers import TargetNumbers
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.names import TargetNames, TopicName
+    from schemactl.plan.registry_state import RegistryState
+    from schemactl.plan.steps import Permissions, Plan
+    from schemactl.target_numbers.mapping import TargetNumbers
 
 
 CREATE_TENANTS_OPTION: Final = (
@@ -237,7 +239,8 @@ class PlanRequest:
     @classmethod
     def of(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
         """Return the request that `args` describe; raise UsageError if they name something unknown, or that cannot be deleted."""
-        from schemactl.plan import Permissions, renamed, select
+        from schemactl.plan.selection import renamed, select
+        from schemactl.plan.steps import Permissions
 
         approved, names = target.approved, target.names
         selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
@@ -255,7 +258,8 @@ class PlanRequest:
 
     def observe(self) -> RegistryState:
         """Return the state of the registry. This is what takes long; it does not use Git."""
-        from schemactl.plan import observe, scope_of
+        from schemactl.plan.registry_state import observe
+        from schemactl.plan.selection import scope_of
 
         registry = self.target.registry
         state = observe(registry, scope_of(self.catalog), deletions=self.permissions.delete, git=self.catalog)
@@ -264,7 +268,7 @@ class PlanRequest:
 
     def plan(self, state: RegistryState) -> ReadyPlan:
         """Return the plan for a registry in that state."""
-        from schemactl.plan import make_plan
+        from schemactl.plan.planner import make_plan
 
         target = self.target
         plan = make_plan(
@@ -281,9 +285,8 @@ class PlanRequest:
 
 def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
     """Yield the addresses of the settings in `texts`; a declared name is yielded with its name on the target, too."""
-    from schemactl.model import SETTINGS, NamespaceName
-    from schemactl.model.names import parse_name
-    from schemactl.model.settings import address
+    from schemactl.core.names import NamespaceName, parse_name
+    from schemactl.core.policies import SETTINGS, address
 
     for given in texts:
         text, _, setting = given.rpartition(":")

@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import add_trust, target_of
-from schemactl.errors import HistoryError, SchemactlError, UsageError
+from schemactl.core.errors import HistoryError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.changes import Change
+    from schemactl.core.findings import Waiver
+    from schemactl.core.project import Project, Target
+    from schemactl.core.schema import Commit
     from schemactl.history import History, Position, Repository
-    from schemactl.model import Commit, Project, Target, Waiver
     from schemactl.promotion import Promotion
 
 
@@ -85,8 +87,8 @@ def _promotion(
     repository: Repository, project: Project, target: Target, whole: History, there: Position
 ) -> Promotion:
     """Return the move of `target` from where it is."""
+    from schemactl.core.catalog import Catalog
     from schemactl.effective import on_target
-    from schemactl.model import Catalog
     from schemactl.promotion import Promotion, changes_between
 
     try:

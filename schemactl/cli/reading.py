@@ -7,17 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, number
 from schemactl.cli.selection import ChosenTarget, add_target, approved_target
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.codegen.approved import OnTarget
-    from schemactl.declare import Files
+    from schemactl.core.catalog import Topic
+    from schemactl.core.names import TopicName
+    from schemactl.core.project import Project, Target
+    from schemactl.declare.files import Files
     from schemactl.history import History, Merged
-    from schemactl.model import Project, Target, Topic, TopicName
-    from schemactl.target_numbers import TargetNumbers, TargetVersion
+    from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion
 
 
 class NumbersContradicted(SchemactlError):
@@ -82,7 +84,7 @@ class ReadingSetup:
 
     def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
         """Return the versions that messages of the topic may carry, by the target's numbers."""
-        from schemactl.target_numbers import target_versions
+        from schemactl.target_numbers.mapping import target_versions
 
         return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
 
@@ -92,8 +94,8 @@ class ReadingSetup:
         `reader` is Git's number of the version that messages are read as; None: the reader's schema is that of no version.
         """
         from schemactl.codegen.approved import OnTarget
-        from schemactl.model import SchemaVersion
-        from schemactl.target_numbers import target_number
+        from schemactl.core.schema import SchemaVersion
+        from schemactl.target_numbers.mapping import target_number
 
         if self.target is None:
             return None
@@ -116,9 +118,9 @@ class ReadingSetup:
         Raises:
             NumbersContradicted: a number in the registry is neither Git's nor recorded.
         """
-        from schemactl.registry import Scope
+        from schemactl.registry.base import Scope
         from schemactl.report.numbers_text import render
-        from schemactl.target_numbers import other_spellings, topic_apart
+        from schemactl.target_numbers.apart import other_spellings, topic_apart
 
         target = self.target
         there = {topic.name: (topic, target.names.there(topic.name)) for topic in topics} if target else {}
@@ -172,7 +174,7 @@ def reading(
     """
     from schemactl import history
     from schemactl.effective import on_target
-    from schemactl.target_numbers import read_numbers, recorded_elsewhere
+    from schemactl.target_numbers.file import read_numbers, recorded_elsewhere
 
     found, top = project or context.project()
     place = approved_target(target, found, top, context) if target is not None else None

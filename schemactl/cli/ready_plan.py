@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from schemactl.cli.several_targets import OpenTarget
     from schemactl.history import History
-    from schemactl.plan import Plan, RegistryState
+    from schemactl.plan.registry_state import RegistryState
+    from schemactl.plan.steps import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from schemactl.cli import NEGATIVE, Context
 from schemactl.cli.apply import add_carrying_out, carry_out, confirmed, is_left_undone
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, addresses
 from schemactl.cli.ready_plan import ReadyPlan
 from schemactl.cli.selection import add_selection, find, relative_path
 from schemactl.cli.several_targets import AskedTargets, OpenTarget, opened
-from schemactl.deadline import within
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.topic_match import select
+from schemactl.core.deadline import within
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.names import select
 
 if TYPE_CHECKING:
-    from schemactl.deadline import Deadline
-    from schemactl.model import Catalog, TopicName
-    from schemactl.plan import Plan
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.deadline import Deadline
+    from schemactl.core.names import TopicName
     from schemactl.plan.rebuild import Lists
+    from schemactl.plan.steps import Plan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -89,16 +90,18 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
 
 def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, list[str]]:
     """Return the plan, and the sources of its numbers."""
-    from schemactl import plan as planning
-    from schemactl.plan import Permissions, applicable, observe, renamed, scope_of
+    from schemactl.plan import selection
     from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
+    from schemactl.plan.registry_state import observe
+    from schemactl.plan.selection import applicable, renamed, scope_of
+    from schemactl.plan.steps import Permissions
     from schemactl.target_numbers.pairs import read_lists
 
     approved, numbers = target.approved, target.numbers
     everything = renamed(approved.whole.catalog, target.names)
     path = relative_path(args.numbers, target.context) if args.numbers else None
     lists = read_lists(path, target=target.name, git=everything) if path else {}
-    chosen = planning.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    chosen = selection.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.names)
     asked = select(lists, args.topic, args.namespace)
     # Git's topics are asked for by their declared names, others by the registry's.
@@ -144,7 +147,7 @@ def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, l
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
     """Print the sources of the numbers, and how far they can be trusted; `files` are those with the lists."""
-    from schemactl.plan import applicable
+    from schemactl.plan.selection import applicable
 
     listed = [name for name, pairs in lists.items() if pairs]
     others = [

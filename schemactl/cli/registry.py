@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_file import add_arguments as add_schema_arguments
 from schemactl.cli.selection import add_target

@@ -12,17 +12,27 @@ from schemactl import formats
 from schemactl.apply import restore_left
 from schemactl.broker.checkers import known_to
 from schemactl.changes import Contents, stamp
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import find, target_of
 from schemactl.cli.show import definition_value, print_definition
 from schemactl.compat import judge
-from schemactl.errors import InvalidSchema, NotPermitted, RegistryError, SchemaRejected, UsageError
-from schemactl.json_values import breakage_value
-from schemactl.messages import moment, numbers, versions
-from schemactl.model import CompatibilityStrategy, Project, SchemaInfo, SchemaVersion, TopicName, live
-from schemactl.registry import Registry
-from schemactl.verdicts import Answer, Breakage, Outcome
+from schemactl.core.errors import (
+    NEGATIVE,
+    InvalidSchema,
+    NotPermitted,
+    RegistryError,
+    SchemaRejected,
+    UsageError,
+)
+from schemactl.core.findings import Answer, Breakage, Outcome
+from schemactl.core.json_values import breakage_value
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.wording import moment, numbers, versions
+from schemactl.registry.base import Registry
 
 _MOST_SHOWN = 8
 

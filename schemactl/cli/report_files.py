@@ -11,16 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import SchemactlError, UsageError, did_you_mean
-from schemactl.output import write
-from schemactl.printing import uncleaned
-from schemactl.report.style import fit, terminal_width
+from schemactl.core.atomic_files import write
+from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
+from schemactl.core.terminal import fit, terminal_width, uncleaned
 
 if TYPE_CHECKING:
     from schemactl.cli.several_targets import AskedTargets
-    from schemactl.json_values import Json
+    from schemactl.core.json_values import Json
     from schemactl.report.sheet import Sheet
 
 T = TypeVar("T")
@@ -107,7 +106,7 @@ def _names(asked: AskedTargets, context: Context) -> list[str]:
     named = [] if asked.are_all else [name for name in asked.names if name is not None]
     if named:
         return named
-    from schemactl.declare import load_project
+    from schemactl.declare.project import load_project
 
     try:
         targets = load_project(context.directory, context.config)[0].targets

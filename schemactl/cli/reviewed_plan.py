@@ -11,8 +11,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
 from schemactl.cli.awaiting import expect_nothing_awaited
+from schemactl.cli.context import Context
 from schemactl.cli.ready_plan import ReadyPlan
 from schemactl.cli.selection import (
     ChosenTarget,
@@ -23,14 +23,17 @@ from schemactl.cli.selection import (
     target_of,
 )
 from schemactl.cli.several_targets import OpenTarget
-from schemactl.errors import SchemactlError, StalePlan, UsageError
-from schemactl.model import Catalog, NamespaceName, Policies, TopicName
-from schemactl.plan import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies, make_plan, renamed
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import SchemactlError, StalePlan, UsageError
+from schemactl.core.names import NamespaceName, TopicName, matching
+from schemactl.core.policies import Policies
 from schemactl.plan.file import plan_digest, read, step_document, write
+from schemactl.plan.planner import make_plan
 from schemactl.plan.rebuild import make_rebuild
+from schemactl.plan.selection import renamed
+from schemactl.plan.steps import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies
 from schemactl.report.plan_text import describe
 from schemactl.target_numbers.pairs import lists_of
-from schemactl.topic_match import matching
 
 if TYPE_CHECKING:
     from schemactl.history import History

@@ -7,12 +7,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from schemactl.cli.states import WORK, States
-from schemactl.errors import UsageError
-from schemactl.topic_match import matching
+from schemactl.core.errors import UsageError
+from schemactl.core.names import matching
 
 if TYPE_CHECKING:
+    from schemactl.core.findings import Waiver
+    from schemactl.core.names import NamespaceName
+    from schemactl.core.schema import Commit
     from schemactl.history import History, Repository
-    from schemactl.model import Commit, NamespaceName, Waiver
     from schemactl.revision import Revision
 
 
@@ -37,10 +39,9 @@ def read_revision(
         DeclarationError: the files at hand have problems.
     """
     from schemactl import history
-    from schemactl.effective import only
-    from schemactl.model import TopicName
+    from schemactl.core.catalog import only
+    from schemactl.core.names import TopicName, select_known
     from schemactl.revision import NOT_APPROVED, Revision, find_subjects
-    from schemactl.topic_match import select_known
 
     before, after = _named(text, states)
     older, newer = (states.approved if each is None else states.at(each) for each in (before, after))

@@ -6,12 +6,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import TOPIC_HELP
 from schemactl.cli.time_limit import add_timeout
-from schemactl.deadline import DEFAULT_S, within
-from schemactl.printing import redirected
+from schemactl.core.deadline import DEFAULT_S, within
+from schemactl.core.errors import NEGATIVE
+from schemactl.core.terminal import redirected
 from schemactl.project_check import check_project
 from schemactl.project_check.request import CheckRequest
 
@@ -24,7 +25,7 @@ _NOTHING: Final = {
 """What to say of a change that brings no version."""
 
 if TYPE_CHECKING:
-    from schemactl.deadline import Deadline
+    from schemactl.core.deadline import Deadline
     from schemactl.rollout import Rollout
 
 _EPILOG = """\
@@ -62,9 +63,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.cli.reading import reading
+    from schemactl.core.names import find_one
     from schemactl.report import rollout_text
     from schemactl.rollout import rollout
-    from schemactl.topic_match import find_one
 
     request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
     report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
@@ -89,7 +90,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
 
 
 def _value(found: Rollout) -> dict[str, Any]:
-    from schemactl.json_values import client_value
+    from schemactl.core.json_values import client_value
 
     return {
         "version": found.version,

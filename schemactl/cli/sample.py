@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, number
 from schemactl.cli.reading import add_numbers_of, reading
 from schemactl.cli.states import STATE_HELP, States
 from schemactl.cli.time_limit import seconds
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.topic_codec import require_codec, schema_of
 
 if TYPE_CHECKING:
@@ -167,8 +167,8 @@ def _write_files(
     context: Context,
 ) -> None:
     """Write the messages as `samples.files` reads them."""
-    from schemactl import output
-    from schemactl.messages import counted
+    from schemactl.core import atomic_files
+    from schemactl.core.wording import counted
 
     name = chosen.topic.name.topic
     files = {f"{name}.jsonl": "".join(f"{message.line(value)}\n" for message, value in made).encode()}
@@ -185,7 +185,7 @@ def _write_files(
     replaced = sum((folder / file).exists() for file in files)
     for file, content in files.items():
         try:
-            output.write(folder / file, content, below=context.top)
+            atomic_files.write(folder / file, content, below=context.top)
         except OSError as error:
             raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
     instead = f", in place of {counted(replaced, 'file')} that stood there" if replaced else ""

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.model import WITHOUT_SCHEMA, SchemaInfo, SchemaType, TopicName
+from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.core.names import TopicName
+from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.declare import Declared, WorktreeFiles
+    from schemactl.declare.catalog import Declared
+    from schemactl.declare.files import WorktreeFiles
 
 _YAML = (".yaml", ".yml")
 _DEFINITIONS = {
@@ -194,14 +196,15 @@ def _definition(
 
 def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
     """Return what the YAML `data` declares, as if it were a file called `name` beside `path`."""
-    from schemactl import declare
-    from schemactl.model import Project
+    from schemactl.core.project import Project
+    from schemactl.declare import catalog
+    from schemactl.declare import document as declare_document
 
     folder = path.parent.resolve()
     files = _files(folder, context)
     top = files.top
-    document = declare.read_documents((folder.relative_to(top) / name).as_posix(), data)
-    declared = declare.build([document], files, Project())
+    document = declare_document.read_documents((folder.relative_to(top) / name).as_posix(), data)
+    declared = catalog.build([document], files, Project())
     if declared.problems:
         raise DeclarationError(declared.problems)
     return declared
@@ -212,12 +215,13 @@ def _files(folder: Path, context: Context) -> WorktreeFiles:
 
     Where a type is missing, its definition is looked for in the project's roots: a generated package has copies of all.
     """
-    from schemactl import declare
+    from schemactl.declare import files as declare_files
+    from schemactl.declare import project as declare_project
 
     try:
-        project, top = declare.load_project(context.directory, context.config)
+        project, top = declare_project.load_project(context.directory, context.config)
     except SchemactlError:
-        return declare.WorktreeFiles(str(folder))
+        return declare_files.WorktreeFiles(str(folder))
     if not folder.is_relative_to(top):
-        return declare.WorktreeFiles(str(folder))
-    return declare.WorktreeFiles(str(top), folders=(folder.relative_to(top).as_posix(), *project.roots))
+        return declare_files.WorktreeFiles(str(folder))
+    return declare_files.WorktreeFiles(str(top), folders=(folder.relative_to(top).as_posix(), *project.roots))

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import UsageError
-from schemactl.topic_match import find_one, matching
+from schemactl.core.errors import UsageError
+from schemactl.core.names import find_one, matching
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Catalog, Topic
+    from schemactl.core.names import NamespaceName
+    from schemactl.core.project import Project, Target
+    from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import ApprovedProject
-    from schemactl.model import Catalog, NamespaceName, Project, SchemaInfo, SchemaVersion, Target, Topic
-    from schemactl.registry import Registry, Scope
+    from schemactl.registry.base import Registry, Scope
 
 TOPIC_HELP: Final = (
     "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
@@ -86,7 +89,7 @@ def asked_namespaces(names: Iterable[str]) -> frozenset[NamespaceName] | None:
 
     Listing all takes a superuser; a tenant's administrator may ask about the namespaces of that tenant.
     """
-    from schemactl.model import NamespaceName
+    from schemactl.core.names import NamespaceName
 
     found = set()
     for text in names:
@@ -264,13 +267,13 @@ def approved_targets(names: Sequence[str | None] | None, context: Context) -> li
 def _chosen(
     name: str | None, project: Project, top: str, approved: ApprovedProject | None, context: Context
 ) -> ChosenTarget:
-    from schemactl import declare
+    from schemactl.declare import project as declare_project
 
     if approved is None:
-        chosen = ChosenTarget(declare.choose_target(project, name, shown_target(name)), project, top)
+        chosen = ChosenTarget(declare_project.choose_target(project, name, shown_target(name)), project, top)
     else:
         try:
-            found = declare.choose_target(approved.project, name, shown_target(name))
+            found = declare_project.choose_target(approved.project, name, shown_target(name))
             chosen = ChosenTarget(found, approved.project, top)
         except UsageError as error:
             own = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()

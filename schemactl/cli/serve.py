@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, number
-from schemactl.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.model import Project
+    from schemactl.core.project import Project
 
 MEMORY = "memory:"
 DEFAULT_PORT = 8080
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.registry import open_embedded
 
     try:
-        from schemactl.serve import host_name, is_loopback, serve
+        from schemactl.serve.guard import host_name, is_loopback
+        from schemactl.serve.server import serve
     except ModuleNotFoundError as error:
         raise SchemactlError(
             f"serve needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[serve]"'
@@ -99,11 +100,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _project(context: Context) -> Project:
     """Return the project of the current folder; outside of a project, one with all defaults."""
-    from schemactl import declare
-    from schemactl.model import Project
+    from schemactl.core.project import Project
+    from schemactl.declare import project as declare_project
 
     try:
-        project, _ = declare.load_project(context.directory, context.config)
+        project, _ = declare_project.load_project(context.directory, context.config)
     except (DeclarationError, UsageError):
         raise
     except SchemactlError:

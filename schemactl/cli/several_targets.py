@@ -10,19 +10,21 @@ from functools import cache, partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import ChosenTarget, add_trust, approved_targets, environment_target
-from schemactl.deadline import OutOfTime
-from schemactl.errors import MissingCredentials, SchemactlError, UsageError
-from schemactl.workers import Worker
+from schemactl.core.deadline import OutOfTime, Worker
+from schemactl.core.errors import MissingCredentials, SchemactlError, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.findings import WaiversAt
+    from schemactl.core.names import TargetNames
+    from schemactl.core.project import Project, Target
     from schemactl.history import History, Repository
-    from schemactl.model import Catalog, Project, Target, TargetNames, WaiversAt
-    from schemactl.plan import Origin
-    from schemactl.registry import Registry
-    from schemactl.target_numbers import TargetNumbers
+    from schemactl.plan.steps import Origin
+    from schemactl.registry.base import Registry
+    from schemactl.target_numbers.mapping import TargetNumbers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -76,9 +78,9 @@ class OpenTarget:
     def origin(self) -> Origin:
         """What a plan compares: the approved history as it is now, and the registry."""
         from schemactl.broker.checkers import known_to
-        from schemactl.effective import namespaces_of
-        from schemactl.model import NamespaceName
-        from schemactl.plan import Origin
+        from schemactl.core.catalog import namespaces_of
+        from schemactl.core.names import NamespaceName
+        from schemactl.plan.steps import Origin
 
         place, approved, target, release = self.place, self.approved, self.place.target, self.registry.release
         there = self.names.there
@@ -111,8 +113,8 @@ class OpenTarget:
     @property
     def numbers(self) -> TargetNumbers | None:
         """What is recorded of the target's version numbers, by its own names; None: nothing. Raise DeclarationError where that has problems."""
-        from schemactl.plan import renamed_numbers
-        from schemactl.target_numbers import numbers_of
+        from schemactl.plan.selection import renamed_numbers
+        from schemactl.target_numbers.file import numbers_of
 
         place, repository = self.place, self.context.repository
         recorded = numbers_of(place.target, place.project, repository, self.approved)
@@ -123,7 +125,7 @@ class OpenTarget:
 
         Both catalogs go by the target's names.
         """
-        from schemactl.plan import with_later
+        from schemactl.plan.selection import with_later
 
         later = self.approved.later_versions()
         declared = {name: self.names.declared(name) for name in git.topics} if later else {}
@@ -339,7 +341,7 @@ def each_target(
 
 def looked_up(catalog: Catalog) -> Catalog:
     """Return `catalog` with everything in it read from Git now, so that threads need not ask Git."""
-    from schemactl.model import Catalog
+    from schemactl.core.catalog import Catalog
 
     return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 

@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import EnvironmentTarget, add_target
 from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.json_values import commit_value, metadata_value
-from schemactl.messages import format_version, versions
-from schemactl.printing import redirected
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.json_values import commit_value, metadata_value
+from schemactl.core.terminal import redirected
+from schemactl.core.wording import format_version, versions
 
 if TYPE_CHECKING:
+    from schemactl.core.findings import Direction, Incompatibility
+    from schemactl.core.names import TopicName
+    from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
-    from schemactl.model import SchemaInfo, SchemaVersion, TopicName
-    from schemactl.verdicts import Direction, Incompatibility
 
 Role = Literal["reader", "writer"]
 
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _print_outline(path: Path) -> int:
     """Print a line for each field of an Avro file; print any other file as it is, since git shows no diff if this fails."""
-    from schemactl.errors import InvalidSchema
+    from schemactl.core.errors import InvalidSchema
     from schemactl.formats.avro.outline import file_lines
 
     text = path.read_bytes().decode(errors="replace")
@@ -285,8 +286,8 @@ def _is_strict(found: Sequence[Incompatibility]) -> bool:
 
 def _reason(found: Incompatibility, info: SchemaInfo, at: int, border: SchemaVersion, role: Role) -> str:
     """Return the reason for people, as a change from the older of the two definitions to the newer."""
+    from schemactl.core.findings import Breakage
     from schemactl.formats import explain
-    from schemactl.verdicts import Breakage
 
     if border.info is None:
         return found.message

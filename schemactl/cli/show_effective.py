@@ -6,18 +6,19 @@ import argparse
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.selection import approved_target, find
-from schemactl.messages import policy_word
-from schemactl.report.style import table
+from schemactl.core.terminal import table
+from schemactl.core.wording import policy_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from schemactl.errors import Source
+    from schemactl.core.catalog import Catalog, Topic
+    from schemactl.core.errors import Source
+    from schemactl.core.json_values import Json
+    from schemactl.core.project import Project, Target
     from schemactl.history import History
-    from schemactl.json_values import Json
-    from schemactl.model import Catalog, Project, Target, Topic
 
 _ORIGINS: Final = {
     "topic": "",
@@ -123,7 +124,7 @@ def _values(
 
 def _policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_Value]:
     """Yield each policy in force: that of the topic, else of the namespace, else the default of brokers."""
-    from schemactl.model import SETTINGS, BrokerDefaults, Policies
+    from schemactl.core.policies import SETTINGS, BrokerDefaults, Policies
 
     space = catalog.namespaces.get(topic.name.namespace_name)
     for key in Policies.names():
@@ -144,7 +145,8 @@ def _policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator[_Val
 
 
 def _project_place(key: str, approved: History, project: Project, context: Context) -> Source:
-    from schemactl import declare, history
+    from schemactl import history
+    from schemactl.declare import project as declare_project
 
     files = history.CommitFiles(context.repository, approved.whole.tip)
-    return declare.place_in_project(files, project, ("defaults", key))
+    return declare_project.place_in_project(files, project, ("defaults", key))

@@ -8,17 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.selection import add_filters
-from schemactl.errors import HistoryError, SchemactlError, UsageError
-from schemactl.messages import counted
-from schemactl.output import read, remove, write
-from schemactl.topic_match import select_known
+from schemactl.core.atomic_files import read, remove, write
+from schemactl.core.errors import HistoryError, SchemactlError, UsageError
+from schemactl.core.names import select_known
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
+    from schemactl.core.project import Project
     from schemactl.history import History
-    from schemactl.model import Project
 
 _LISTED = ".schemactl-site"
 """The file that lists what was written: the next run removes what is no longer part of the site, and nothing else."""

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import Command, Parser, add_options
 from schemactl.cli.reading import (
     STRICT_OPTION,
@@ -22,15 +22,18 @@ from schemactl.cli.reading import (
     reading,
 )
 from schemactl.cli.selection import TOPIC_HELP, choose
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.report.style import table as style_table
-from schemactl.report.style import terminal_width
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.terminal import table as style_table
+from schemactl.core.terminal import terminal_width
 from schemactl.topic_codec import codec_of, require_codec
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
     from schemactl.codegen.approved import OnTarget
-    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic, TopicName
+    from schemactl.core.catalog import Topic
+    from schemactl.core.names import TopicName
+    from schemactl.core.project import Project
+    from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.spark.raw import RawMessages
 
 ACTIONS: Final = {
@@ -201,7 +204,7 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
     """
     require_codec()
     try:
-        import schemactl.spark  # noqa: F401  only whether it can be
+        from schemactl import spark as schemactl  # noqa: F401  only whether it can be
     except ImportError:
         raise SchemactlError(
             "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'

@@ -7,12 +7,12 @@ import hashlib
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.spark import TopicOfMessages, as_usage_error, columns, located, running, subject, table
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.messages import counted
-from schemactl.output import reject_links
+from schemactl.core.atomic_files import reject_links
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.spark import Landed

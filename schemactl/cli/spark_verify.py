@@ -7,15 +7,15 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, number
 from schemactl.cli.spark import TopicOfMessages, columns, located, running, subject, table
-from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.messages import counted
+from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.codec.verifying import Count
-    from schemactl.model import SchemaInfo
+    from schemactl.core.schema import SchemaInfo
     from schemactl.spark.verifying import Unread, Verified
 
 _SHOWN_BYTES: Final = 48
@@ -80,10 +80,11 @@ def _candidate(read: TopicOfMessages, context: Context) -> SchemaInfo:
         DeclarationError: the files have problems.
         SchemactlError: they declare no schema for it.
     """
-    from schemactl import declare
+    from schemactl.declare import catalog, files
+    from schemactl.declare import project as declare_project
 
-    project, top = declare.load_project(context.directory, context.config)
-    declared = declare.read(declare.WorktreeFiles(top, folders=(*project.roots,)), project)
+    project, top = declare_project.load_project(context.directory, context.config)
+    declared = catalog.read(files.WorktreeFiles(top, folders=(*project.roots,)), project)
     if declared.problems:
         raise DeclarationError(declared.problems)
     topic = declared.catalog.topics.get(read.topic.name)

@@ -7,16 +7,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.selection import VERSION_HELP, choose, find, known_numbers
-from schemactl.errors import DeclarationError, UsageError
-from schemactl.messages import format_version
-from schemactl.model import next_number
-from schemactl.topic_match import matching
+from schemactl.core.errors import DeclarationError, UsageError
+from schemactl.core.names import matching
+from schemactl.core.schema import next_number
+from schemactl.core.wording import format_version
 
 if TYPE_CHECKING:
-    from schemactl.cli import Context
-    from schemactl.declare import Declared, WorktreeFiles
+    from schemactl.cli.context import Context
+    from schemactl.core.catalog import Topic
+    from schemactl.core.project import Project
+    from schemactl.core.schema import SchemaInfo, SchemaVersion
+    from schemactl.declare.catalog import Declared
+    from schemactl.declare.files import WorktreeFiles
     from schemactl.history import History, Merged
-    from schemactl.model import Project, SchemaInfo, SchemaVersion, Topic
 
 WORK: Final = "work"
 """The name of the working tree."""
@@ -79,18 +82,18 @@ class States:
     @cached_property
     def files(self) -> WorktreeFiles:
         """The working tree. Raise UsageError in a bare repository."""
-        from schemactl import declare
+        from schemactl.declare import files as declare_files
 
         if self.context.repository.top is None:
             raise _no_working_tree()
-        return declare.WorktreeFiles(self._loaded[1], folders=self.project.roots)
+        return declare_files.WorktreeFiles(self._loaded[1], folders=self.project.roots)
 
     @cached_property
     def work(self) -> Declared:
         """What the working tree declares, and what is wrong with it. Raise UsageError in a bare repository."""
-        from schemactl import declare
+        from schemactl.declare import catalog as declare_catalog
 
-        return declare.read(self.files, self.project)
+        return declare_catalog.read(self.files, self.project)
 
     def at(self, name: str) -> History:
         """Return the history up to the commit `name`, approved or not; for `work`, the history after a merge of the files here.
@@ -183,13 +186,14 @@ def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = 
     Raises:
         DeclarationError: the files, or the merged files, have problems.
     """
-    from schemactl import declare, history
+    from schemactl import history
+    from schemactl.declare import files as declare_files
     from schemactl.project_check.files import paths_of, read_files
 
     repository = context.repository
     if repository.top is None:
         return None
-    worktree = declare.WorktreeFiles(top, folders=project.roots)
+    worktree = declare_files.WorktreeFiles(top, folders=project.roots)
     here = history.HashedFiles(worktree, repository.object_format)
     declared = read_files(repository, project, here).declared
     used = {*paths_of(declared)}

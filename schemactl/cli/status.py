@@ -9,23 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.cli import CHANGES, Context
+from schemactl.cli.context import Context
 from schemactl.cli.drift_request import DriftScope, drifts
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.several_targets import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
 from schemactl.cli.time_limit import add_timeout
-from schemactl.deadline import within
-from schemactl.errors import SchemactlError
+from schemactl.core.deadline import within
+from schemactl.core.errors import CHANGES, SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
 
 if TYPE_CHECKING:
     from schemactl.cli.selection import ChosenTarget
-    from schemactl.deadline import Deadline, OutOfTime
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.deadline import Deadline, OutOfTime
+    from schemactl.core.names import TopicName
     from schemactl.history import History
-    from schemactl.model import Catalog, TopicName
-    from schemactl.plan import Awaited, Plan
-    from schemactl.registry import Scope
+    from schemactl.plan.refusals import Awaited
+    from schemactl.plan.steps import Plan
+    from schemactl.registry.base import Scope
     from schemactl.status import LastApply
 
 
@@ -124,7 +126,7 @@ def _later(approved: History) -> int:
 
 def _latest(git: Catalog) -> dict[TopicName, int]:
     """Return the number of the latest version of each declared topic except drafts."""
-    from schemactl.model import live
+    from schemactl.core.schema import live
 
     found = {
         name: live(topic.versions)

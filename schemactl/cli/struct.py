@@ -7,9 +7,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.cli.json_lines import Answer, Request
@@ -56,11 +56,11 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.columns.spark_type import UnsupportedBySpark, to_json
     from schemactl.columns.struct import StructOptions, convert
     from schemactl.columns.topic_struct import struct_of
+    from schemactl.core.schema import Release
     from schemactl.definition_json import InvalidInput, described
     from schemactl.formats import spec
     from schemactl.formats.avro.parse import parse_for_spark
     from schemactl.formats.avro.text import InvalidAvro
-    from schemactl.model import Release
 
     given = options_of(request)
     options = StructOptions(

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format
 from schemactl.cli.selection import reviewed_project
-from schemactl.report.style import table
+from schemactl.core.terminal import table
 
 if TYPE_CHECKING:
-    from schemactl.model import Project, Target
+    from schemactl.core.project import Project, Target
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the list is printed."""
-    from schemactl.effective import chosen_topics
+    from schemactl.core.catalog import chosen_topics
 
     found, _ = context.project()
     approved = reviewed_project(found, context)

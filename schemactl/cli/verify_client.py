@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from schemactl.cli import NEGATIVE, Context
+from schemactl.cli.context import Context
 from schemactl.cli.extract import CLASS_HELP, add_class_options, class_schema, take_type
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import TOPIC_HELP, find
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.messages import break_too, format_version, versions
-from schemactl.printing import on_one_line
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import break_too, format_version, versions
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
-    from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaVersion, TopicName
+    from schemactl.core.findings import Incompatibility
+    from schemactl.core.names import TopicName
+    from schemactl.core.policies import CompatibilityStrategy
+    from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
     from schemactl.typed.records import Role
-    from schemactl.verdicts import Incompatibility
 
 _ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
 
@@ -184,7 +186,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _of_git(args: argparse.Namespace, context: Context) -> Contract:
-    from schemactl.broker import policies_at
+    from schemactl.broker.connect import policies_at
 
     project, _ = context.project()
     catalog = context.approved(project).catalog
@@ -195,9 +197,9 @@ def _of_git(args: argparse.Namespace, context: Context) -> Contract:
 
 
 def _of_package(args: argparse.Namespace) -> Contract:
-    from schemactl.extracting import load_module
-    from schemactl.model import Release, SchemaVersion, TopicName
-    from schemactl.topic_match import find_one
+    from schemactl.core.names import TopicName, find_one
+    from schemactl.core.schema import Release, SchemaVersion
+    from schemactl.extracting.loading import load_module
 
     package = load_module(args.package, str(Path.cwd()))
     if not hasattr(package, "TOPICS"):
@@ -214,8 +216,8 @@ def _of_package(args: argparse.Namespace) -> Contract:
 
 def _info(definition: Any) -> SchemaInfo:
     """Return the schema that a package has."""
+    from schemactl.core.schema import SchemaInfo, SchemaType
     from schemactl.formats.key_value import join
-    from schemactl.model import SchemaInfo, SchemaType
 
     if hasattr(definition, "encoding"):
         return join(key=_info(definition.key), value=_info(definition.value), encoding=definition.encoding)
@@ -229,7 +231,7 @@ def _contract(
     policies: PoliciesInForce | None,
     release: Release,
 ) -> Contract:
-    from schemactl.model import live
+    from schemactl.core.schema import live
 
     found = live(versions)
     if not found:
@@ -248,7 +250,7 @@ def _half(version: SchemaVersion, half: Literal["key", "value"]) -> SchemaVersio
 
 def _default_against(contract: Contract, same: SchemaVersion | None) -> Literal["all", "latest"]:
     """Return what counts without --against for a class that is the version `same`: what the strategy protects, as far as it is known."""
-    from schemactl.broker.checkers import TRANSITIVE
+    from schemactl.core.policies import TRANSITIVE
 
     if contract.strategy is None:
         # The latest version was approved with all that breaks by it.
@@ -276,8 +278,8 @@ def _against(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
 def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
     """Yield why the class cannot read those versions, or their readers cannot read it; newest version first."""
     from schemactl.compat import breakages
+    from schemactl.core.policies import CompatibilityStrategy
     from schemactl.formats import explain
-    from schemactl.model import CompatibilityStrategy
 
     direction = "BACKWARD" if role == "consumer" else "FORWARD"
     strategy = CompatibilityStrategy[f"{direction}_TRANSITIVE"]
@@ -298,7 +300,7 @@ def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) 
 
 def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
     """Yield that a broker does not let the class connect, with others connected as in service."""
-    from schemactl.broker import TopicState, admit
+    from schemactl.broker.connect import TopicState, admit
 
     if contract.policies is None:
         return

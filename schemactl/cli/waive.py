@@ -10,20 +10,23 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from schemactl import output
-from schemactl.cli import Context
+from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.deadline import DEFAULT_S, within
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.messages import counted
-from schemactl.model import TopicName, Waiver, parse_day
-from schemactl.printing import on_one_line
+from schemactl.core import atomic_files
+from schemactl.core.catalog import parse_day
+from schemactl.core.deadline import DEFAULT_S, within
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.findings import Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted
 from schemactl.project_check import check_project
 from schemactl.project_check.request import CheckRequest
 
 if TYPE_CHECKING:
-    from schemactl.checking import Cause, CheckReport
-    from schemactl.verdicts import Finding
+    from schemactl.checking.causes import Cause
+    from schemactl.checking.report import CheckReport
+    from schemactl.core.findings import Finding
 
 LONGEST: Final = timedelta(days=366)
 """So far ahead a waiver may end."""
@@ -199,7 +202,7 @@ def _write(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
 
     path = report.waiver_path
     place = Path(context.top) / path
-    data = output.read(place, below=context.top) or b""
+    data = atomic_files.read(place, below=context.top) or b""
     known = {each.key: each for each in parsed(path, data)[0]}
     for each in waivers:
         if there := known.get(each.key):
@@ -208,5 +211,5 @@ def _write(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
                 fix="commit it if it is new; if it has expired, change its `until` and have that reviewed",
                 source=there.source,
             )
-    output.write(place, with_entries(path, data, waivers), below=context.top)
+    atomic_files.write(place, with_entries(path, data, waivers), below=context.top)
     return path

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemactl.errors import InvalidSchema
-from schemactl.model import SchemaInfo, SchemaVersion, Topic
+from schemactl.core.catalog import Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import SchemaInfo, SchemaVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemactl import output
 from schemactl.codegen.names import SCHEMAS
 from schemactl.codegen.topic_module import MARK
-from schemactl.errors import SchemactlError
+from schemactl.core import atomic_files
+from schemactl.core.errors import SchemactlError
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time a zip file can hold; all of ours have it, so that equal content makes equal bytes."""
@@ -69,7 +69,7 @@ def compare(
     Args:
         files: what should be there.
         out: the folder.
-        below: a real path; no link below it is followed (`output.write`).
+        below: a real path; no link below it is followed (`atomic_files.write`).
         brought: what it says yes to is no difference.
 
     Raises:
@@ -100,9 +100,9 @@ def write(files: Mapping[str, str], out: Path, difference: Difference, *, below:
         )
     try:
         for name in difference.changed:
-            output.write(out / name, files[name].encode(), below=below)
+            atomic_files.write(out / name, files[name].encode(), below=below)
         for name in difference.extra:
-            output.remove(out / name, below=below)
+            atomic_files.remove(out / name, below=below)
             _remove_if_empty((out / name).parent, out)
     except OSError as error:
         raise SchemactlError(f"{error.filename} cannot be written: {error.strerror}") from None
@@ -123,7 +123,7 @@ def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> N
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, text.encode(), zipfile.ZIP_DEFLATED, compresslevel=9)
     try:
-        output.write(path, packed.getvalue(), below=below)
+        atomic_files.write(path, packed.getvalue(), below=below)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -145,7 +145,7 @@ def _is_ours(name: str, text: str) -> bool:
 def _read(path: Path, below: str | None) -> str | None:
     """Return the text of a file, None if there is none."""
     try:
-        found = output.read(path, below=below)
+        found = atomic_files.read(path, below=below)
     except OSError as error:
         raise SchemactlError(f"{path} cannot be read: {error}") from None
     return None if found is None else found.decode(errors="replace")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from typing import Final
 
-from schemactl.model import TopicName
+from schemactl.core.names import TopicName
 
 RUNTIME: Final = "_runtime"
 """What a package calls the module that it imports its run-time from, and the folder of one that it carries."""

@@ -11,9 +11,10 @@ from schemactl.codegen.topic_module import HEADER, topic_module
 from schemactl.columns.python_text import literal
 from schemactl.columns.spark_type import UnsupportedBySpark
 from schemactl.columns.struct import StructOptions
-from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.project import Generate
+from schemactl.core.schema import Release
 from schemactl.extracting.class_text import topic_classes
-from schemactl.model import Generate, Release
 
 _PACKAGE: Final = '''\
 """Pulsar topics, one module each: what their messages are, and how they are decoded and encoded."""

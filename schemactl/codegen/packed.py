@@ -16,15 +16,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemactl import installation
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.names import CLASSES, RUNTIME
 from schemactl.codegen.package import exports
 from schemactl.codegen.topic_module import HEADER
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core import environment
+from schemactl.core.environment import DISTRIBUTION
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.schema import Commit
 from schemactl.formats import pair_of, spec
-from schemactl.installation import DISTRIBUTION
-from schemactl.model import Commit
 
 LICENSE: Final = "LICENSE"
 
@@ -128,7 +128,7 @@ def wheel(
     described = {
         f"{info}/METADATA": _metadata(package, version, topics, has_models=has_models),
         f"{info}/WHEEL": (
-            f"Wheel-Version: 1.0\nGenerator: schemactl {installation.version()}\n"
+            f"Wheel-Version: 1.0\nGenerator: schemactl {environment.version()}\n"
             f"Root-Is-Purelib: true\nTag: {_TAG}\n"
         ),
     }

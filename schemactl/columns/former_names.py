@@ -7,10 +7,10 @@ from typing import Any
 
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import is_record, protobuf_of
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
-from schemactl.model import Release, SchemaInfo
 
 Path = tuple[str, ...]
 """A place in a StructType: names of fields, and `element` and `value` for the insides of arrays and maps."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 
 
 @dataclass(frozen=True, slots=True)

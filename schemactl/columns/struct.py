@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from schemactl.columns import spark_type as spark
+from schemactl.columns import spark_type
 from schemactl.columns.spark_type import SparkType, UnsupportedBySpark, catalyst_type
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.project import Generate
 from schemactl.formats.avro import schema as avro
-from schemactl.model import Generate
 
 MAX_PRECISION: Final = 38
 """Of Spark's decimals (DecimalType.MAX_PRECISION)."""
@@ -23,28 +23,28 @@ _CATALYST_TYPE: Final = "spark.sql.catalyst.type"
 """The Avro property in which Spark notes the type it had (SchemaConverters.CATALYST_TYPE_PROP_NAME)."""
 
 _PRIMITIVES: Final = {
-    "null": spark.VOID,
-    "boolean": spark.BOOLEAN,
-    "int": spark.INTEGER,
-    "long": spark.LONG,
-    "float": spark.FLOAT,
-    "double": spark.DOUBLE,
-    "bytes": spark.BINARY,
-    "string": spark.STRING,
+    "null": spark_type.VOID,
+    "boolean": spark_type.BOOLEAN,
+    "int": spark_type.INTEGER,
+    "long": spark_type.LONG,
+    "float": spark_type.FLOAT,
+    "double": spark_type.DOUBLE,
+    "bytes": spark_type.BINARY,
+    "string": spark_type.STRING,
 }
 
 _LOGICAL: Final[dict[tuple[str, str], SparkType]] = {
-    ("int", "date"): spark.DATE,
-    ("long", "timestamp-millis"): spark.TIMESTAMP,
-    ("long", "timestamp-micros"): spark.TIMESTAMP,
-    ("long", "local-timestamp-millis"): spark.TIMESTAMP_NTZ,
-    ("long", "local-timestamp-micros"): spark.TIMESTAMP_NTZ,
+    ("int", "date"): spark_type.DATE,
+    ("long", "timestamp-millis"): spark_type.TIMESTAMP,
+    ("long", "timestamp-micros"): spark_type.TIMESTAMP,
+    ("long", "local-timestamp-millis"): spark_type.TIMESTAMP_NTZ,
+    ("long", "local-timestamp-micros"): spark_type.TIMESTAMP_NTZ,
 }
 
 _SINCE: Final[dict[tuple[str, str], tuple[tuple[int, int], SparkType]]] = {
-    ("long", "time-micros"): ((4, 2), spark.TIME),
-    ("long", "timestamp-nanos"): ((4, 3), spark.Atomic("timestamp_ltz(9)")),
-    ("long", "local-timestamp-nanos"): ((4, 3), spark.Atomic("timestamp_ntz(9)")),
+    ("long", "time-micros"): ((4, 2), spark_type.TIME),
+    ("long", "timestamp-nanos"): ((4, 3), spark_type.Atomic("timestamp_ltz(9)")),
+    ("long", "local-timestamp-nanos"): ((4, 3), spark_type.Atomic("timestamp_ntz(9)")),
 }
 """Further ones, and the Spark release that knows them first."""
 
@@ -150,15 +150,19 @@ class _Converter:
             case avro.Primitive():
                 converted = Converted(self._primitive(schema), nullable=schema.type == "null")
             case avro.Fixed():
-                converted = Converted(_decimal(schema) or spark.BINARY, nullable=False)
+                converted = Converted(_decimal(schema) or spark_type.BINARY, nullable=False)
             case avro.Enum():
-                converted = Converted(spark.Atomic("string", schema.symbols), nullable=False)
+                converted = Converted(spark_type.Atomic("string", schema.symbols), nullable=False)
             case avro.Array():
                 items = self.convert(schema.items, depths)
-                converted = items and Converted(spark.SparkArray(items.type, items.nullable), nullable=False)
+                converted = items and Converted(
+                    spark_type.SparkArray(items.type, items.nullable), nullable=False
+                )
             case avro.Map():
                 values = self.convert(schema.values, depths)
-                converted = values and Converted(spark.SparkMap(values.type, values.nullable), nullable=False)
+                converted = values and Converted(
+                    spark_type.SparkMap(values.type, values.nullable), nullable=False
+                )
             case avro.Union():
                 converted = self._union(schema, depths)
             case avro.Record():
@@ -167,7 +171,7 @@ class _Converter:
 
     def _primitive(self, schema: avro.Primitive) -> SparkType:
         if schema.type == "bytes":
-            return _decimal(schema) or spark.BINARY
+            return _decimal(schema) or spark_type.BINARY
         if schema.type not in ("int", "long"):
             return _PRIMITIVES[schema.type]
         logical = _logical_type(schema)
@@ -178,7 +182,7 @@ class _Converter:
         if self._options.as_decoded or not isinstance(noted, str):
             return made or _PRIMITIVES[schema.type]
         found = catalyst_type(noted, self._release)
-        if made is not None and not (made == spark.TIME and found.name.startswith("time(")):
+        if made is not None and not (made == spark_type.TIME and found.name.startswith("time(")):
             what = f"the property {_CATALYST_TYPE} says {noted!r}, which is no type of a {logical}"
             raise UnsupportedBySpark("ClassCastException", what)
         return found
@@ -197,11 +201,11 @@ class _Converter:
         inner = {**depths, schema.full_name: depth + 1}
         fields = ((field, self.convert(field.schema, inner)) for field in schema.fields)
         kept = tuple(
-            spark.SparkField(field.name, c.type, c.nullable, field.doc or avro.doc_of(field.schema))
+            spark_type.SparkField(field.name, c.type, c.nullable, field.doc or avro.doc_of(field.schema))
             for field, c in fields
             if c is not None
         )
-        return Converted(spark.Struct(kept, schema.name), nullable=False)
+        return Converted(spark_type.Struct(kept, schema.name), nullable=False)
 
     def _union(self, schema: avro.Union, depths: dict[str, int]) -> Converted | None:
         branches = [branch for branch in schema.branches if branch.type != "null"]
@@ -214,9 +218,9 @@ class _Converter:
         if len(branches) == 1:
             return self.convert(branches[0], depths)
         if len(branches) == 2 and types == {"int", "long"}:
-            return Converted(spark.LONG, nullable=False)
+            return Converted(spark_type.LONG, nullable=False)
         if len(branches) == 2 and types == {"float", "double"}:
-            return Converted(spark.DOUBLE, nullable=False)
+            return Converted(spark_type.DOUBLE, nullable=False)
         members = []
         names: set[str] = set()
         for number, branch in enumerate(branches):
@@ -225,8 +229,8 @@ class _Converter:
                 name = f"member{number}"
                 if self._options.stable_union_identifiers:
                     name = self._member(branch, names)
-                members.append(spark.SparkField(name, converted.type, nullable=True))
-        return Converted(spark.Struct(tuple(members)), nullable=False)
+                members.append(spark_type.SparkField(name, converted.type, nullable=True))
+        return Converted(spark_type.Struct(tuple(members)), nullable=False)
 
     def _member(self, branch: avro.Schema, names: set[str]) -> str:
         name = branch.name if isinstance(branch, avro.Named) else branch.full_name
@@ -264,7 +268,7 @@ def _decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
             condition="DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
             fix=f"lower the precision to {MAX_PRECISION}",
         )
-    return spark.Decimal(precision, scale)
+    return spark_type.Decimal(precision, scale)
 
 
 def _logical_type(schema: avro.Primitive | avro.Fixed) -> str | None:

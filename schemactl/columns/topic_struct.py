@@ -8,10 +8,10 @@ from typing import Any, Final
 from schemactl.columns import spark_type as spark
 from schemactl.columns.spark_type import SparkField, SparkType, Struct, UnsupportedBySpark
 from schemactl.columns.struct import MAX_PLACES, Converted, StructOptions, convert, too_wide
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema import Record
-from schemactl.model import Release, SchemaInfo
 
 _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
 """What DataFrames and tables have beside the values, as names are compared without case (codec.message, which imports Arrow)."""

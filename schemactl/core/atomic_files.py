@@ -297,7 +297,7 @@ def _unlink(name: str, place: _FilePlace) -> None:
 def _reject_git_s_own(names: list[str]) -> None:
     """Raise SchemactlError if the parts of a path below the repository's top lead through Git's own folder."""
     if any(map(is_git_s_own, names)):
-        from schemactl.errors import SchemactlError
+        from schemactl.core.errors import SchemactlError
 
         raise SchemactlError(
             f"{'/'.join(names)} leads into Git's own folder: schemactl does not read or write files there",
@@ -306,7 +306,7 @@ def _reject_git_s_own(names: list[str]) -> None:
 
 
 def _reject(place: str, kind: str) -> NoReturn:
-    from schemactl.errors import SchemactlError
+    from schemactl.core.errors import SchemactlError
 
     raise SchemactlError(
         f"{place} is {kind}: schemactl neither reads nor writes its own files through it",

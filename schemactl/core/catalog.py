@@ -1,138 +1,230 @@
-"""The data model, in Pulsar's and Avro's terms: frozen values without behaviour."""
+"""`Topic`, `Namespace`, `Catalog`, declared clients, metadata, and the part of a catalog that globs select."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
-from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from schemactl.errors import Source
-from schemactl.model.clients import Client as Client
-from schemactl.model.clients import ClientBuild as ClientBuild
-from schemactl.model.metadata import EMPTY as EMPTY
-from schemactl.model.metadata import NO_METADATA as NO_METADATA
-from schemactl.model.metadata import Deprecated as Deprecated
-from schemactl.model.metadata import Metadata as Metadata
-from schemactl.model.metadata import parse_day as parse_day
-from schemactl.model.names import NamespaceName as NamespaceName
-from schemactl.model.names import TargetNames as TargetNames
-from schemactl.model.names import TopicName as TopicName
-from schemactl.model.release import Release as Release
-from schemactl.model.schema import WITHOUT_SCHEMA as WITHOUT_SCHEMA
-from schemactl.model.schema import Commit as Commit
-from schemactl.model.schema import Locator as Locator
-from schemactl.model.schema import SchemaInfo as SchemaInfo
-from schemactl.model.schema import SchemaType as SchemaType
-from schemactl.model.schema import SchemaVersion as SchemaVersion
-from schemactl.model.schema import live as live
-from schemactl.model.schema import next_number as next_number
-from schemactl.model.settings import REPLICATION as REPLICATION
-from schemactl.model.settings import SETTINGS as SETTINGS
+from schemactl.core import names as topic_names
+from schemactl.core.errors import Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies, strategy_of
+from schemactl.core.project import Target
+from schemactl.core.schema import EMPTY, Locator, SchemaInfo, SchemaVersion
+
+if TYPE_CHECKING:
+    from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level
 
 
-class CompatibilityStrategy(StrEnum):
-    """Pulsar's SchemaCompatibilityStrategy; UNDEFINED asks the next level (topic, namespace, broker)."""
+# The producers and consumers that a topic declares.
 
-    UNDEFINED = "UNDEFINED"
-    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
-    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
-    BACKWARD = "BACKWARD"
-    FORWARD = "FORWARD"
-    FULL = "FULL"
-    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
-    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
-    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+class ClientBuild(NamedTuple):
+    """A definition that a client is built with; without `number` it is its own."""
+
+    number: int | None
+    info: SchemaInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Policies:
-    """The policies of a namespace or topic. None: not managed here; UNDEFINED: reset to "ask the next level".
+class Client:
+    """A declared producer or consumer of a topic, and which schema it is built with.
 
-    `settings` are the values of SETTINGS, by name: those that are managed, or UNDEFINED.
+    Attributes:
+        versions: the first and the last version that what runs of it is built with; None: `schema`, or always the latest.
+        file: the definition of its own that it is built with instead, as the declaration names it; "": none.
+        schema: what that file defines; None: there is none, or it was not read.
+        team: who answers for it; `contact` is where to find them.
+        targets: those on which it runs; (): all that have the topic.
     """
 
-    schema_compatibility_strategy: CompatibilityStrategy | None = None
-    is_allow_auto_update_schema: bool | None = None
-    schema_validation_enforced: bool | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    name: str
+    role: Literal["producer", "consumer", "reader"]
+    versions: tuple[int, int] | None = None
+    file: str = ""
+    schema: SchemaInfo | None = None
+    team: str = ""
+    language: str = ""
+    contact: str = ""
+    targets: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Policies:
-        """Return the policies among these values, by name; a strategy may be text. Raise ValueError where a value is none."""
-        strategy = values.get("schema_compatibility_strategy")
-        return cls(
-            None if strategy is None else CompatibilityStrategy(strategy),
-            values.get("is_allow_auto_update_schema"),
-            values.get("schema_validation_enforced"),
-            {
-                name: value if value == CompatibilityStrategy.UNDEFINED else row.normal(value)
-                for name, row in SETTINGS.items()
-                if (value := values.get(name)) is not None
-            },
+    @property
+    def reads(self) -> bool:
+        """Whether it reads messages."""
+        return self.role != "producer"
+
+    @property
+    def who(self) -> str:
+        """Its name and its team, for people."""
+        return f"{self.name} (team {self.team})" if self.team else self.name
+
+    @property
+    def owner(self) -> str:
+        """Who answers for it: where to find its team, or else the team's name; "": not declared."""
+        return self.contact or self.team
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether it is built with the latest version, whichever that is."""
+        return not (self.versions or self.file)
+
+    @property
+    def built(self) -> str:
+        """What it is built with, as a declaration writes it."""
+        if self.versions:
+            first, last = self.versions
+            return str(first) if first == last else f"{first}..{last}"
+        return self.file or "latest"
+
+    def builds(self, versions: Sequence[SchemaVersion]) -> list[ClientBuild]:
+        """Return the definitions that it is built with, of a topic with these versions, the newest first."""
+        if self.schema:
+            return [ClientBuild(None, self.schema)]
+        first, last = self.versions or (0, -1)
+        # A tombstone at the end leaves no latest version.
+        chosen = (
+            versions[-1:] if self.is_latest else [each for each in versions if first <= each.number <= last]
+        )
+        return [ClientBuild(each.number, each.info) for each in reversed(chosen) if each.info]
+
+    def is_same_build(self, other: Client) -> bool:
+        """Whether `other` is the same client, built with the same schema."""
+        return (self.name, self.role, self.versions, self.schema) == (
+            other.name,
+            other.role,
+            other.versions,
+            other.schema,
         )
 
+    def runs_on(self, *targets: str) -> bool:
+        """Whether it runs on one of these targets, or none is given."""
+        return not (self.targets and targets) or not {*self.targets}.isdisjoint(targets)
+
     @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the name of every policy: those about schemas, and the settings."""
-        return (*SCHEMA_POLICIES, *SETTINGS)
-
-    def get(self, name: str) -> Any:
-        """Return the policy of that name; None: it is not managed."""
-        return getattr(self, name) if name in SCHEMA_POLICIES else self.settings.get(name)
-
-    def managed(self) -> dict[str, Any]:
-        """Return the policies that are not None, by name."""
-        return {name: value for name in self.names() if (value := self.get(name)) is not None}
-
-    def without(self, managed: Policies) -> Policies:
-        """Return these policies, without those that `managed` has."""
-        return Policies.of({**self.managed(), **dict.fromkeys(managed.managed())})
-
-    def overlaid(self, managed: Policies) -> Policies:
-        """Return these policies, with those that `managed` has in place of their own."""
-        return Policies.of({**self.managed(), **managed.managed()})
+    def parse(cls, name: str, role: Literal["producer", "consumer", "reader"], schema: int | str) -> Client:
+        """Return the client that a declaration with this `schema` means: a number, a range `3..5`, `latest`, or a file."""
+        if isinstance(schema, int):
+            return cls(name, role, (schema, schema))
+        first, dots, last = schema.partition("..")
+        if dots and first.isdecimal() and last.isdecimal():
+            return cls(name, role, (int(first), int(last)))
+        return cls(name, role, file="" if schema == "latest" else schema)
 
 
-SCHEMA_POLICIES: Final = (
-    "schema_compatibility_strategy",
-    "is_allow_auto_update_schema",
-    "schema_validation_enforced",
-)
-"""The policies about schemas themselves."""
+# What is said of a topic or namespace for people: it is shown, and makes no version.
 
 
-def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
-    """Return the first strategy that is set in `policies`, which go from topic to namespace; None: none is."""
-    for each in policies:
-        strategy = each.schema_compatibility_strategy if each else None
-        if strategy not in (None, CompatibilityStrategy.UNDEFINED):
-            return strategy
-    return None
+def parse_day(text: str) -> date:
+    """Return the day that `text` names as ISO 8601 writes it in full, `2027-01-31`. Raise ValueError where it names none."""
+    found = date.fromisoformat(text)
+    if found.isoformat() != text:
+        raise ValueError(f"{text!r} is not written as {found}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerDefaults:
-    """The broker's own settings, as the project file has them, with Pulsar's defaults."""
+class Deprecated:
+    """That a topic is to be used no longer: since when, the last day on which it may be there, and what to use instead."""
 
-    schema_compatibility_strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
-    is_allow_auto_update_schema: bool = True
-    schema_validation_enforced: bool = False
-    checkers: tuple[str, ...] = ()
-    """The optional checkers that the brokers are configured with (see OPTIONAL_CHECKERS)."""
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
-    """What they do where a setting is not set, by its name; what is not known is not there."""
+    since: date | None = None
+    remove_after: date | None = None
+    use: TopicName | None = None
+
+    @classmethod
+    def parse(
+        cls, since: str | None = None, remove_after: str | None = None, use: str | None = None
+    ) -> Deprecated:
+        """Return what a declaration says; its days are as ISO 8601 writes them."""
+        first, last = (day and parse_day(day) for day in (since, remove_after))
+        return cls(first or None, last or None, TopicName.parse(use) if use else None)
+
+    def values(self) -> dict[str, str]:
+        """Return what is said, as a declaration writes it."""
+        said = {"since": self.since, "remove_after": self.remove_after, "use": self.use}
+        return {key: str(value) for key, value in said.items() if value}
 
 
-ProtoCategory = Literal["WIRE", "WIRE_JSON"]
-"""buf's categories of rules about messages; its others are about generated code."""
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What is said of a topic or namespace for people.
 
-OPTIONAL_CHECKERS: Mapping[str, Release] = {
-    "ProtobufNativeSchemaAdvancedCompatibilityCheck": Release.R5_0,
-    "ProtobufSchemaCompatibilityCheck": Release.R4_0,
-}
-"""Pulsar's checkers that no broker has unless `schemaRegistryCompatibilityCheckers` lists them, with their first release."""
+    Attributes:
+        owner: who answers for it.
+        labels: name to text, to find it by.
+        links: name to URL.
+    """
+
+    owner: str = ""
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
+    links: Mapping[str, str] = field(default_factory=lambda: EMPTY, hash=False)
+    deprecated: Deprecated | None = None
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Metadata:
+        """Return what a declaration with these `values` says."""
+        said = {key: values[key] for key in cls.__slots__ if key in values}
+        if "deprecated" in said:
+            said["deprecated"] = Deprecated.parse(**said["deprecated"])
+        return cls(**said)
+
+    def values(self) -> dict[str, Any]:
+        """Return what is said, as a declaration writes it."""
+        said = {
+            key: value for key in self.__slots__ if (value := getattr(self, key)) not in ("", EMPTY, None)
+        }
+        return said | ({"deprecated": self.deprecated.values()} if self.deprecated else {})
+
+    def words(self) -> dict[str, str]:
+        """Return what is said, by key, each as one line."""
+        said = {
+            key: ", ".join(f"{name}={text}" for name, text in value.items())
+            if isinstance(value, Mapping)
+            else value
+            for key, value in self.values().items()
+        }
+        return {key: " ".join(text.split()) for key, text in said.items()}
+
+    def within(self, namespace: Metadata) -> Metadata:
+        """Return a topic's, with what its namespace says of all its topics: their owner, labels, and that they are deprecated."""
+        return replace(
+            self,
+            owner=self.owner or namespace.owner,
+            labels={**namespace.labels, **self.labels},
+            deprecated=self.deprecated or namespace.deprecated,
+        )
+
+
+NO_METADATA = Metadata()
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LazyMapping(Mapping[K, V]):
+    """A mapping whose keys and values are found when they are asked for, each once."""
+
+    def __init__(self, keys: Callable[[], list[K]], find: Callable[[K], V | None]) -> None:
+        self._keys = functools.cache(keys)
+        self._find = functools.cache(find)
+
+    def __getitem__(self, key: K) -> V:
+        value = self._find(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys())
+
+    def __len__(self) -> int:
+        return len(self._keys())
+
+
+# The data model, in Pulsar's and Avro's terms: frozen values without behaviour.
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,153 +335,48 @@ class Catalog:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A registry to plan against, by the name the project file gives it.
+NameT = TypeVar("NameT", bound=NamespaceName | TopicName)
 
-    Attributes:
-        registry: its URL as written: `sqlite:PATH` (relative to the project's folder) or `http(s)://HOST:PORT`.
-        release: None: the project's.
-        pulsar: the release as written.
-        tenants: maps declared tenants to this target's; `namespaces` does so with single namespaces, and goes before it. Once one
-            of the two says anything, what neither names has no name on this target.
-        overlays: files with policies and partitions that differ on this target, relative to the repository's top level.
-        include: globs of the topics that this target has; none: all. `exclude`: of those that it does not have.
-        labels: shown, and compared with nothing.
-        cluster: what Pulsar calls the cluster, by which others replicate to it; "": not known.
-        credentials: `token_env`, `token_file`, `cert_file`, `key_file`, `oauth2`, `ca_file` as written.
-        numbers: the file that records where its version numbers are not Git's, relative to the repository's top level;
-            None: `numbers/NAME.yaml` in the project's folder.
-        promoted: the ref that names its position, a commit of the approved first-parent line; None: the tip.
-        after: the targets that have to hold a version before it is planned here.
+
+def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:
+    """Return those of `names` that `target` has."""
+    return topic_names.select(names, target.globs)
+
+
+def namespaces_of(catalog: Catalog) -> set[NamespaceName]:
+    """Return the namespaces that are or were declared, and those of topics."""
+    former = {name for name in catalog.former if isinstance(name, NamespaceName)}
+    return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
+
+
+def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection[str] = ()) -> Catalog:
+    """Return the part of `catalog` whose topics match one of the globs `topics`, and no `!GLOB`, and one of `namespaces`; empty means all.
+
+    A namespace stays when it is one of `namespaces` or holds a topic that stays, or when nothing was asked for.
     """
+    chosen = topic_names.select(catalog.topics, topics, [*namespaces])
+    needed = {name.namespace_name for name in chosen}
+    is_listed = any(not pattern.startswith("!") for pattern in topics)
+    # Of what is only skipped, a namespace goes that was there for nothing else.
+    emptied = {name.namespace_name for name in catalog.topics.keys() - chosen} - needed if topics else set()
 
-    name: str
-    registry: str
-    release: Release | None = None
-    pulsar: str | None = None
-    tenants: Mapping[str, str] = field(default_factory=lambda: EMPTY)
-    namespaces: Mapping[NamespaceName, NamespaceName] = field(default_factory=dict)
-    overlays: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
-    cluster: str = ""
-    credentials: Mapping[str, object] = field(default_factory=dict)
-    numbers: str | None = None
-    promoted: str | None = None
-    after: tuple[str, ...] = ()
+    def is_kept(name: NamespaceName | TopicName) -> bool:
+        if isinstance(name, TopicName):
+            return name in chosen
+        if is_listed:
+            return name in needed
+        return (not namespaces or str(name) in namespaces) and name not in emptied
 
-    @property
-    def names(self) -> TargetNames:
-        """The names that what is declared has there."""
-        return TargetNames(self.name, self.tenants, self.namespaces)
-
-    @property
-    def globs(self) -> tuple[str, ...]:
-        """The patterns of its topics, as `topic_match.select` takes them."""
-        return (*self.include, *(f"!{glob}" for glob in self.exclude))
+    return only(catalog, is_kept)
 
 
-ClassKind = Literal["dataclass", "pydantic"]
-"""What kind of classes `generate` writes."""
+def only(catalog: Catalog, is_kept: Callable[[NamespaceName | TopicName], bool]) -> Catalog:
+    """Return what of `catalog` has a name that `is_kept`. Nothing of it is read before it is asked for."""
 
+    def part(found: Mapping[NameT, V]) -> Mapping[NameT, V]:
+        return LazyMapping(
+            lambda: [key for key in found if is_kept(key)],
+            lambda key: found.get(key) if is_kept(key) else None,
+        )
 
-@dataclass(frozen=True, slots=True)
-class Generate:
-    """What `schemactl generate` writes: the importable package's name, the folder it goes to, and for which Spark.
-
-    `out` is relative to the repository's top level. `json_defaults`: a field that a JSON payload lacks is its default, not null.
-    `target`: whose messages the package reads, by that one's numbers; None: by Git's. `classes`: which classes it has for records.
-    """
-
-    package: str
-    out: str = "generated"
-    spark: str = "4.1"
-    json_defaults: bool = False
-    target: str | None = None
-    classes: ClassKind | None = None
-
-
-NameStyle = Literal["snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"]
-
-
-@dataclass(frozen=True, slots=True)
-class NameStyles:
-    """How the names of fields, of named types and of an enum's symbols are written."""
-
-    fields: NameStyle = "snake_case"
-    types: NameStyle = "PascalCase"
-    symbols: NameStyle = "UPPER_CASE"
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """The project file `schemactl.yaml`.
-
-    Attributes:
-        folder: the project's folder relative to the repository's top level, "" when it is the top level.
-        path: of the project file, relative to the repository's top level.
-        roots: the folders of declarations, relative to the repository's top level, as are `previous_roots` and
-            `waivers` ("" is the top level itself).
-        release: whose answers to predict: the nearest that is not newer than `pulsar`, the release as written.
-        severities: rule id to severity ("off": not shown); `namespace_severities` goes before it.
-        proto_rules: the category of buf's whose rules are checked besides the data verdict; None: no category.
-        require_declared_namespaces: a topic whose namespace no file declares is an error, not a warning.
-        names: how names are written, where NAME_STYLE is looked for.
-    """
-
-    folder: str = ""
-    path: str = "schemactl.yaml"
-    roots: tuple[str, ...] = ("namespaces",)
-    previous_roots: tuple[str, ...] = ()
-    approved: str | None = None
-    release: Release = Release.R4_0
-    pulsar: str = "4.0"
-    defaults: BrokerDefaults = BrokerDefaults()
-    severities: Mapping[str, Severity | Literal["off"]] = field(default_factory=dict)
-    namespace_severities: Mapping[NamespaceName, Mapping[str, Severity | Literal["off"]]] = field(
-        default_factory=dict
-    )
-    proto_rules: ProtoCategory | None = None
-    require_declared_namespaces: bool = False
-    names: NameStyles = NameStyles()
-    waivers: str = "waivers.yaml"
-    targets: Mapping[str, Target] = field(default_factory=dict)
-    generate: Generate | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Waiver:
-    """An entry of the waiver file: one finding on one change is approved all the same.
-
-    Attributes:
-        rule: the finding's, as are `topic` and `fingerprint` (see `schemactl.waivers`).
-        until: the last day, in UTC, on which it approves anything.
-        source: where the entry stands.
-        field: the finding's, for people.
-    """
-
-    rule: str
-    topic: TopicName
-    fingerprint: str
-    reason: str
-    owner: str
-    until: date
-    source: Source | None = field(default=None, compare=False)
-    field: str = ""
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What it has in common with the finding it waives: rule, topic without domain, fingerprint."""
-        return self.rule, self.topic.schema_id, self.fingerprint
-
-
-WaiversAt = Callable[[Commit], Sequence[Waiver]]
-"""Returns the waivers in the tree of a commit."""
-
-
-Severity = Literal["error", "warning", "note"]
-
-Level = Literal["topic", "namespace", "default"]
-"""Where a policy in force was set."""
+    return Catalog(part(catalog.namespaces), part(catalog.topics), part(catalog.former))

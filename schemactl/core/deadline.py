@@ -1,4 +1,4 @@
-"""A time limit for a whole command.
+"""The time limit of a command, and threads that an interrupted command can stop waiting for.
 
 In the main thread an alarm interrupts whatever runs, also a wait for another process. A call that hears no alarm ends with the
 process. Elsewhere, and where there is no alarm, time is looked at between steps.
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     T = TypeVar("T")
+
+
+# A time limit for a whole command.
+
 
 DEFAULT_S = 600.0
 """So many seconds has a check that nobody gave others."""
@@ -55,7 +59,7 @@ def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
     try:
         return interrupted_after(seconds, "starting", work)
     except OutOfTime as error:
-        from schemactl.errors import SchemactlError
+        from schemactl.core.errors import SchemactlError
 
         raise SchemactlError(error.what, fix=error.fix) from error
 
@@ -137,3 +141,42 @@ def _end_hard(after_s: float | None) -> None:
     except (OSError, ValueError):
         # There is no standard error.
         return
+
+
+# Threads that an interruptible thread can wait for.
+
+
+class Worker:
+    """A daemon thread that can be waited for again after an interrupted wait.
+
+    A `join` that is interrupted forgets in Python 3.11 that the thread still runs.
+
+    Args:
+        work: the function to run, which raises nothing.
+    """
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        from threading import Event, Thread
+
+        self._work = work
+        self._ended = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Start the work."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._ended.set()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the work is done."""
+        return self._ended.is_set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until the work is done, at most so long."""
+        self._ended.wait(timeout_s)

@@ -1,15 +1,67 @@
-"""What the environment says of the build server's run that a command belongs to: who started it, and where files are shown."""
+"""The installed version, entry points of other packages, the CI run (who, URL, link to a line)."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from schemactl.errors import Source
-from schemactl.json_values import Json
+from schemactl.core.errors import Source
+from schemactl.core.json_values import Json
+
+# The name and version of the installed distribution.
+
+
+DISTRIBUTION: Final = "pulsar-schemactl"
+"""What installers call it; the package and the command are `schemactl`."""
+
+OTHER: Final = "schemactl"
+"""A distribution that has nothing to do with this one, with a package and a command of the same names."""
+
+
+def version() -> str:
+    """Return the version of this installation."""
+    from importlib import metadata
+
+    return metadata.version(DISTRIBUTION)
+
+
+def is_shared() -> bool:
+    """Return whether the other distribution is installed here, too: each has written over files of the other."""
+    from importlib import metadata
+
+    try:
+        metadata.distribution(OTHER)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def home() -> str:
+    """Return the address where the project is at home, as the distribution says; "": it says none."""
+    from importlib import metadata
+
+    addresses = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
+    found = dict(each.split(", ", 1) for each in addresses)
+    return found.get("Documentation") or found.get("Homepage") or ""
+
+
+# Entry points of other installed packages; each group is looked up once.
+
+
+@cache  # every installed package is looked at
+def of_other_packages(group: str) -> EntryPoints:
+    """Return the entry points of `group`."""
+    return entry_points(group=group)
+
+
+# What the environment says of the build server's run that a command belongs to: who started it, and
+# where files are shown.
+
 
 _ADDRESS: Final = re.compile(r"https?://[\w.:-]+(?:/[\w.~%+-]*)*")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

@@ -1,4 +1,4 @@
-"""Places, problems, and the exceptions that carry them.
+"""Exceptions with their exit codes, `Source` (file, line, column), `Problem`, "did you mean"; exit codes 2 and 100 from `cli/context`.
 
 Findings are values, problems are exceptions, bugs are tracebacks:
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schemactl.printing import on_one_line
+from schemactl.core.terminal import on_one_line
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -163,3 +163,8 @@ def first_of(names: Sequence[object], most: int = 5) -> str:
     """Return the first `most` of some names with commas between them, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + more
+
+
+CHANGES = 2
+NEGATIVE = 100
+"""Exit codes: there are changes, where --detailed-exitcode asks; and every "no" of a command that could decide."""

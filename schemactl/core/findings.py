@@ -1,13 +1,49 @@
-"""The verdicts on schemas: incompatibilities, a broker's answers, findings."""
+"""`Incompatibility`, `Breakage`, `Verdict`, `Counterexample`, `Finding`, `Waiver`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
-from schemactl.errors import Source
-from schemactl.model import Commit, Severity, TopicName, Waiver
+from schemactl.core.errors import Source
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """An entry of the waiver file: one finding on one change is approved all the same.
+
+    Attributes:
+        rule: the finding's, as are `topic` and `fingerprint` (see `schemactl.waivers`).
+        until: the last day, in UTC, on which it approves anything.
+        source: where the entry stands.
+        field: the finding's, for people.
+    """
+
+    rule: str
+    topic: TopicName
+    fingerprint: str
+    reason: str
+    owner: str
+    until: date
+    source: Source | None = field(default=None, compare=False)
+    field: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it has in common with the finding it waives: rule, topic without domain, fingerprint."""
+        return self.rule, self.topic.schema_id, self.fingerprint
+
+
+WaiversAt = Callable[[Commit], Sequence[Waiver]]
+"""Returns the waivers in the tree of a commit."""
+
+
+Severity = Literal["error", "warning", "note"]
 
 T = TypeVar("T")
 
@@ -20,7 +56,7 @@ class Incompatibility:
     """One reason why a reader cannot read what a writer wrote.
 
     Attributes:
-        rule: id in `schemactl.rules`, as Avro's Java SchemaCompatibility or buf spell it.
+        rule: id in `schemactl.core.rules`, as Avro's Java SchemaCompatibility or buf spell it.
         pointer: JSON pointer into the reader's definition as Java gives it (its last token may be a writer's branch).
         message: the message of the reference implementation.
         strict_only: only strict readers refuse such messages; Pulsar's Java reader decodes them.

@@ -10,11 +10,14 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.errors import SchemactlError
-from schemactl.model import Client, Commit, Metadata, SchemaInfo, SchemaType, TopicName, Waiver, parse_day
+from schemactl.core.catalog import Client, Metadata, parse_day
+from schemactl.core.errors import SchemactlError
+from schemactl.core.findings import Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.verdicts import Breakage
+    from schemactl.core.findings import Breakage
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""The settings of namespaces and topics that schemas depend on, spelled as Pulsar's admin API does: one row for each.
+"""`CompatibilityStrategy` with the readers that each strategy protects, `Policies`, and the table of retention, TTL and other settings.
 
 What files may declare, what a registry is asked and told, what a plan shows, and what needs the user's word because messages can
 be lost: all of it follows from the table. A setting takes no part in version numbers.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, Literal
 
 LONG: Final = 2**63 - 1
 """The largest of Java's long."""
@@ -283,3 +284,120 @@ SETTINGS: Final[dict[str, Setting]] = {
 def address(name: object, setting: str) -> str:
     """Return how a plan names a setting of a namespace or topic, and the user allows what it can lose."""
     return f"{name}:{setting}"
+
+
+class CompatibilityStrategy(StrEnum):
+    """Pulsar's SchemaCompatibilityStrategy; UNDEFINED asks the next level (topic, namespace, broker)."""
+
+    UNDEFINED = "UNDEFINED"
+    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
+    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
+    BACKWARD = "BACKWARD"
+    FORWARD = "FORWARD"
+    FULL = "FULL"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of a namespace or topic. None: not managed here; UNDEFINED: reset to "ask the next level".
+
+    `settings` are the values of SETTINGS, by name: those that are managed, or UNDEFINED.
+    """
+
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    is_allow_auto_update_schema: bool | None = None
+    schema_validation_enforced: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Policies:
+        """Return the policies among these values, by name; a strategy may be text. Raise ValueError where a value is none."""
+        strategy = values.get("schema_compatibility_strategy")
+        return cls(
+            None if strategy is None else CompatibilityStrategy(strategy),
+            values.get("is_allow_auto_update_schema"),
+            values.get("schema_validation_enforced"),
+            {
+                name: value if value == CompatibilityStrategy.UNDEFINED else row.normal(value)
+                for name, row in SETTINGS.items()
+                if (value := values.get(name)) is not None
+            },
+        )
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the name of every policy: those about schemas, and the settings."""
+        return (*SCHEMA_POLICIES, *SETTINGS)
+
+    def get(self, name: str) -> Any:
+        """Return the policy of that name; None: it is not managed."""
+        return getattr(self, name) if name in SCHEMA_POLICIES else self.settings.get(name)
+
+    def managed(self) -> dict[str, Any]:
+        """Return the policies that are not None, by name."""
+        return {name: value for name in self.names() if (value := self.get(name)) is not None}
+
+    def without(self, managed: Policies) -> Policies:
+        """Return these policies, without those that `managed` has."""
+        return Policies.of({**self.managed(), **dict.fromkeys(managed.managed())})
+
+    def overlaid(self, managed: Policies) -> Policies:
+        """Return these policies, with those that `managed` has in place of their own."""
+        return Policies.of({**self.managed(), **managed.managed()})
+
+
+SCHEMA_POLICIES: Final = (
+    "schema_compatibility_strategy",
+    "is_allow_auto_update_schema",
+    "schema_validation_enforced",
+)
+"""The policies about schemas themselves."""
+
+
+def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
+    """Return the first strategy that is set in `policies`, which go from topic to namespace; None: none is."""
+    for each in policies:
+        strategy = each.schema_compatibility_strategy if each else None
+        if strategy not in (None, CompatibilityStrategy.UNDEFINED):
+            return strategy
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDefaults:
+    """The broker's own settings, as the project file has them, with Pulsar's defaults."""
+
+    schema_compatibility_strategy: CompatibilityStrategy = CompatibilityStrategy.FULL
+    is_allow_auto_update_schema: bool = True
+    schema_validation_enforced: bool = False
+    checkers: tuple[str, ...] = ()
+    """The optional checkers that the brokers are configured with (see OPTIONAL_CHECKERS)."""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
+    """What they do where a setting is not set, by its name; what is not known is not there."""
+
+
+Level = Literal["topic", "namespace", "default"]
+"""Where a policy in force was set."""
+
+_S = CompatibilityStrategy
+
+READS_OLD: Final = frozenset({_S.BACKWARD, _S.BACKWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
+"""The strategies that have the new schema read what an old one wrote."""
+
+READ_BY_OLD: Final = frozenset({_S.FORWARD, _S.FORWARD_TRANSITIVE, _S.FULL, _S.FULL_TRANSITIVE})
+"""The strategies that have an old schema read what the new one writes."""
+
+TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S.FULL_TRANSITIVE})
+"""The strategies that look at every live version, not only the latest."""
+
+
+def protects(strategy: _S) -> frozenset[str]:
+    """Return what a strategy protects: the more it rejects, the larger the set."""
+    if strategy is _S.ALWAYS_INCOMPATIBLE:
+        return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})
+    found = {"new_reads_old"} if strategy in READS_OLD else set()
+    found |= {"old_reads_new"} if strategy in READ_BY_OLD else set()
+    return frozenset(found | ({"all versions"} if strategy in TRANSITIVE else set()))

@@ -10,8 +10,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, Final, Literal
 
-from schemactl.errors import SchemactlError
-from schemactl.extensions import of_other_packages
+from schemactl.core.environment import of_other_packages
+from schemactl.core.errors import SchemactlError
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,10 @@ def every_rule() -> dict[str, Rule]:
 @cache
 def rules() -> Mapping[str, Rule]:
     """Return every rule of the catalogue by id, in the order of the index of its pages."""
-    # In a wheel the pages lie beside this module.
-    folder = Path(__file__).with_name("_rules")
+    # In a wheel the pages lie in the package.
+    folder = Path(__file__).parents[1] / "_rules"
     if not folder.is_dir():
-        folder = Path(__file__).parent.parent / "docs" / "rules"
+        folder = Path(__file__).parents[2] / "docs" / "rules"
     names = _ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
     return {name: _rule((folder / f"{name}.md").read_text(encoding="utf-8")) for name in names}
 

@@ -1,13 +1,52 @@
-"""Schemas and their versions, as Pulsar stores them."""
+"""`SchemaType`, `SchemaInfo`, `SchemaVersion`, `Commit`, Pulsar releases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
+from types import MappingProxyType
+from typing import Any, Final
 
-from schemactl.errors import Source
-from schemactl.model.metadata import EMPTY
+from schemactl.core.errors import Source
+
+# The releases of Pulsar whose answers are predicted.
+
+
+_MOST_DIGITS = 64
+
+
+class Release(StrEnum):
+    """The Pulsar releases whose answers are predicted; another one is read as the nearest lower."""
+
+    R4_0 = "4.0"
+    R4_2 = "4.2"
+    R5_0 = "5.0"
+
+    @classmethod
+    def nearest(cls, version: str) -> Release | None:
+        """Return the newest of these that is not newer than `version`; None: that is no release, or older than all."""
+        parts = version.split(".")[:2]
+        if not all(part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts):
+            return None
+        wanted = tuple(map(int, parts))
+        known = [release for release in cls if tuple(map(int, release.split("."))) <= wanted]
+        return known[-1] if known else None
+
+
+class _NoData(bytes):
+    """Empty bytes that are not the empty bytes: those are one object in Python."""
+
+    __slots__ = ()
+
+
+NO_DATA: Final = _NoData()
+"""As `SchemaInfo.schema` (compared with `is`): no data at all, which the registry's code meets as null."""
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+# Schemas and their versions, as Pulsar stores them.
 
 
 class SchemaType(Enum):
@@ -114,3 +153,52 @@ def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
 def next_number(versions: Sequence[SchemaVersion]) -> int:
     """Return the number of the version that comes after these."""
     return versions[-1].number + 1 if versions else 0
+
+
+# Definitions that are read only when `load` is called.
+
+
+_PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments")
+"""Of a SchemaInfo, besides its type."""
+
+
+class DeferredInfo(SchemaInfo):
+    """A definition of which only the type is known until `load` is called. Using any other part before that is a bug."""
+
+    __slots__ = ("_read",)
+
+    @classmethod
+    def of(cls, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
+        """Return the definition that `read` gives."""
+        info = cls.__new__(cls)
+        object.__setattr__(info, "type", type_)
+        object.__setattr__(info, "_read", read)
+        return info
+
+    def load(self) -> SchemaInfo:
+        """Read the definition, unless that was done."""
+        # One that `replace` made has all its parts from the beginning.
+        if read := getattr(self, "_read", None):
+            found: SchemaInfo = read()
+            for part in _PARTS:
+                object.__setattr__(self, part, getattr(found, part))
+            object.__setattr__(self, "_read", None)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise for a part that was not read yet."""
+        if name in _PARTS:
+            raise RuntimeError(f"{name} of a definition was used before it was read: call load() first")
+        raise AttributeError(name)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare two definitions, which are read already."""
+        if not isinstance(other, SchemaInfo):
+            return NotImplemented
+        return (self.type, self.schema, self.properties) == (other.type, other.schema, other.properties)
+
+    __hash__ = SchemaInfo.__hash__
+
+    def __repr__(self) -> str:
+        """Return the definition, as far as it is read."""
+        return f"DeferredInfo(type={self.type})" if getattr(self, "_read", None) else super().__repr__()

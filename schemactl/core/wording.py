@@ -1,20 +1,18 @@
-"""Sentences about versions and strategies that all reports share."""
+"""Sentences that all reports share: counts, version ranges, dates, policies, obligations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from schemactl.model import (
-    Commit,
-    CompatibilityStrategy,
-    Level,
-    NamespaceName,
-    Policies,
-    SchemaVersion,
-    TopicName,
-)
-from schemactl.verdicts import Breakage
+from schemactl.core.findings import Breakage
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Level, Policies
+from schemactl.core.schema import Commit, SchemaVersion
+
+# Sentences about versions and strategies that all reports share.
+
 
 _YEAR_10000_MS = 253_402_300_800_000
 
@@ -136,3 +134,23 @@ def partitions(count: int | None) -> str:
 def partitioned(count: int | None) -> str:
     """Return what a topic has: `has 3 partitions`, or `is not partitioned`."""
     return f"{'is' if count is None else 'has'} {partitions(count)}"
+
+
+# Descriptions of values, and near misses.
+
+
+def found(value: Any) -> str:
+    """Return what `value` is, as a person would say it who sees the file."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {shortened(str(value))}"
+    if isinstance(value, str) and value:
+        return f"the text `{shortened(value)}`"
+    return {type(None): "nothing", str: "an empty text", list: "a list", dict: "a mapping"}[type(value)]
+
+
+def shortened(text: str) -> str:
+    """`text` fit for one line: at most 60 characters, none that a terminal would obey."""
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return text if text.isprintable() else repr(text)[1:-1]

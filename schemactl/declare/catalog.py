@@ -6,6 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from schemactl.core.catalog import Catalog, Client, Namespace, Topic
+from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.findings import Finding
+from schemactl.core.names import NamespaceName, TopicName, select
+from schemactl.core.project import Project
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.declare.definition import Definitions, ResolvedDefinition
 from schemactl.declare.document import Documents, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
@@ -20,21 +26,7 @@ from schemactl.declare.files import (
 from schemactl.declare.references import AvroFile
 from schemactl.declare.validation_cache import KnownFile, ValidationCache
 from schemactl.declare.yaml_text import YamlText
-from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.formats import problems as format_problems
-from schemactl.model import (
-    Catalog,
-    Client,
-    Namespace,
-    NamespaceName,
-    Project,
-    Release,
-    SchemaInfo,
-    Topic,
-    TopicName,
-)
-from schemactl.topic_match import select
-from schemactl.verdicts import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, cast
 
+from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.core.json_values import json_text
+from schemactl.core.schema import Locator, SchemaInfo
 from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
@@ -35,13 +38,10 @@ from schemactl.declare.proto import gather
 from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern, said_instead
 from schemactl.declare.references import AvroFile, DefinedTypes, Inlined, inline
 from schemactl.declare.yaml_text import YamlPart, scalar_place
-from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS
 from schemactl.formats.base import Encoding
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
-from schemactl.json_values import json_text
-from schemactl.model import Locator, SchemaInfo
 from schemactl.source import JsonText, Tokens, place, tokens
 
 MAX_DEFINITION_BYTES: Final = 5_242_710

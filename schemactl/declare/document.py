@@ -8,24 +8,16 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.describe import found
+from schemactl.core.catalog import Client, Metadata, Namespace, Topic
+from schemactl.core.errors import DeclarationError, Problem, Source, meant
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import SETTINGS, Policies
+from schemactl.core.schema import EMPTY, SchemaType
+from schemactl.core.wording import found
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.validation_errors import Misfit, problems_of
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
-from schemactl.errors import DeclarationError, Problem, Source, meant
 from schemactl.formats import SPECS
-from schemactl.model import (
-    EMPTY,
-    SETTINGS,
-    Client,
-    Metadata,
-    Namespace,
-    NamespaceName,
-    Policies,
-    SchemaType,
-    Topic,
-    TopicName,
-)
 from schemactl.source import Tokens, node_at, node_place, tokens
 
 RESERVED_PROPERTIES: Final = ("schemactl.",)

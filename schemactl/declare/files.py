@@ -16,8 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from schemactl.errors import DeclarationError, Problem, Source, meant
-from schemactl.output import is_git_s_own
+from schemactl.core.atomic_files import is_git_s_own
+from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.source import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NoReturn
 
+from schemactl.core.errors import DeclarationError, Problem
 from schemactl.declare.files import MAX_PROBLEMS
-from schemactl.errors import DeclarationError, Problem
 from schemactl.formats.avro.text import without_comments
 from schemactl.source import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, scan
 

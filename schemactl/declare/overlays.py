@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from schemactl.declare.describe import found
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.project import Project, Target
+from schemactl.core.wording import found
 from schemactl.declare.document import TopicDocument, capped, settings_misfits, to_document
 from schemactl.declare.files import Files, obstacle, read_bytes, shown
 from schemactl.declare.project import place_in_project
 from schemactl.declare.validation_errors import HOMES, Misfit, located, validation_errors
 from schemactl.declare.yaml_text import YamlDocument, YamlText, read_yaml
-from schemactl.errors import DeclarationError, Problem, Source
-from schemactl.model import Catalog, Namespace, NamespaceName, Project, Target, Topic, TopicName
 
 NO_OVERLAYS: Final = Catalog()
 

@@ -11,7 +11,22 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from schemactl.declare.describe import found, shortened
+from schemactl.core.atomic_files import reject_links
+from schemactl.core.errors import (
+    DeclarationError,
+    Problem,
+    SchemactlError,
+    Source,
+    UsageError,
+    did_you_mean,
+    meant,
+)
+from schemactl.core.names import NamespaceName, parse_tenant
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
+from schemactl.core.project import OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
+from schemactl.core.rules import every_rule, rules
+from schemactl.core.schema import EMPTY, Release
+from schemactl.core.wording import found, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import (
     YAML_SUFFIXES,
@@ -25,30 +40,6 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.validation_errors import Misfit, problems_of, unknown_rule
 from schemactl.declare.yaml_text import YamlText, read_yaml
-from schemactl.errors import (
-    DeclarationError,
-    Problem,
-    SchemactlError,
-    Source,
-    UsageError,
-    did_you_mean,
-    meant,
-)
-from schemactl.model import (
-    EMPTY,
-    OPTIONAL_CHECKERS,
-    BrokerDefaults,
-    CompatibilityStrategy,
-    Generate,
-    NamespaceName,
-    NameStyles,
-    Project,
-    Release,
-    Target,
-)
-from schemactl.model.names import parse_tenant
-from schemactl.output import reject_links
-from schemactl.rules import every_rule, rules
 from schemactl.source import Tokens
 
 PROJECT_FILE: Final = "schemactl.yaml"

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from itertools import takewhile
 
+from schemactl.core.names import glob_expression
 from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, resolve
-from schemactl.topic_match import glob_expression
 
 
 def is_pattern(written: str) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.declare.files import AVRO_SUFFIXES, Files
 from schemactl.declare.yaml_text import YamlPart
-from schemactl.errors import DeclarationError, Problem, Source, meant
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.source import MAX_DEPTH, JsonText, Tokens

@@ -13,23 +13,14 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from schemactl.declare.deferred import DeferredInfo
+from schemactl.core.catalog import Client, Metadata, Namespace, Topic
+from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import DeferredInfo, SchemaInfo, SchemaType
 from schemactl.declare.definition import Definitions
 from schemactl.declare.document import NamespaceDocument, TopicDocument, read_documents
 from schemactl.declare.files import read_bytes
-from schemactl.errors import DeclarationError, Problem, Source
-from schemactl.model import (
-    Client,
-    CompatibilityStrategy,
-    Metadata,
-    Namespace,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    Topic,
-    TopicName,
-)
 
 Document = TopicDocument | NamespaceDocument
 

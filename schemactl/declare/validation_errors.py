@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
-from schemactl.declare.describe import found, shortened
+from schemactl.core.errors import Problem, Source, meant
+from schemactl.core.policies import SETTINGS
+from schemactl.core.schema import Release, SchemaType
+from schemactl.core.wording import found, shortened
 from schemactl.declare.files import MAX_PROBLEMS
-from schemactl.errors import Problem, Source, meant
 from schemactl.formats import SPECS
-from schemactl.model import SETTINGS, Release, SchemaType
 from schemactl.source import Tokens, key_node, node_at, node_place
 
 if TYPE_CHECKING:

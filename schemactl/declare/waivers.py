@@ -8,14 +8,16 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.describe import found, shortened
+from schemactl.core.catalog import parse_day
+from schemactl.core.errors import DeclarationError, Problem, SchemactlError, Source
+from schemactl.core.findings import Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.rules import rules
+from schemactl.core.wording import found, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
 from schemactl.declare.validation_errors import Misfit, problems_of, unknown_rule
 from schemactl.declare.yaml_text import compose, read_yaml, scalar
-from schemactl.errors import DeclarationError, Problem, SchemactlError, Source
-from schemactl.model import TopicName, Waiver, parse_day
-from schemactl.rules import rules
 from schemactl.source import node_place
 
 

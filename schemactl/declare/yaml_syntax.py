@@ -9,7 +9,7 @@ from typing import Final
 import yaml
 from yaml.reader import ReaderError
 
-from schemactl.errors import Problem, Source
+from schemactl.core.errors import Problem, Source
 from schemactl.source import place
 
 NO_TAGS: Final = ("tags (`!...`) are not used here", "write the value alone; put it in quotes if it is text")

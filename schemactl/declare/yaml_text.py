@@ -22,9 +22,9 @@ from yaml.parser import Parser
 from yaml.reader import Reader
 from yaml.scanner import Scanner
 
+from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.declare.files import MAX_BYTES, decode, shown
 from schemactl.declare.yaml_syntax import NO_DIRECTIVES, NO_TAGS, syntax_problem, tab_problem
-from schemactl.errors import DeclarationError, Problem, Source
 from schemactl.source import MAX_DEPTH, Tokens, node_at, node_place
 from schemactl.source import key_node as key_in
 

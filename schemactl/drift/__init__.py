@@ -12,12 +12,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 
+from schemactl.core.catalog import Catalog
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Commit
 from schemactl.drift.differences import Advice, DriftItem, DriftKind
 from schemactl.drift.topics import TopicAndPolicyDrift, unmanaged
 from schemactl.drift.versions import VersionDrift
-from schemactl.model import Catalog, Commit, NamespaceName, TopicName
-from schemactl.plan import Origin, Plan, PlanRefusal, RegistryState, applicable, scope_of
-from schemactl.target_numbers import Acceptance, TargetNumbers, TopicApart, find_apart, lost_numbers
+from schemactl.plan.registry_state import RegistryState
+from schemactl.plan.selection import applicable, scope_of
+from schemactl.plan.steps import Origin, Plan, PlanRefusal
+from schemactl.target_numbers.acceptance import Acceptance
+from schemactl.target_numbers.apart import TopicApart, find_apart, lost_numbers
+from schemactl.target_numbers.mapping import TargetNumbers
 
 __all__ = ["DriftItem", "DriftKind", "DriftReport", "find"]
 

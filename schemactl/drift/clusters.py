@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from schemactl.changes import Generations
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.drift import DriftReport
-from schemactl.model import NamespaceName, TopicName
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import SchemaVersion, live
+from schemactl.core.wording import versions
 from schemactl.formats import spec
-from schemactl.messages import versions
-from schemactl.model import NamespaceName, SchemaVersion, TopicName, live
-from schemactl.plan import Commands, PlanRefusal
-from schemactl.target_numbers import Acceptance, AcceptanceReason
+from schemactl.plan.refusals import Commands
+from schemactl.plan.steps import PlanRefusal
+from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 from schemactl.waivers import fingerprint
 
 

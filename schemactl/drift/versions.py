@@ -6,30 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 
-from schemactl.broker import put
+from schemactl.broker.upload import put
 from schemactl.changes import last_tombstone, unstamped, upload
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Outcome
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import WITHOUT_SCHEMA, Commit, SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.wording import day, format_version, moment, numbers
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
-from schemactl.errors import InvalidSchema
 from schemactl.formats import problems
 from schemactl.formats.outline import changes, line_changes
-from schemactl.messages import day, format_version, moment, numbers
-from schemactl.model import (
-    WITHOUT_SCHEMA,
-    Catalog,
-    Commit,
-    CompatibilityStrategy,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    live,
-    next_number,
-)
-from schemactl.plan import RegistryState, without_namespaces
 from schemactl.plan.refusals import lost_schemas
-from schemactl.target_numbers import AcceptanceReason, NumberEntry, TargetNumbers, TopicApart
+from schemactl.plan.registry_state import RegistryState
+from schemactl.plan.selection import without_namespaces
+from schemactl.target_numbers.acceptance import AcceptanceReason
+from schemactl.target_numbers.apart import TopicApart
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers
 from schemactl.target_numbers.pairs import NumberPair, pair_up
-from schemactl.verdicts import Outcome
 
 
 class VersionDrift:

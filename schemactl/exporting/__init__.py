@@ -9,8 +9,8 @@ from typing import Any
 from schemactl.columns.spark_type import Struct
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
-from schemactl.errors import SchemactlError
-from schemactl.model import Release, SchemaInfo
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release, SchemaInfo
 
 Json = dict[str, Any]
 

@@ -9,12 +9,13 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from schemactl.columns.topic_struct import message_doc
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.exporting import Json, filled, free_name
 from schemactl.exporting.json_schema import SchemaWriter
 from schemactl.formats import protobuf_native, spec
 from schemactl.formats.avro.text import without_comments
-from schemactl.model import Catalog, Release, SchemaInfo, SchemaVersion, Topic
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20

@@ -10,8 +10,10 @@ import yaml
 from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import message_doc
+from schemactl.core.catalog import Metadata
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.exporting import Json, columns_of, filled
-from schemactl.model import Metadata, Release, SchemaInfo, TopicName
 
 _NAMES: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
 """The namespace of contracts' ids, so that a topic's is always the same."""

@@ -7,9 +7,9 @@ from textwrap import indent
 from schemactl.columns.spark_type import columns_ddl, comment_ddl, quoted_name
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import message_doc
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.exporting import columns_of
-from schemactl.model import Release, SchemaInfo
 
 
 def create_table(

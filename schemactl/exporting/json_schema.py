@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.exporting import Json, filled, free_name, unknown_payload
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema_text import schema_text
-from schemactl.model import Release, SchemaInfo
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 

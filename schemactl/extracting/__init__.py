@@ -7,12 +7,13 @@ import re
 from typing import Any, Final
 
 from schemactl import formats
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting.java_options import JavaOptions as JavaOptions
 from schemactl.extracting.loading import load_class as load_class
 from schemactl.extracting.loading import load_module as load_module
 from schemactl.extracting.loading import name_of
-from schemactl.model import Release, SchemaInfo, SchemaType
+from schemactl.formats import protobuf_native
 from schemactl.typed.records import Role, is_record
 
 _NO_OPTIONS: Final = JavaOptions()
@@ -41,7 +42,7 @@ def extract(
     """
     if _is_message(kind):
         _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
-        wrapper: Any = formats.protobuf_native.load("wrapper")
+        wrapper: Any = protobuf_native.load("wrapper")
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
     if _is_pulsar_record(kind):
         _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)

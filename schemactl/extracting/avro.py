@@ -10,7 +10,7 @@ from enum import Enum, Flag
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args, get_origin
 from uuid import UUID
 
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 from schemactl.extracting.defaults import DefaultWriter
 from schemactl.extracting.loading import name_of
 from schemactl.typed.annotations import ORDERED, SINGLE, Hint, UnclearField, read

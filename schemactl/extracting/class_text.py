@@ -13,6 +13,9 @@ from typing import Any, Final
 from schemactl.columns.python_text import PYTHON_TYPES, literal
 from schemactl.columns.spark_type import Decimal
 from schemactl.columns.struct import StructOptions, convert
+from schemactl.core.names import TopicName
+from schemactl.core.project import ClassKind
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.extracting.default_text import PythonNames, default_text, is_factory, is_plain
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.equality import parts
@@ -30,7 +33,6 @@ from schemactl.formats.avro.schema import (
     Union,
 )
 from schemactl.formats.avro.schema_text import schema_text
-from schemactl.model import ClassKind, Release, SchemaInfo, TopicName
 from schemactl.typed.annotations import LOGICAL
 
 _SMALL_NUMBERS: Final = ("int", "float")

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 from schemactl.typed.records import fields_of, is_record
 from schemactl.typed.values import symbol
 

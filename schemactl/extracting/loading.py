@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from schemactl.errors import SchemactlError, UsageError, did_you_mean
+from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 
 
 def name_of(kind: type) -> str:

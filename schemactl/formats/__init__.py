@@ -9,7 +9,9 @@ import struct
 from collections.abc import Hashable, Iterator
 from typing import Literal, NamedTuple
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import primitive
 from schemactl.formats.avro import AvroSpec
 from schemactl.formats.base import SPECS, Explanation, Pair, TypeSpec, pair_of, spec
@@ -17,8 +19,6 @@ from schemactl.formats.key_value import PairSpec
 from schemactl.formats.misreading import misreading_of
 from schemactl.formats.primitive import BytesSpec, number, time
 from schemactl.formats.protobuf_native import ProtobufNativeSpec
-from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 __all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "pair_of", "spec"]
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from schemactl.errors import InvalidSchema
-from schemactl.model import ProtoCategory, Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.project import ProtoCategory
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final, Literal, cast
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.avro.java import JavaException, out_of_memory
 from schemactl.formats.base import Encoding, Explanation, Note, Pair, ReaderFailure, TypeSpec, Wire, spec
 from schemactl.formats.misreading import misreading_of
 from schemactl.formats.outline import outline
-from schemactl.model import Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 ENCODING: Final = "kv.encoding.type"
 """The property that says whether the key travels inside the payload (INLINE) or as the message's key (SEPARATED)."""

@@ -16,10 +16,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.findings import Counterexample, Direction
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats.base import ReaderFailure, UnknownWire, pair_of, spec
-from schemactl.model import SchemaInfo
-from schemactl.verdicts import Counterexample, Direction
 
 MAX_MESSAGES: Final = 9
 """Of one schema that are tried."""

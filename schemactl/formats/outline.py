@@ -8,8 +8,8 @@ from itertools import takewhile
 from operator import eq
 from typing import Final, Literal
 
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats.base import Note, spec
-from schemactl.model import SchemaInfo
 
 _SMALLEST_DIFF_LINES: Final = 5_000
 _NO_NOTE: Final = Note()

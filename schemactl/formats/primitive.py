@@ -17,10 +17,10 @@ from datetime import date
 from functools import partial
 from typing import Final, Literal, cast
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, UnknownWire, Wire
-from schemactl.model import Release, SchemaInfo
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 CHARSET: Final = "__charset"
 """The property of a STRING schema that names its Java charset; absent means UTF-8 (StringSchema)."""

@@ -44,9 +44,23 @@ _MODULES = {
         "resolve_shared",
         "waivers_at",
     ),
-    "files": ("CommitFiles", "HashedFiles", "IndexFiles"),
-    "history": ("History", "Position", "read"),
-    "local_changes": ("Forked", "Merged", "proposed", "read_forked", "read_merged"),
+    "files": (
+        "CommitFiles",
+        "HashedFiles",
+        "IndexFiles",
+    ),
+    "history": (
+        "History",
+        "Position",
+        "read",
+    ),
+    "local_changes": (
+        "Forked",
+        "Merged",
+        "proposed",
+        "read_forked",
+        "read_merged",
+    ),
     "repository": ("Repository",),
     "store": ("Store",),
 }

@@ -12,13 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemactl import declare
-from schemactl.declare import PROJECT_FILE, read_project, read_waivers
+from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError, first_of, meant
+from schemactl.core.findings import Waiver
+from schemactl.core.project import Project
+from schemactl.core.schema import Commit
+from schemactl.declare import project as declare_project
 from schemactl.declare.files import read_bytes
-from schemactl.errors import DeclarationError, HistoryError, SchemactlError, UsageError, first_of, meant
+from schemactl.declare.project import PROJECT_FILE, read_project
+from schemactl.declare.waivers import read_waivers
 from schemactl.history.files import CommitFiles
 from schemactl.history.repository import Repository
-from schemactl.model import Commit, Project, Waiver
 
 _USUAL: Final = (
     *("refs/remotes/origin/main", "refs/remotes/origin/master"),
@@ -253,7 +256,7 @@ def load_project(directory: str, config: str | None = None) -> tuple[Project, st
     As `declare.load_project`; a bare repository, which has no files, gives it as HEAD's commit has it (`config` is a path there).
     """
     try:
-        return declare.load_project(directory, config)
+        return declare_project.load_project(directory, config)
     except DeclarationError:
         raise
     except SchemactlError:
@@ -292,7 +295,7 @@ def _project_at(
     try:
         if repository.top is None:
             return read_project_at(repository, commit, config or PROJECT_FILE)
-        return declare.load_project(directory, config, files=CommitFiles(repository, commit))[0]
+        return declare_project.load_project(directory, config, files=CommitFiles(repository, commit))[0]
     except DeclarationError as error:
         raise SchemactlError(
             f"the project file as {ref} has it cannot be read: {error.problems[0]}",

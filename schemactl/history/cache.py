@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
+from schemactl.core.errors import Problem, Source
+from schemactl.core.policies import Policies
+from schemactl.core.schema import Commit
 from schemactl.declare.files import Kind
-from schemactl.errors import Problem, Source
 from schemactl.history.files import Entry
 from schemactl.history.store import Store
-from schemactl.model import Commit, Policies
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """SQLite can be built without."""

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import dirname
 from typing import Final, NamedTuple
 
+from schemactl.core.errors import DeclarationError, HistoryError
+from schemactl.core.schema import Commit
 from schemactl.declare.files import MAX_BYTES, SUFFIXES, Files, Kind, read_bytes, shown, too_large
-from schemactl.errors import DeclarationError, HistoryError
 from schemactl.history.confined import DIFF_INDEX
 from schemactl.history.repository import Blob, Repository
-from schemactl.model import Commit
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "100644": "file",

@@ -12,16 +12,17 @@ from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from schemactl.declare import Definitions, SchemaDeclaration
+from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.declare.definition import Definitions
+from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import AVRO_SUFFIXES, decode, read_bytes, resolve
 from schemactl.declare.json_text import depth_of, read_json
 from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern
-from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.formats import SPECS, avro, identity
 from schemactl.formats.avro.equality import Composition, composition
 from schemactl.formats.avro.parse import parse_file
 from schemactl.history.files import GitFiles
-from schemactl.model import SchemaInfo, SchemaType
 from schemactl.source import MAX_DEPTH, JsonText
 
 _BYTES: Final = 20

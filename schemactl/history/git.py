@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from schemactl.errors import HistoryError
+from schemactl.core.errors import HistoryError
 from schemactl.history.confined import OPTIONS, VARIABLES
 
 if TYPE_CHECKING:

@@ -8,49 +8,29 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import RLock
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
-from schemactl.declare import (
-    Definitions,
-    Documents,
-    Files,
-    NamespaceDocument,
-    TopicDocument,
-    in_roots,
-    read_clients,
-    read_documents,
-)
-from schemactl.declare.deferred import DeferredInfo
-from schemactl.declare.files import SUFFIXES
+from schemactl.core.catalog import Catalog, LazyMapping, Namespace, Topic
+from schemactl.core.errors import HistoryError, Problem, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.project import Project, Target
+from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.declare.catalog import in_roots, read_clients
+from schemactl.declare.definition import Definitions
+from schemactl.declare.document import Documents, NamespaceDocument, TopicDocument, read_documents
+from schemactl.declare.files import SUFFIXES, Files
 from schemactl.declare.reference_patterns import folders_above
-from schemactl.errors import HistoryError, Problem, Source
 from schemactl.history.approved import UnknownRef, advice, approved, project_at, resolve_shared
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
 from schemactl.history.files import CommitFiles, Entry, content
 from schemactl.history.git import FSCK
 from schemactl.history.repository import Repository
 from schemactl.history.versions import Derivation, Progress, StepFiles, named, no_progress
-from schemactl.model import (
-    Catalog,
-    Commit,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Project,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    Target,
-    Topic,
-    TopicName,
-)
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _KEPT_DOCUMENTS: Final = 8_192
 
@@ -451,23 +431,3 @@ class DefinitionLoader:
 def _documents(repository: Repository, path: str, blob_id: str) -> Documents:
     """Return what the file at `path` declares where its content is that blob."""
     return read_documents(path, content(path, repository.blob(blob_id)))
-
-
-class LazyMapping(Mapping[K, V]):
-    """A mapping whose keys and values are found when they are asked for, each once."""
-
-    def __init__(self, keys: Callable[[], list[K]], find: Callable[[K], V | None]) -> None:
-        self._keys = functools.cache(keys)
-        self._find = functools.cache(find)
-
-    def __getitem__(self, key: K) -> V:
-        value = self._find(key)
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._keys())
-
-    def __len__(self) -> int:
-        return len(self._keys())

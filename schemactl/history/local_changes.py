@@ -6,10 +6,15 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from schemactl.declare import Declared, Definitions, Files, TopicDocument, in_roots, read_documents
-from schemactl.declare.files import SUFFIXES, Kind, read_bytes
+from schemactl.core.errors import DeclarationError, HistoryError, Problem
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
+from schemactl.core.schema import Commit, SchemaInfo
+from schemactl.declare.catalog import Declared, in_roots
+from schemactl.declare.definition import Definitions
+from schemactl.declare.document import TopicDocument, read_documents
+from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reference_patterns import folders_above, is_among, is_folder, written_out
-from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.history.approved import approved
 from schemactl.history.cache import Cache
 from schemactl.history.confined import BARE_FETCH, FETCH, OPTIONS, fetch_variables
@@ -18,7 +23,6 @@ from schemactl.history.git import GitFailed
 from schemactl.history.history import History, read
 from schemactl.history.repository import Blob, ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.versions import Derivation, Progress, StepFiles, derived_from, is_read, no_progress
-from schemactl.model import Commit, Project, SchemaInfo, TopicName
 
 _NOBODY: Final = "schemactl"
 

@@ -9,11 +9,11 @@ from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from schemactl.core.errors import HistoryError
+from schemactl.core.schema import Commit
 from schemactl.declare.files import MAX_BYTES
-from schemactl.errors import HistoryError
 from schemactl.history.confined import BARE_FETCH, FETCH, RAW, fetch_variables, pinned
 from schemactl.history.git import CHUNK_BYTES, FSCK, GitFailed, Process, Runner
-from schemactl.model import Commit
 
 _GROUP_BYTES = 1024
 """So much is asked of `git cat-file` at once: any pipe holds that, so neither side waits for the other to read."""

@@ -16,7 +16,7 @@ import sys
 # `hashlib` brings all of OpenSSL with it.
 from _blake2 import blake2b
 
-from schemactl import output
+from schemactl.core import atomic_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def write(path: str, kind: str, *content: bytes) -> bool:
         os.makedirs(folder, exist_ok=True)
         if os.path.islink(folder):
             return False
-        output.write(path, (_digest(key, kind, *content), *content), below=None, mode=output.OWN)
+        atomic_files.write(path, (_digest(key, kind, *content), *content), below=None, mode=atomic_files.OWN)
     except OSError:
         return False
     return True
@@ -141,7 +141,7 @@ def _new_key() -> bytes | None:
         if os.path.lexists(path) and _key() is None:
             os.unlink(path)
         # Unless another process was faster: then its key counts.
-        output.write(path, os.urandom(_KEY_BYTES), below=None, mode=output.OWN, is_new=True)
+        atomic_files.write(path, os.urandom(_KEY_BYTES), below=None, mode=atomic_files.OWN, is_new=True)
     except FileExistsError:
         pass
     except OSError:

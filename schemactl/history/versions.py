@@ -20,27 +20,21 @@ from functools import cache
 from itertools import chain, islice
 from typing import Final
 
-from schemactl.declare import (
-    PROJECT_FILE,
-    Definitions,
-    Documents,
-    NamespaceDocument,
-    TopicDocument,
-    in_roots,
-    read_clients,
-    read_documents,
-    read_project,
-)
+from schemactl.core.errors import DeclarationError, HistoryError, Problem
+from schemactl.core.project import Project
+from schemactl.core.schema import Commit
+from schemactl.declare.catalog import in_roots, read_clients
+from schemactl.declare.definition import Definitions
+from schemactl.declare.document import Documents, NamespaceDocument, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
+from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reference_patterns import among, folders_above
-from schemactl.errors import DeclarationError, HistoryError, Problem
 from schemactl.formats.protobuf_native import worker
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints, Inspected
 from schemactl.history.repository import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
-from schemactl.model import Commit, Project
 
 _KEPT_DOCUMENTS: Final = 8_192
 _KEPT_DOCUMENT_BYTES: Final = 1_000

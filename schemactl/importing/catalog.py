@@ -6,22 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schemactl.changes import content_identity, stamp
-from schemactl.errors import InvalidSchema
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
+from schemactl.core.wording import versions
 from schemactl.formats import spec
 from schemactl.importing.declarations import Files, Paths, misread, namespace_text, topic_files
 from schemactl.importing.shared import CommonTypes
-from schemactl.messages import versions
-from schemactl.model import (
-    WITHOUT_SCHEMA,
-    Catalog,
-    NamespaceName,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    live,
-)
 
 
 @dataclass(frozen=True, slots=True)

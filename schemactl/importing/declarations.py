@@ -7,28 +7,23 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from schemactl import declare
 from schemactl.changes import content_identity, unstamped
+from schemactl.core.catalog import Namespace, Topic
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.json_values import json_text
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.project import Project
+from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo
+from schemactl.declare import catalog
+from schemactl.declare import files as declare_files
 from schemactl.declare.yaml_text import Value, yaml_text
-from schemactl.errors import InvalidSchema
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import load
 from schemactl.importing.shared import CommonTypes, imports
-from schemactl.json_values import json_text
 from schemactl.layout.json_layout import laid_out
-from schemactl.model import (
-    WITHOUT_SCHEMA,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    Project,
-    Release,
-    SchemaInfo,
-    Topic,
-    TopicName,
-)
 
 _IMPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto")
 
@@ -216,7 +211,7 @@ def misread(
     """
     owners = {path: name for name, (files, _) in made.items() for path in files}
     contents = {path: text for files, _ in made.values() for path, text in files.items()}
-    declared = declare.read(declare.ChangedFiles(contents), Project(roots=(root,), release=release))
+    declared = catalog.read(declare_files.ChangedFiles(contents), Project(roots=(root,), release=release))
     found: dict[TopicName, str] = {}
     for name, (_, info) in made.items():
         read = declared.catalog.topics.get(name)

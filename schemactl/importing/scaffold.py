@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from schemactl.core.catalog import Catalog
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaType
 from schemactl.declare.yaml_text import Value, yaml_text
 from schemactl.formats import SPECS
 from schemactl.importing.declarations import NAMESPACE_FILE, file_name
-from schemactl.model import Catalog, NamespaceName, Project, SchemaType, TopicName
 
 EDITOR_FOLDER: Final = ".schemas"
 """Where a project has the JSON Schemas for editors, beside its project file."""

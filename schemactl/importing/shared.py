@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from schemactl.core.errors import InvalidSchema, Source
+from schemactl.core.json_values import json_text
+from schemactl.core.names import TopicName
+from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo
 from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
-from schemactl.errors import InvalidSchema, Source
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.protobuf_native import load
-from schemactl.json_values import json_text
 from schemactl.layout.json_layout import laid_out
-from schemactl.model import WITHOUT_SCHEMA, SchemaInfo, TopicName
 from schemactl.source import JsonText
 
 

@@ -9,16 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from schemactl import declare
-from schemactl.declare import Files, TopicDocument, in_roots, read_documents
-from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, decode, read_bytes, resolve, shown
+from schemactl.core.errors import DeclarationError, Problem
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo
+from schemactl.declare import catalog
+from schemactl.declare.catalog import in_roots
+from schemactl.declare.document import TopicDocument, read_documents
+from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files, decode, read_bytes, resolve, shown
 from schemactl.declare.reference_patterns import files_of, is_pattern
 from schemactl.declare.yaml_text import read_yaml
-from schemactl.errors import DeclarationError, Problem
 from schemactl.formats import identity, same_text
 from schemactl.formats.avro.text import without_comments
 from schemactl.layout import json_layout, yaml_layout
-from schemactl.model import Project, SchemaInfo
 from schemactl.rewriting import proved
 from schemactl.source import JsonSyntaxError, place
 
@@ -77,7 +79,7 @@ def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Lay
     if problems:
         raise DeclarationError(problems)
     if contents:
-        declared = declare.load_all(files, project)
+        declared = catalog.load_all(files, project)
         kept = proved(files, project, declared, contents, is_same)
         refused += sorted(contents.keys() - kept.keys())
         contents = kept

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from schemactl.checking import ORDER, CheckReport
+from schemactl.checking.report import ORDER, CheckReport
 from schemactl.checking.run import Run
-from schemactl.declare import Declared
+from schemactl.core.catalog import Catalog
+from schemactl.core.environment import of_other_packages
+from schemactl.core.errors import Source
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
+from schemactl.core.rules import LINT_RULES, every_rule
+from schemactl.declare.catalog import Declared
 from schemactl.declare.references import AvroFile
-from schemactl.errors import Source
-from schemactl.extensions import of_other_packages
 from schemactl.lint import fields, keys, logical_types, names, topics
 from schemactl.lint.definition import DefinitionPart, LintedDefinition, LintRule, Remark
-from schemactl.model import Catalog, Project, TopicName
-from schemactl.rules import LINT_RULES, every_rule
 from schemactl.source import pointer
-from schemactl.verdicts import Finding
 
 __all__ = ["DefinitionPart", "LintRule", "Linted", "LintedDefinition", "Remark", "lint"]
 

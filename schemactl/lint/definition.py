@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from schemactl.core.errors import meant
+from schemactl.core.project import Project
+from schemactl.core.rules import Rule
 from schemactl.declare.references import AvroFile, own_names
-from schemactl.errors import meant
 from schemactl.formats.avro.names import qualify
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES
 from schemactl.lint.edits import Edit
-from schemactl.model import Project
-from schemactl.rules import Rule
 from schemactl.source import Tokens
 
 Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from schemactl.declare import Declared, Files
-from schemactl.declare.files import decode, read_bytes
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo
+from schemactl.declare.catalog import Declared
+from schemactl.declare.files import Files, decode, read_bytes
 from schemactl.formats import identity, resolve
 from schemactl.lint import Linted
 from schemactl.lint.edits import Replacement, replaced, replacement
-from schemactl.model import Project, SchemaInfo
 from schemactl.rewriting import proved
 
 _MOST_TRIED: Final = 20

@@ -6,14 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from schemactl.declare import Declared
+from schemactl.core.errors import InvalidSchema, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.project import Project
+from schemactl.core.schema import Release, SchemaInfo
+from schemactl.core.wording import counted
+from schemactl.declare.catalog import Declared
 from schemactl.declare.references import own_names
-from schemactl.errors import InvalidSchema, Source
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.parse import problems as avro_problems
 from schemactl.lint.definition import Remark
-from schemactl.messages import counted
-from schemactl.model import NamespaceName, Project, Release, SchemaInfo, TopicName
 from schemactl.source import tokens
 
 TopicRemark = tuple[str, TopicName, Source | None, Remark]

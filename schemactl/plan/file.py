@@ -9,10 +9,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Final
 
-from schemactl import output
-from schemactl.errors import SchemactlError
-from schemactl.installation import version
-from schemactl.json_values import (
+from schemactl.core import atomic_files
+from schemactl.core.environment import version
+from schemactl.core.errors import SchemactlError
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.json_values import (
     WAIVER,
     Json,
     commit_value,
@@ -25,8 +26,9 @@ from schemactl.json_values import (
     shape_error,
     waiver_value,
 )
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Release, SchemaVersion, TopicName
-from schemactl.model.names import parse_name
+from schemactl.core.names import NamespaceName, TopicName, parse_name
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import Release, SchemaVersion
 from schemactl.plan.registry_state import POLICIES_SHAPE, STATE_SHAPE
 from schemactl.plan.steps import (
     CreateNamespace,
@@ -47,8 +49,7 @@ from schemactl.plan.steps import (
     TakeNumber,
 )
 from schemactl.registry.base import Scope
-from schemactl.target_numbers import apart_values, read_apart
-from schemactl.verdicts import Answer, Outcome
+from schemactl.target_numbers.apart import apart_values, read_apart
 
 FORMAT_VERSION = 1
 """Raised with any change that a reader of the file must know of. New keys alone do not raise it."""
@@ -198,7 +199,7 @@ def _named(name: NamespaceName | TopicName) -> Json:
 
 
 def write(plan: Plan, path: Path, *, below: str | None = None) -> None:
-    """Write `plan` to the file at `path`, whole, and follow no link below `below` (`output.write`)."""
+    """Write `plan` to the file at `path`, whole, and follow no link below `below` (`atomic_files.write`)."""
     write_json(document(plan), path, below=below)
 
 
@@ -206,7 +207,7 @@ def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
     """Write `value` to the file at `path` as indented JSON, as `write` does; raise SchemactlError where that is impossible."""
     text = json_text(value) + "\n"
     try:
-        output.write(path, text.encode(), below=below, mode=output.OWN, make_folders=False)
+        atomic_files.write(path, text.encode(), below=below, mode=atomic_files.OWN, make_folders=False)
     except OSError as error:
         raise SchemactlError(
             f"{path} cannot be written: {error.strerror}", fix="name a file in a folder you may write"

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from schemactl.model import (
-    SCHEMA_POLICIES,
-    SETTINGS,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    Policies,
-    TopicName,
-    strategy_of,
-)
+from schemactl.core.catalog import Namespace
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies, strategy_of
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.steps import SetPolicies
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from schemactl.broker.checkers import protects
-from schemactl.model import Catalog, Namespace, NamespaceName, Policies, Topic, TopicName, strategy_of
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies, protects, strategy_of
 from schemactl.plan.planned_state import PlannedState
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import scope_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemactl.model import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.plan.steps import CreateTenant, DeleteSchema, PlanStep, RelaxStrategy, RestoreStrategy
 
 NumberedStep = tuple[int, PlanStep]

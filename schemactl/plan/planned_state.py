@@ -5,23 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from schemactl.changes import Change
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaVersion,
-    TopicName,
-    WaiversAt,
-    live,
-    next_number,
-    strategy_of,
-)
+from schemactl.core.catalog import Catalog
+from schemactl.core.findings import WaiversAt
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies, strategy_of
+from schemactl.core.schema import SchemaVersion, live, next_number
 from schemactl.plan import refusals
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import elsewhere_only, without_namespaces
 from schemactl.plan.steps import Origin, Permissions, PlanRefusal, PlanStep
-from schemactl.target_numbers import TargetNumbers
+from schemactl.target_numbers.mapping import TargetNumbers
 
 
 class PlannedState:

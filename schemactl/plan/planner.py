@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from schemactl import formats
-from schemactl.broker import put
+from schemactl.broker.upload import put
 from schemactl.changes import (
     Contents,
     GenerationBegins,
@@ -25,21 +25,13 @@ from schemactl.changes import (
     last_tombstone,
     upload,
 )
-from schemactl.errors import UsageError
-from schemactl.messages import numbers
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    Waiver,
-    WaiversAt,
-    live,
-)
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import UsageError
+from schemactl.core.findings import Answer, Outcome, Waiver, WaiversAt
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.wording import numbers
 from schemactl.plan import refusals
 from schemactl.plan.inheritance import loss, parts, reset
 from schemactl.plan.left_out import leave_out, settled, touched
@@ -66,8 +58,8 @@ from schemactl.plan.steps import (
     SetPolicies,
     TakeNumber,
 )
-from schemactl.target_numbers import TargetNumbers, TopicApart, find_apart
-from schemactl.verdicts import Answer, Outcome
+from schemactl.target_numbers.apart import TopicApart, find_apart
+from schemactl.target_numbers.mapping import TargetNumbers
 from schemactl.waivers import broker_waiver
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE

@@ -12,15 +12,18 @@ from shlex import quote
 from typing import cast
 
 from schemactl.changes import Contents, content_identity, is_behind, last_tombstone, upload
-from schemactl.messages import numbers as listed
-from schemactl.messages import versions
-from schemactl.model import Catalog, SchemaVersion, Topic, TopicName, WaiversAt, live, next_number
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.findings import WaiversAt
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaVersion, live, next_number
+from schemactl.core.wording import numbers as listed
+from schemactl.core.wording import versions
 from schemactl.plan.left_out import settled
 from schemactl.plan.planner import RELAX, Planner
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import applicable
 from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
-from schemactl.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.target_numbers.pairs import NumberPair, topic_value
 
 Lists = Mapping[TopicName, Sequence[NumberPair]]

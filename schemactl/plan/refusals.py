@@ -10,14 +10,17 @@ from dataclasses import dataclass, replace
 from shlex import quote
 
 from schemactl import formats
-from schemactl.broker import unreadable_version
+from schemactl.broker.upload import unreadable_version
 from schemactl.changes import Contents, stamp, upload
 from schemactl.compat import breakages
-from schemactl.errors import did_you_mean
-from schemactl.messages import format_version, moment, partitioned, policy_word, versions
-from schemactl.model import CompatibilityStrategy, NamespaceName, SchemaVersion, Topic, TopicName, live
+from schemactl.core.catalog import Topic
+from schemactl.core.errors import did_you_mean
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaVersion, live
+from schemactl.core.wording import format_version, moment, partitioned, policy_word, versions
 from schemactl.plan.steps import Origin, Plan, PlanRefusal, SetPolicies
-from schemactl.verdicts import Answer, Outcome
 
 _MAX_MESSAGE = 500
 """The most characters of a registry's message that are shown."""

@@ -10,19 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from schemactl.changes import COMMIT_PROPERTY, is_behind
-from schemactl.json_values import Json
-from schemactl.messages import policy_word
-from schemactl.model import (
-    SCHEMA_POLICIES,
-    BrokerDefaults,
-    Catalog,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaVersion,
-    TopicName,
-    live,
-)
+from schemactl.core.catalog import Catalog
+from schemactl.core.json_values import Json
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import SCHEMA_POLICIES, BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaVersion, live
+from schemactl.core.wording import policy_word
 from schemactl.registry.base import Registry, Scope
 
 _TOMBSTONE: Final = "tombstone"

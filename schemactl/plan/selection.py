@@ -7,21 +7,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from schemactl.changes import Contents
-from schemactl.effective import namespaces_of, only, part_of
-from schemactl.model import (
-    REPLICATION,
-    Catalog,
-    Namespace,
-    NamespaceName,
-    Policies,
-    SchemaVersion,
-    TargetNames,
-    Topic,
-    TopicName,
-)
+from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, only, part_of
+from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known
+from schemactl.core.policies import REPLICATION, Policies
+from schemactl.core.schema import SchemaVersion
 from schemactl.registry.base import Scope
-from schemactl.target_numbers import TargetNumbers
-from schemactl.topic_match import select_known
+from schemactl.target_numbers.mapping import TargetNumbers
 
 
 def scope_of(catalog: Catalog) -> Scope:

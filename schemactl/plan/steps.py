@@ -6,21 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemactl.json_values import Json
-from schemactl.model import (
-    Commit,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaVersion,
-    TopicName,
-    Waiver,
-)
-from schemactl.model.settings import address
+from schemactl.core.findings import Answer, Waiver
+from schemactl.core.json_values import Json
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies, address
+from schemactl.core.schema import Commit, Release, SchemaVersion
 from schemactl.registry.base import Scope
-from schemactl.target_numbers import TopicApart
-from schemactl.verdicts import Answer
+from schemactl.target_numbers.apart import TopicApart
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,23 @@ from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from schemactl.core.errors import DeclarationError, SchemactlError
+from schemactl.core.names import select_known
 from schemactl.early_exit import in_ci
-from schemactl.errors import DeclarationError, SchemactlError
 from schemactl.project_check.request import CheckRequest, files_of, require_base
-from schemactl.topic_match import select_known
 
 if TYPE_CHECKING:
-    from schemactl.checking import CheckReport, Fork
+    from schemactl.checking.branches import Fork
+    from schemactl.checking.report import CheckReport
     from schemactl.checking.run import Run
-    from schemactl.deadline import Deadline
-    from schemactl.declare import Declared
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.deadline import Deadline
+    from schemactl.core.findings import Waiver, WaiversAt
+    from schemactl.core.names import TopicName
+    from schemactl.core.project import Project
+    from schemactl.core.schema import Commit
+    from schemactl.declare.catalog import Declared
     from schemactl.history import CommitFiles, Forked, HashedFiles, Repository
-    from schemactl.model import Catalog, Commit, Project, TopicName, Waiver, WaiversAt
     from schemactl.project_check.environments import Environment
     from schemactl.project_check.files import ProjectFiles
 
@@ -48,8 +53,9 @@ def check_project(
         DeclarationError: the files have problems; `problems` holds all of them.
         SchemactlError: it could not be decided.
     """
-    from schemactl import declare, history
-    from schemactl.checking import WaiverFile, with_waivers
+    from schemactl import history
+    from schemactl.checking.waiving import WaiverFile, with_waivers
+    from schemactl.declare import project as declare_project
     from schemactl.project_check.files import read_files
 
     def on_commit(done: int, total: int | None) -> None:
@@ -63,7 +69,7 @@ def check_project(
         if not request.base and in_ci():
             require_base(request, repository, proposed)
         if request.target is not None:
-            declare.choose_target(proposed, request.target, f"--target {request.target}")
+            declare_project.choose_target(proposed, request.target, f"--target {request.target}")
         read = read_files(repository, replace(project, targets=proposed.targets), files)
         deadline.begin("reading the approved history")
         head = repository.commit("HEAD^" if request.amend else "HEAD")
@@ -170,9 +176,9 @@ class _Check:
 
         `waivers` returns those in force in the tree of a commit. Raise DeclarationError if the files contradict the history.
         """
-        from schemactl.checking import joined
+        from schemactl.checking.joining import joined
         from schemactl.project_check.environments import environments, setting_problems
-        from schemactl.target_numbers import expect_agreement
+        from schemactl.target_numbers.on_target import expect_agreement
 
         read, forked, asked = self.read, self.forked, self.request.target
         declared, approved = read.declared.catalog, forked.approved.catalog
@@ -206,7 +212,8 @@ class _Check:
         waivers: WaiversAt,
     ) -> tuple[tuple[str, ...], CheckReport]:
         """Compare the declarations with the approved history, both `shown` as an environment has them."""
-        from schemactl.checking import Stepwise, check
+        from schemactl.checking import check
+        from schemactl.checking.branches import Stepwise
         from schemactl.checking.schemas import UNPROTECTED
 
         declared, forked, fork = shown
@@ -253,8 +260,9 @@ class _Check:
         self, report: CheckReport, judged: Sequence[Environment], only: frozenset[TopicName] | None
     ) -> CheckReport:
         """Add what concerns no single target: changed settings, and what the day of the check brings."""
-        from schemactl.checking import deprecations, with_settings
-        from schemactl.declare import place_in_project
+        from schemactl.checking.deprecation import deprecations
+        from schemactl.checking.gate import with_settings
+        from schemactl.declare.project import place_in_project
 
         run, forked = self.run, self.forked
         found = (*report.findings, *deprecations(run, only, self.request.today))
@@ -277,8 +285,8 @@ class _Check:
 
         Findings whose waivers the commit changes, `waived`, stay. `report` is `found` with its waivers.
         """
+        from schemactl.core.wording import counted
         from schemactl.history import CommitFiles
-        from schemactl.messages import counted
         from schemactl.project_check.files import overlay_paths
 
         declared, before = self.read.declared, CommitFiles(self.repository, head)
@@ -314,15 +322,16 @@ class _Check:
 
     def not_judged(self, files: CommitFiles) -> Iterator[str]:
         """Yield a note if files of the working tree differ from HEAD, whose `files` were judged."""
-        from schemactl import declare, history
+        from schemactl import history
+        from schemactl.core.wording import counted
+        from schemactl.declare import files as declare_files
         from schemactl.history.files import differing_files
-        from schemactl.messages import counted
         from schemactl.project_check.files import overlay_paths, paths_of
 
         project, read, repository = self.project, self.read, self.repository
         judged = {project.path, project.waivers, *paths_of(read.declared), *read.numbers.paths}
         judged |= overlay_paths(self.proposed)
-        worktree = declare.WorktreeFiles(str(repository.top), folders=project.roots)
+        worktree = declare_files.WorktreeFiles(str(repository.top), folders=project.roots)
         paths = differing_files(files, history.HashedFiles(worktree, repository.object_format), judged)
         if paths:
             named = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
@@ -334,7 +343,8 @@ class _Check:
     def record(self) -> None:
         """Let the next check end early if nothing staged concerns a schema (see `early_exit`)."""
         from schemactl import early_exit
-        from schemactl.declare import PROJECT_FILE, in_roots
+        from schemactl.declare.catalog import in_roots
+        from schemactl.declare.project import PROJECT_FILE
         from schemactl.project_check.files import overlay_paths
 
         project, read, head = self.proposed, self.read, self.repository.commit("HEAD")

@@ -16,8 +16,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from schemactl.core.errors import DeclarationError, HistoryError, Problem, Source
 from schemactl.declare.files import DESCRIPTOR_SUFFIX, Files, shown
-from schemactl.errors import DeclarationError, HistoryError, Problem, Source
 from schemactl.history.files import GitFiles, IndexFiles, content
 from schemactl.history.repository import Repository
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from schemactl.checking import Fork
-from schemactl.declare import NO_OVERLAYS, Declared, Files, place_in_project, read_overlays
-from schemactl.effective import chosen_topics, differs, effective, namespaces_of
-from schemactl.errors import DeclarationError, Problem, SchemactlError
+from schemactl.checking.branches import Fork
+from schemactl.core.catalog import Catalog, chosen_topics, namespaces_of
+from schemactl.core.errors import DeclarationError, Problem, SchemactlError
+from schemactl.core.names import TopicName, matching
+from schemactl.core.project import Project, Target
+from schemactl.core.schema import Commit, Release
+from schemactl.declare.catalog import Declared
+from schemactl.declare.files import Files
+from schemactl.declare.overlays import NO_OVERLAYS, read_overlays
+from schemactl.declare.project import place_in_project
+from schemactl.effective import differs, effective
 from schemactl.history import CommitFiles, Forked, History, Repository
 from schemactl.history.local_changes import LocalChanges
-from schemactl.model import Catalog, Commit, Project, Release, Target, TopicName
 from schemactl.project_check.files import ProjectFiles
-from schemactl.target_numbers import TargetNumbers, numbered
-from schemactl.topic_match import matching
+from schemactl.target_numbers.mapping import TargetNumbers
+from schemactl.target_numbers.on_target import numbered
 
 Note = Callable[[object], None]
 

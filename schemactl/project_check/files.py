@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from schemactl import declare
+from schemactl.core.errors import DeclarationError, Problem, did_you_mean
+from schemactl.declare import catalog, definition, validation_cache
+from schemactl.declare import overlays as declare_overlays
+from schemactl.declare import waivers as declare_waivers
 from schemactl.declare.files import SUFFIXES
 from schemactl.declare.reference_patterns import is_folder
-from schemactl.errors import DeclarationError, Problem, did_you_mean
 from schemactl.history import Store
 from schemactl.project_check import attributes
-from schemactl.target_numbers import JudgedNumbers, judge_files
+from schemactl.target_numbers.judging import JudgedNumbers, judge_files
 
 if TYPE_CHECKING:
-    from schemactl.declare import Declared
+    from schemactl.core.catalog import Catalog
+    from schemactl.core.findings import Waiver
+    from schemactl.core.project import Project
+    from schemactl.declare.catalog import Declared
     from schemactl.history import CommitFiles, HashedFiles, Repository
-    from schemactl.model import Catalog, Project, Waiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +45,25 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
     store = Store(repository.common_directory, project.path)
     release = f"{project.release}\n".encode()
     before = bytes(store.read("valid") or b"")
-    cache = declare.ValidationCache(
-        declare.Definitions(files),
+    cache = validation_cache.ValidationCache(
+        definition.Definitions(files),
         lambda path: _state(files, path),
         before.removeprefix(release) if before.startswith(release) else b"",
     )
-    declared = declare.read(files, project, cache=cache)
+    declared = catalog.read(files, project, cache=cache)
     if (content := cache.content()) is not None:
         store.write("valid", release + content)
     overlays = {}
     problems: set[Problem] = set()
     for target in project.targets.values():
         try:
-            overlays[target.name] = declare.read_overlays(files, project, target)
+            overlays[target.name] = declare_overlays.read_overlays(files, project, target)
             if not declared.problems:
                 problems |= {*_undeclared(overlays[target.name], declared.catalog)}
         except DeclarationError as error:
             problems |= {*error.problems}
     numbers = judge_files(files, project)
-    waivers, wrong_waivers = declare.read_waivers(files, project.waivers)
+    waivers, wrong_waivers = declare_waivers.read_waivers(files, project.waivers)
     wrong = sorted({*declared.problems, *problems, *numbers.problems, *wrong_waivers})
     files_read = (path for path in paths_of(declared) if not is_folder(path))
     judged = {project.path, *files_read, *numbers.paths, *(each.source.path for each in wrong)}

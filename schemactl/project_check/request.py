@@ -9,11 +9,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemactl.errors import HistoryError, SchemactlError, UsageError
+from schemactl.core.errors import HistoryError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.core.project import Project
+    from schemactl.core.schema import Commit
     from schemactl.history import ApprovedProject, CommitFiles, HashedFiles, Repository
-    from schemactl.model import Commit, Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,9 @@ def files_of(
     Raises:
         SchemactlError: there are none, or the project asks for what cannot be done with them.
     """
-    from schemactl import declare, history
+    from schemactl import history
+    from schemactl.declare import files as declare_files
+    from schemactl.declare import project as declare_project
 
     files: CommitFiles | HashedFiles
     if repository.top is None and not request.staged:
@@ -120,13 +123,13 @@ def files_of(
                 fix="commit first, or leave --base out to check the working tree",
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
-        proposed = declare.load_project(request.directory, request.config, files=files)[0]
+        proposed = declare_project.load_project(request.directory, request.config, files=files)[0]
         project = _judging(request, repository, proposed, lambda path: files.entry(path) is not None, note)
         files.folders = project.roots
     else:
-        proposed, top = declare.load_project(request.directory, request.config)
+        proposed, top = declare_project.load_project(request.directory, request.config)
         project = _judging(request, repository, proposed, lambda path: Path(top, path).is_file(), note)
-        worktree = declare.WorktreeFiles(top, folders=project.roots)
+        worktree = declare_files.WorktreeFiles(top, folders=project.roots)
         files = history.HashedFiles(worktree, repository.object_format)
     if repository.top:
         folders = (posixpath.dirname(project.path), *project.roots)
@@ -142,7 +145,7 @@ def _judging(
     note: Callable[[object], None],
 ) -> Project:
     """Return the project by which a change is judged, whose settings are those that were approved."""
-    from schemactl.checking import judging
+    from schemactl.checking.gate import judging
     from schemactl.history.approved import judging_project
 
     try:
@@ -168,7 +171,7 @@ def _judging(
 
 def _forgotten_root(proposed: Project, approved: Project) -> str | None:
     """Return the first root of `approved` that `proposed` neither has nor calls a previous one."""
-    from schemactl.declare import in_roots
+    from schemactl.declare.catalog import in_roots
 
     return next(
         (

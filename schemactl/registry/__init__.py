@@ -8,9 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, cast
 
-from schemactl.errors import RegistryError, UsageError
-from schemactl.model import BrokerDefaults, Release, Target
-from schemactl.output import reject_links, top_of
+from schemactl.core.atomic_files import reject_links, top_of
+from schemactl.core.errors import RegistryError, UsageError
+from schemactl.core.policies import BrokerDefaults
+from schemactl.core.project import Target
+from schemactl.core.schema import Release
 from schemactl.registry.base import OnProgress, Registry, Scope, Warn, no_progress, no_warning
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -56,7 +58,8 @@ def open_registry(
     if url.kind != "pulsar":
         return _embedded(target.registry, url, release=release, defaults=defaults, folder=folder)
     try:
-        from schemactl.registry.pulsar import Credentials, PulsarRegistry
+        from schemactl.registry.pulsar.credentials import Credentials
+        from schemactl.registry.pulsar.registry import PulsarRegistry
     except ImportError as error:
         if (error.name or "").split(".")[0] != "urllib3":
             raise

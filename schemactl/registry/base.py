@@ -6,18 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, Protocol
 
-from schemactl.model import (
-    BrokerDefaults,
-    Catalog,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    TopicName,
-)
-from schemactl.verdicts import Answer
+from schemactl.core.catalog import Catalog
+from schemactl.core.findings import Answer
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 
 RELAXED_FROM = "schemactl.relaxed_from"
 """The topic property in which `Registry.relax` keeps what the topic's own strategy was."""

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 
-from schemactl.errors import RegistryError
+from schemactl.core.errors import RegistryError
 from schemactl.registry.storage import Decide, StoredSchema, number_of
 
 MEMORY = ":memory:"

@@ -7,35 +7,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, policies_in_force, put, test
 from schemactl.broker.checkers import known_to
-from schemactl.broker.connect import Role
-from schemactl.errors import RegistryError, SchemaRejected
-from schemactl.messages import partitioned
-from schemactl.model import (
+from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit, policies_in_force
+from schemactl.broker.upload import put, test
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import RegistryError, SchemaRejected
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import (
     REPLICATION,
     SETTINGS,
     BrokerDefaults,
-    Catalog,
     CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
     Policies,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    live,
     strategy_of,
 )
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live
+from schemactl.core.wording import partitioned
 from schemactl.registry.base import Scope, TopicClients, asked_for
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.entries import entry, version
 from schemactl.registry.metadata import UNDEFINED, RegistryMetadata, StoredNamespace
 from schemactl.registry.relaxing import Relaxing
 from schemactl.registry.storage import SchemaStorage, StoredSchema
-from schemactl.verdicts import Answer, Outcome
 
 LARGEST_BYTES = 5_242_710
 """Of a definition with its properties: what still goes into an entry of a BookKeeper ledger."""
@@ -64,7 +58,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         storage: SchemaStorage | None = None,
         url: str | None = None,
         release: Release = Release.R4_0,
-        defaults: BrokerDefaults = BrokerDefaults(),  # noqa: B008  frozen
+        defaults: BrokerDefaults = BrokerDefaults(),
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         """Open the registry in the SQLite file at `path`; schemas are in `storage`, if given."""

@@ -7,8 +7,8 @@ import json
 from types import MappingProxyType
 from typing import Any
 
-from schemactl.errors import RegistryError
-from schemactl.model import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.errors import RegistryError
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.registry.storage import StoredSchema
 
 

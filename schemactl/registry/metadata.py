@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from schemactl.errors import RegistryError
-from schemactl.model import SETTINGS, CompatibilityStrategy, NamespaceName, Policies, TopicName
+from schemactl.core.errors import RegistryError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.registry.database import Database
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED

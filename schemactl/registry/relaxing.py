@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from schemactl.errors import RegistryError
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, TopicName
+from schemactl.core.errors import RegistryError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.registry.base import RELAXED_FROM, UPDATES_OFF_FOR
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE

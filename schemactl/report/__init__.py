@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from schemactl.checking import CheckReport
-    from schemactl.json_values import Json
+    from schemactl.checking.report import CheckReport
+    from schemactl.core.json_values import Json
     from schemactl.report.sheet import Sheet
     from schemactl.status import StatusReport
 
@@ -81,7 +81,7 @@ def render_sheets(
     """Return the reports on targets, each with what JSON says of it, in a format of SHEET_FORMATS; for the rest see `render_check`."""
     import json
 
-    from schemactl.json_values import json_text
+    from schemactl.core.json_values import json_text
 
     shown, documents = [sheet for sheet, _ in sheets], [document for _, document in sheets]
     several = len(sheets) > 1
@@ -99,6 +99,6 @@ def render_sheets(
 
 def _cleaned(rendered: str, name: str, *, color: bool) -> str:
     """Return a report in the format `name` without what a terminal would obey, where no build server is to obey it."""
-    from schemactl.printing import clean
+    from schemactl.core.terminal import clean
 
     return rendered if name in OBEYED else clean(rendered, styled=color)

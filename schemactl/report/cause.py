@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from schemactl.checking import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
-from schemactl.messages import counted, format_version, versions
-from schemactl.model import CompatibilityStrategy, Severity, TopicName, Waiver
-from schemactl.printing import on_one_line
-from schemactl.report.style import cut
-from schemactl.verdicts import Finding
+from schemactl.checking.causes import Cause
+from schemactl.checking.report import ORDER, CheckReport, PolicyChange, TopicCheck
+from schemactl.core.findings import Finding, Severity, Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.terminal import cut, on_one_line
+from schemactl.core.wording import counted, format_version, versions
 from schemactl.waivers import short
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Commit
+from schemactl.core.wording import day, versions
 from schemactl.formats.outline import PartChange
-from schemactl.messages import day, versions
-from schemactl.model import Commit, NamespaceName, TopicName
 from schemactl.report.markdown import code, plain
 from schemactl.report.revision_text import changed, total, waived
 from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from schemactl.checking import CheckReport
-from schemactl.printing import clean
+from schemactl.checking.report import CheckReport
+from schemactl.core.terminal import clean, cut
 from schemactl.report.annotations import annotated
 from schemactl.report.cause import ShownCause
 from schemactl.report.check_rows import summary
-from schemactl.report.style import cut
 
 _MAX_MESSAGE = 4_000
 """The agent cuts longer issues."""

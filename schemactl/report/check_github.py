@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemactl.checking import CheckReport
-from schemactl.printing import clean
+from schemactl.checking.report import CheckReport
+from schemactl.core.terminal import clean
 from schemactl.report.annotations import annotated
 from schemactl.report.cause import ShownCause
 from schemactl.report.check_rows import summary

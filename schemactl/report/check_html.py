@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from schemactl.checking import CheckReport, TopicCheck
-from schemactl.errors import SchemactlError
+from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.core.environment import line_link
+from schemactl.core.errors import SchemactlError
+from schemactl.core.rules import Rule, every_rule
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import reading
 from schemactl.formats.outline import outline
-from schemactl.model import SchemaInfo, SchemaVersion, live, next_number
-from schemactl.report.build_server import line_link
 from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, CauseLine, ShownCause, shown_causes
 from schemactl.report.check_rows import client_rows, policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.page import folded, page, prose, scrolling, section, side_by_side, table, text
 from schemactl.report.schema_diff import schema_diff
-from schemactl.rules import Rule, every_rule
 
 _MAX_LINES: Final = 400
 """Of a diff."""

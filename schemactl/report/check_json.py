@@ -6,11 +6,11 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from schemactl.checking import Cause, CheckReport, TopicCheck
-from schemactl.json_values import breakage_value, client_value, waiver_value
-from schemactl.model import Waiver
+from schemactl.checking.causes import Cause
+from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Verdict, Waiver
+from schemactl.core.json_values import breakage_value, client_value, waiver_value
 from schemactl.report.cause import waive_command
-from schemactl.verdicts import Answer, Counterexample, DataState, Finding, Verdict
 
 if TYPE_CHECKING:
     from schemactl.checking.report import ClientImpact

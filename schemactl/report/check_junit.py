@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from xml.sax.saxutils import escape, quoteattr
 
-from schemactl.checking import CheckReport
 from schemactl.checking.causes import causes
-from schemactl.model import TopicName
-from schemactl.printing import clean
+from schemactl.checking.report import CheckReport
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.terminal import clean
 from schemactl.report.cause import ShownCause, in_report
-from schemactl.verdicts import Finding
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from schemactl.checking import CheckReport
-from schemactl.report.build_server import line_link
+from schemactl.checking.report import CheckReport
+from schemactl.core.environment import line_link
+from schemactl.core.rules import Rule, every_rule
 from schemactl.report.cause import FEW, CauseLine, ShownCause, shown_causes
 from schemactl.report.check_rows import Cell, client_rows, policy_rows, summary, topic_rows
 from schemactl.report.markdown import (
@@ -22,7 +23,6 @@ from schemactl.report.markdown import (
     table,
     within,
 )
-from schemactl.rules import Rule, every_rule
 
 _MAX_DIFF_LINES = 60
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from schemactl.checking import CheckReport, PolicyChange, TopicCheck, client_impacts
-from schemactl.messages import counted, policy_origin, policy_word
-from schemactl.model import Severity
-from schemactl.printing import on_one_line
-from schemactl.verdicts import DataState, Outcome
+from schemactl.checking.report import CheckReport, PolicyChange, TopicCheck, client_impacts
+from schemactl.core.findings import DataState, Outcome, Severity
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted, policy_origin, policy_word
 
 if TYPE_CHECKING:
     from schemactl.checking.report import ClientImpact

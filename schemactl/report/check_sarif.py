@@ -7,15 +7,16 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from schemactl.checking import Cause, CheckReport
-from schemactl.errors import Source
-from schemactl.installation import home, version
-from schemactl.messages import versions
+from schemactl.checking.causes import Cause
+from schemactl.checking.report import CheckReport
+from schemactl.core.environment import home, version
+from schemactl.core.errors import Source
+from schemactl.core.findings import Finding
+from schemactl.core.rules import Rule, every_rule
+from schemactl.core.wording import versions
 from schemactl.report.cause import ShownCause, approval, shown_causes
 from schemactl.report.check_rows import summary
 from schemactl.report.markdown import code, fenced, link, plain
-from schemactl.rules import Rule, every_rule
-from schemactl.verdicts import Finding
 
 
 def render(report: CheckReport) -> str:

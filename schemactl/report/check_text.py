@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from schemactl.checking import CheckReport
+from schemactl.checking.report import CheckReport
+from schemactl.core.terminal import SHADES, paint, table
 from schemactl.report.cause import ShownCause, shown_causes
 from schemactl.report.check_rows import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
-from schemactl.report.style import SHADES, paint, table
 
 _SEVERITIES: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 

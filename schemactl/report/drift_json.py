@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemactl.drift import DriftItem, DriftReport
+from schemactl.core.environment import version
+from schemactl.core.json_values import Json, commit_value, schema_value
+from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.core.wording import kind_of
+from schemactl.drift import DriftReport
 from schemactl.drift.clusters import ReplicatedNamespace, of_target
+from schemactl.drift.differences import DriftItem
 from schemactl.drift.versions import differences
 from schemactl.formats.outline import line_changes
-from schemactl.installation import version
-from schemactl.json_values import Json, commit_value, schema_value
-from schemactl.messages import kind_of
-from schemactl.model import SchemaInfo, SchemaVersion
-from schemactl.target_numbers import AcceptanceReason, apart_values
+from schemactl.target_numbers.acceptance import AcceptanceReason
+from schemactl.target_numbers.apart import apart_values
 from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from schemactl.drift import DriftItem, DriftKind, DriftReport
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted, day, format_version, kind_of
+from schemactl.drift import DriftReport
 from schemactl.drift.clusters import ReplicatedNamespace, clusters_said, of_target
+from schemactl.drift.differences import DriftItem, DriftKind
 from schemactl.drift.versions import differences
-from schemactl.messages import counted, day, format_version, kind_of
-from schemactl.printing import on_one_line
 from schemactl.report.check_rows import Shade
 from schemactl.report.sheet import Sheet, SheetBlock, SheetLine, Sign, alternatives, by_name
 

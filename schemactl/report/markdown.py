@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from schemactl.printing import on_one_line
-from schemactl.report.style import cut
+from schemactl.core.terminal import cut, on_one_line
 
 COMMENT_LIMIT: Final = 65_000
 """GitHub takes comments of up to 65,536 characters."""

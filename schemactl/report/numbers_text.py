@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemactl.messages import day, moment
-from schemactl.model import TopicName
+from schemactl.core.names import TopicName
+from schemactl.core.terminal import paint, table
+from schemactl.core.wording import day, moment
 from schemactl.report.sheet import SheetBlock, SheetLine, text_lines
-from schemactl.report.style import paint, table
-from schemactl.target_numbers import TopicApart
+from schemactl.target_numbers.apart import TopicApart
 from schemactl.target_numbers.pairs import NumberPair
 
 

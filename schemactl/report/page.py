@@ -10,9 +10,9 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from schemactl.installation import version
-from schemactl.messages import counted
-from schemactl.printing import on_one_line
+from schemactl.core.environment import version
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.report.check_rows import Cell, Shade

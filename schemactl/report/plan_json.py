@@ -6,9 +6,9 @@ import time
 from typing import Final
 
 from schemactl.apply import Result
-from schemactl.json_values import Json
-from schemactl.plan import Plan
+from schemactl.core.json_values import Json
 from schemactl.plan.file import FORMAT_VERSION, document
+from schemactl.plan.steps import Plan
 
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
 

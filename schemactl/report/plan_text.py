@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from schemactl import messages
 from schemactl.apply import Result
-from schemactl.messages import counted, day, kind_of, numbers, policy_words
-from schemactl.model import NamespaceName, SchemaVersion, TopicName
-from schemactl.plan import (
+from schemactl.core import wording
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import SchemaVersion
+from schemactl.core.terminal import on_one_line, paint
+from schemactl.core.wording import counted, day, kind_of, numbers, policy_words
+from schemactl.plan.steps import (
     CreateNamespace,
     CreateTenant,
     CreateTopic,
@@ -24,11 +26,9 @@ from schemactl.plan import (
     SetPolicies,
     TakeNumber,
 )
-from schemactl.printing import on_one_line
 from schemactl.report.check_rows import Shade
 from schemactl.report.numbers_text import misread_block
 from schemactl.report.sheet import Sheet, SheetLine, Sign, alternatives, by_name
-from schemactl.report.style import paint
 
 _MOST_LISTED = 50
 """The most steps that were not tried that are listed; the result file has all."""
@@ -190,7 +190,7 @@ def _lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
                 yield "=", f"afterwards v{latest} must be the latest version"
         case TakeNumber(_, number, versions):
             if versions:
-                yield "-", f"{messages.versions(versions)} no longer readable: a new generation begins"
+                yield "-", f"{wording.versions(versions)} no longer readable: a new generation begins"
             yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
         case DeleteSchema(_, versions, force):
             then = "numbering starts again at 0" if force else "a tombstone takes the next number"
@@ -257,7 +257,7 @@ def _prediction(step: RegisterVersion) -> str:
 
 
 def _partitioned(partitions: int | None) -> str:
-    return "" if partitions is None else f", {messages.partitions(partitions)}"
+    return "" if partitions is None else f", {wording.partitions(partitions)}"
 
 
 def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:

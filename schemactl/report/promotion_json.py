@@ -14,8 +14,8 @@ from schemactl.changes import (
     VersionsMissing,
     VersionsUnknown,
 )
-from schemactl.json_values import Json, commit_value, json_text, waiver_value
-from schemactl.messages import kind_of
+from schemactl.core.json_values import Json, commit_value, json_text, waiver_value
+from schemactl.core.wording import kind_of
 from schemactl.promotion import Promotion
 
 FORMAT_VERSION = 1

@@ -17,12 +17,12 @@ from schemactl.changes import (
     VersionsMissing,
     VersionsUnknown,
 )
-from schemactl.messages import counted, day, kind_of, partitions, policy_words
-from schemactl.model import Commit, NamespaceName, SchemaVersion, TopicName
-from schemactl.printing import on_one_line
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Commit, SchemaVersion
+from schemactl.core.terminal import SIGNS, on_one_line, paint
+from schemactl.core.wording import counted, day, kind_of, partitions, policy_words
 from schemactl.promotion import Promotion
 from schemactl.report.sheet import by_name
-from schemactl.report.style import SIGNS, paint
 
 
 def render(promotion: Promotion, *, color: bool = False) -> str:

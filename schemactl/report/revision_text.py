@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from schemactl.changes import SchemaRemoved
+from schemactl.core.findings import Waiver
+from schemactl.core.names import NamespaceName
+from schemactl.core.schema import Commit
+from schemactl.core.terminal import SIGNS, cut, on_one_line, paint
+from schemactl.core.wording import counted, kind_of, versions
 from schemactl.formats.outline import PartChange
-from schemactl.messages import counted, kind_of, versions
-from schemactl.model import Commit, NamespaceName, Waiver
-from schemactl.printing import on_one_line
 from schemactl.report.promotion_text import change_lines, commit_words, version_words
-from schemactl.report.style import SIGNS, cut, paint
 from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 
 _LONGEST_DOC: Final = 200

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemactl.messages import versions
-from schemactl.printing import on_one_line
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import versions
 from schemactl.report.markdown import bold, fenced, plain, prose
 from schemactl.rollout import Rollout, RolloutStep
 

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from schemactl.core.terminal import cut, on_one_line
 from schemactl.formats import spec
 from schemactl.formats.outline import line_changes
-from schemactl.printing import on_one_line
-from schemactl.report.style import cut
 from schemactl.source import JsonSyntaxError, scan, tokens
 from schemactl.source import nearest as nearest_node
 
 if TYPE_CHECKING:
-    from schemactl.model import SchemaInfo
+    from schemactl.core.schema import SchemaInfo
 
 _HEAD: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _MAX_LINE: Final = 300

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
-from schemactl.model import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.terminal import SHADES, SIGNS, paint
 from schemactl.report.check_rows import Shade
-from schemactl.report.style import SHADES, SIGNS, paint
 
 Sign = Literal["+", "-", "~", "!", "=", ""]
 

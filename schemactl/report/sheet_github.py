@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from schemactl.printing import clean
+from schemactl.core.terminal import clean
 from schemactl.report.annotations import SHOWN
 from schemactl.report.check_github import escaped
 from schemactl.report.sheet import Sheet, SheetBlock

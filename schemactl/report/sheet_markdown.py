@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from schemactl.printing import on_one_line
+from schemactl.core.terminal import on_one_line
 from schemactl.report.markdown import COMMENT_LIMIT, bold, code, fenced, folded, marker, plain, prose, within
 from schemactl.report.sheet import Sheet, SheetBlock
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from schemactl.installation import version
-from schemactl.json_values import Json, commit_value, json_text
+from schemactl.core.environment import version
+from schemactl.core.json_values import Json, commit_value, json_text
 from schemactl.report.drift_json import replicated_values
 from schemactl.status import StatusReport, TargetStatus, UnknownStatus
 

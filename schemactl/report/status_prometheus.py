@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from schemactl.drift import DriftKind
-from schemactl.installation import version
-from schemactl.printing import on_one_line
+from schemactl.core.environment import version
+from schemactl.core.terminal import on_one_line
+from schemactl.drift.differences import DriftKind
 from schemactl.status import StatusReport, TargetStatus
 
 Sample = tuple[Mapping[str, str], float]

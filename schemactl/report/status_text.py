@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from schemactl.core.terminal import on_one_line, paint, table
+from schemactl.core.wording import counted, moment
 from schemactl.drift.clusters import clusters_said
-from schemactl.messages import counted, moment
-from schemactl.printing import on_one_line
-from schemactl.report.style import paint, table
 from schemactl.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
 
 _MOST_TOPICS = 30

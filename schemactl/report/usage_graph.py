@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from schemactl.json_values import json_text
-from schemactl.printing import on_one_line
-from schemactl.report.style import paint
+from schemactl.core.json_values import json_text
+from schemactl.core.terminal import on_one_line, paint
 from schemactl.usage import Node, Reached, Usage
 
 FORMAT_VERSION = 1

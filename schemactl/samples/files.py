@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from schemactl.declare import Files
-from schemactl.declare.files import shown
-from schemactl.errors import DeclarationError, Problem, Source
-from schemactl.model import Catalog, TopicName
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.names import TopicName
+from schemactl.declare.files import Files, shown
 from schemactl.samples.messages import SampleMessage
 
 _VERSION: Final = re.compile(r"\.v([0-9]{1,9})(\.[^/]*)?\.bin$")

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from schemactl.checking import CheckReport
+from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.verifying import judge
-from schemactl.errors import DeclarationError, Problem
-from schemactl.messages import versions as versions_said
-from schemactl.model import SchemaInfo, SchemaVersion, Topic, TopicName
-from schemactl.printing import on_one_line
+from schemactl.core.catalog import Topic
+from schemactl.core.errors import DeclarationError, Problem
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import versions as versions_said
 from schemactl.samples.files import Sample, assign, read
 from schemactl.topic_codec import codec_of
-from schemactl.verdicts import Finding
 from schemactl.waivers import fingerprint
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
-    from schemactl.declare import Declared, Files
+    from schemactl.declare.catalog import Declared
+    from schemactl.declare.files import Files
 
 _DEPTHS: Final = (64, 16, 8, 4, 2, 1)
 """Of a record that holds itself, once or (a tree) in several places, each with columns of its own."""

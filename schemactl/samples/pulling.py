@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from schemactl.codec.pulsar_message import number_of, pair_key, payload_of
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 from schemactl.samples.messages import SampleMessage
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.serve import cluster, namespaces, schemas, settings, topics
 from schemactl.serve.answers import JSON, ErrorPage, Rejection, Unexpected, accepts_json

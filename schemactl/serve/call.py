@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from schemactl.model import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.metadata import StoredNamespace
 from schemactl.serve.answers import RestError

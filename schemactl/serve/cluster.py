@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from schemactl.model import SETTINGS, BrokerDefaults, NamespaceName, Release
+from schemactl.core.names import NamespaceName
+from schemactl.core.policies import SETTINGS, BrokerDefaults
+from schemactl.core.schema import Release
 from schemactl.serve.answers import RestError, nothing, ok, plain
 from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import read_object, strings

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from schemactl.model import CompatibilityStrategy
+from schemactl.core.policies import CompatibilityStrategy
 from schemactl.registry.base import AUTO_UPDATE_STRATEGIES
 from schemactl.serve.answers import JSON, BadRequest, ErrorPage
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from schemactl.model import Policies, TopicName
+from schemactl.core.names import TopicName
+from schemactl.core.policies import Policies
 from schemactl.registry.metadata import StoredTopic
 from schemactl.serve.answers import ErrorPage, RestError, nothing, ok, plain
 from schemactl.serve.call import AdminCall

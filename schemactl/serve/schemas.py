@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from schemactl.broker import find_version
-from schemactl.errors import InvalidSchema, SchemaRejected
+from schemactl.broker.upload import find_version
+from schemactl.core.errors import InvalidSchema, SchemaRejected
+from schemactl.core.findings import Outcome
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.formats import SPECS, spec
-from schemactl.model import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.serve.answers import ErrorPage, RestError, Unexpected, nothing, ok
 from schemactl.serve.call import AdminCall
 from schemactl.serve.jackson import read_object, text, texts
-from schemactl.verdicts import Outcome
 
 _PAYLOAD: Final = "org.apache.pulsar.common.protocol.schema.PostSchemaPayload"
 _NOT_FOUND: Final = "Schema not found"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import uvicorn
 
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.serve.app import build_app
 

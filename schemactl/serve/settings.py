@@ -7,8 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from schemactl.model import REPLICATION, SETTINGS, CompatibilityStrategy, Policies
-from schemactl.model.settings import Setting
+from schemactl.core.policies import REPLICATION, SETTINGS, CompatibilityStrategy, Policies, Setting
 from schemactl.serve import namespaces, topics
 from schemactl.serve.answers import RestError, nothing, ok
 from schemactl.serve.call import AdminCall, Endpoint

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from starlette.responses import Response
 
-from schemactl.model import CompatibilityStrategy, Policies, TopicName
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.metadata import StoredTopic
 from schemactl.serve.answers import RestError, Unexpected, nothing, ok

@@ -9,21 +9,14 @@ from typing import Final, NamedTuple, TypeVar
 
 from schemactl.columns.struct import StructOptions, decoded_options
 from schemactl.columns.topic_struct import message_doc, value_of
-from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.core.catalog import Catalog, Metadata, Topic
+from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.project import Project
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.formats import spec
 from schemactl.formats.outline import PartChange, part_changes
 from schemactl.history import History
-from schemactl.model import (
-    Catalog,
-    Metadata,
-    NamespaceName,
-    Project,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
 from schemactl.site.field_rows import FieldRow, field_rows, type_docs
 
 MAX_COMPARED: Final = 12

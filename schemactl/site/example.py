@@ -8,8 +8,9 @@ from typing import Final
 
 from schemactl.codec import CodecError
 from schemactl.codec.json_form import json_value
-from schemactl.errors import SchemactlError
-from schemactl.model import SchemaInfo, TopicName
+from schemactl.core.errors import SchemactlError
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo
 from schemactl.samples.values import values
 from schemactl.topic_codec import schema_of
 

@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 from schemactl.columns.spark_type import SparkArray, SparkField, SparkMap, SparkType, Struct, type_ddl
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import protobuf_of, value_of
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf_native, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.parse import parse
-from schemactl.model import Release, SchemaInfo
 
 MAX_ROWS: Final = 200
 """So many fields of a definition have a row, so that pages stay small."""

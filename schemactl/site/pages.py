@@ -17,12 +17,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from schemactl.codegen.names import module_paths
+from schemactl.core.environment import version
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import SchemaInfo
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted, day, versions
 from schemactl.formats import reading, spec
 from schemactl.history.versions import Progress, no_progress
-from schemactl.installation import version
-from schemactl.messages import counted, day, versions
-from schemactl.model import NamespaceName, SchemaInfo, TopicName
-from schemactl.printing import on_one_line
 from schemactl.report.page import side_by_side
 from schemactl.report.schema_diff import schema_diff
 from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final, Literal, NamedTuple
 
-from schemactl.printing import on_one_line
+from schemactl.core.terminal import on_one_line
 
 _MAX_DISTANCE: Final = 4
 _MAX_ROWS: Final = 10

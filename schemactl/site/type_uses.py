@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from schemactl.model import TopicName
+from schemactl.core.names import TopicName
 from schemactl.site.catalogue import TopicEntry
 from schemactl.site.field_rows import MAX_ROWS, FieldRow, message_types
 from schemactl.site.type_graph import Box, Edges

@@ -11,11 +11,12 @@ from schemactl.columns.former_names import Path, former_names
 from schemactl.columns.spark_type import UnsupportedBySpark
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import is_record, struct_of
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.project import Generate
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parse import parse
-from schemactl.model import Generate, Release, SchemaInfo
 from schemactl.tables.changes import ColumnChange, Past, changes
 from schemactl.tables.messages import summary
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from schemactl.errors import Source
-from schemactl.model import Policies
+from schemactl.core.errors import Source
+from schemactl.core.policies import Policies
 
 
 @dataclass(frozen=True, slots=True)

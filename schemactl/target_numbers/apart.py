@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from schemactl.changes import Contents, Generations, content_identity, last_tombstone, stamp
-from schemactl.errors import first_of
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.errors import first_of
+from schemactl.core.json_values import Json
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import spec
-from schemactl.json_values import Json
-from schemactl.model import Catalog, SchemaInfo, SchemaVersion, Topic, TopicName, live, next_number
 from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, TopicNumbers, meanings
 
 ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]

@@ -10,25 +10,17 @@ from typing import Any, Final
 
 import yaml
 
-from schemactl.declare.describe import found, shortened
+from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, meant
+from schemactl.core.names import NamespaceName, TopicName, parse_name
+from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
+from schemactl.core.project import Project, Target
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.core.wording import found, shortened
 from schemactl.declare.document import capped
 from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve, shown
 from schemactl.declare.yaml_text import YamlDocument, read_yaml
-from schemactl.errors import DeclarationError, InvalidSchema, Problem, Source, meant
 from schemactl.formats import SPECS
 from schemactl.history import CommitFiles, History, Repository
-from schemactl.model import (
-    SETTINGS,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Project,
-    SchemaInfo,
-    SchemaType,
-    Target,
-    TopicName,
-)
-from schemactl.model.names import parse_name
 from schemactl.source import node_place
 from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, records_other_numbers

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.changes import Contents
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import DeclarationError, Problem
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo, next_number
 from schemactl.declare.files import Files
-from schemactl.errors import DeclarationError, Problem
 from schemactl.formats import spec
-from schemactl.model import Catalog, Project, SchemaInfo, TopicName, next_number
 from schemactl.target_numbers.file import numbers_path, read_numbers
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, unusable
 

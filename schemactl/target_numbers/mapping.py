@@ -8,8 +8,10 @@ from datetime import date
 
 from schemactl import formats
 from schemactl.changes import Contents, last_tombstone
-from schemactl.errors import InvalidSchema, Source
-from schemactl.model import Commit, NamespaceName, SchemaInfo, SchemaVersion, Topic, TopicName, live
+from schemactl.core.catalog import Topic
+from schemactl.core.errors import InvalidSchema, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
 from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from schemactl import formats
-from schemactl.declare import Declared
-from schemactl.errors import DeclarationError, InvalidSchema
+from schemactl.core.catalog import Catalog, Client, LazyMapping, Topic
+from schemactl.core.errors import DeclarationError, InvalidSchema
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.declare.catalog import Declared
 from schemactl.history import Forked, History
-from schemactl.history.history import LazyMapping
-from schemactl.model import Catalog, Client, SchemaInfo, SchemaVersion, Topic, TopicName
 from schemactl.target_numbers.judging import contradictions
 from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, target_number, target_versions
 

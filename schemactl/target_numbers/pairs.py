@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from schemactl.changes import Contents, Generations, stamp, upload
-from schemactl.errors import SchemactlError
-from schemactl.json_values import Json, commit_value, read_document, read_schema, schema_value
-from schemactl.model import Catalog, SchemaVersion, TopicName, live
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import SchemactlError
+from schemactl.core.json_values import Json, commit_value, read_document, read_schema, schema_value
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaVersion, live
 
 PairState = Literal["readable", "deleted", "tombstone", "missing"]
 

@@ -10,14 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from schemactl import output
 from schemactl.changes import Generations, content_identity, last_tombstone, unstamped
+from schemactl.core import atomic_files
+from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.wording import policy_words
 from schemactl.declare.files import WorktreeFiles, shown
 from schemactl.declare.yaml_text import scalar
-from schemactl.errors import InvalidSchema, SchemactlError
 from schemactl.formats import spec
-from schemactl.messages import policy_words
-from schemactl.model import SchemaInfo, SchemaVersion, TopicName, live
 from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
 
@@ -154,7 +155,7 @@ def _pair_text(info: SchemaInfo) -> bytes:
 
 def _write(top: Path, path: str, data: bytes) -> None:
     try:
-        output.write(top / path, data, below=str(top))
+        atomic_files.write(top / path, data, below=str(top))
     except OSError as error:
         raise SchemactlError(
             f"{shown(path)} cannot be written: {error.strerror}", fix="run it again once it can be"

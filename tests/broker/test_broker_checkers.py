@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from schemactl.broker import check_consumer, put
 from schemactl.broker.checkers import checkers
-from schemactl.errors import UsageError
-from schemactl.extensions import of_other_packages
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.verdicts import Outcome
+from schemactl.broker.upload import check_consumer, put
+from schemactl.core.environment import of_other_packages
+from schemactl.core.errors import UsageError
+from schemactl.core.findings import Outcome
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 
 ADVANCED = "ProtobufNativeSchemaAdvancedCompatibilityCheck"
 

@@ -7,12 +7,13 @@ import base64
 import pytest
 from corpora import Json, rows
 
-from schemactl.broker import PoliciesInForce, TopicState, admit, put
-from schemactl.broker.connect import Role
+from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit
 from schemactl.broker.connect_rules import connect_rules
+from schemactl.broker.upload import put
+from schemactl.core.findings import Outcome
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.formats import key_value
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
-from schemactl.verdicts import Outcome
 
 CLIENT_TYPES = {"AUTO_PRODUCE": SchemaType.AUTO_PUBLISH, "AUTO_CONSUME": SchemaType.AUTO_CONSUME}
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"R","fields":[]}')

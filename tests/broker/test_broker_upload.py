@@ -9,10 +9,11 @@ from corpora import Json, definition, rows, versions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker import check_consumer, find_version, put, unreadable_version
-from schemactl.broker import test as ask
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion, live
-from schemactl.verdicts import Answer, Outcome
+from schemactl.broker.upload import check_consumer, find_version, put, unreadable_version
+from schemactl.broker.upload import test as ask
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 
 ROWS = rows("broker_public")
 KINDS = sorted({row["kind"] for row in ROWS})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from schemactl.broker import put
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.verdicts import Outcome
+from schemactl.broker.upload import put
+from schemactl.core.findings import Outcome
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 
 PARSE, RUNTIME = "SchemaParseException", "AvroRuntimeException"
 TYPE, ARGUMENT = "AvroTypeException", "IllegalArgumentException"

@@ -11,16 +11,10 @@ import pytest
 from scratch import Scratch
 
 from schemactl.cli import main
-from schemactl.errors import SchemaRejected
-from schemactl.model import (
-    BrokerDefaults,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    TopicName,
-)
+from schemactl.core.errors import SchemaRejected
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
 
 CHECKER = "ProtobufSchemaCompatibilityCheck"

@@ -10,7 +10,7 @@ import pytest
 from estate import Estate, avro
 from scratch import declared, record
 
-from schemactl.declare import TopicDocument
+from schemactl.declare.document import TopicDocument
 from schemactl.early_exit import is_nothing_staged
 from schemactl.history.history import DefinitionLoader
 

@@ -10,9 +10,11 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.checking import CheckReport, TopicCheck
-from schemactl.checking.report import ClientImpact
-from schemactl.model import Client, CompatibilityStrategy, Release, TopicName
+from schemactl.checking.report import CheckReport, ClientImpact, TopicCheck
+from schemactl.core.catalog import Client
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release
 from schemactl.report.check_rows import client_rows
 
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"

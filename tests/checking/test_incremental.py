@@ -12,12 +12,15 @@ from typing import NamedTuple
 import pytest
 from scratch import Files, Scratch, declared, record
 
-from schemactl import declare, history
+from schemactl import history
 from schemactl.cli import main
-from schemactl.declare import Declared, catalog
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.project import Project
+from schemactl.core.schema import Release, SchemaInfo
+from schemactl.declare import catalog, definition, validation_cache
+from schemactl.declare import files as declare_files
+from schemactl.declare.catalog import Declared
 from schemactl.formats import problems
-from schemactl.model import Project, Release, SchemaInfo
 
 pytestmark = pytest.mark.slow
 
@@ -92,19 +95,21 @@ class Checks:
             if staged:
                 files = history.IndexFiles(repository)
             else:
-                worktree = declare.WorktreeFiles(str(self.scratch.path))
+                worktree = declare_files.WorktreeFiles(str(self.scratch.path))
                 files = history.HashedFiles(worktree, repository.object_format)
             cache = self.cache(files)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(catalog, "format_problems", noting)
-                found = declare.read(files, PROJECT, cache=cache)
+                found = catalog.read(files, PROJECT, cache=cache)
             self.content = cache.content() or self.content
-            return Reading(told(found), told(declare.read(files, PROJECT)), judged)
+            return Reading(told(found), told(catalog.read(files, PROJECT)), judged)
 
-    def cache(self, files: history.IndexFiles | history.HashedFiles) -> declare.ValidationCache:
+    def cache(self, files: history.IndexFiles | history.HashedFiles) -> validation_cache.ValidationCache:
         """Return what is known of these files."""
-        definitions = declare.Definitions(files)
-        return declare.ValidationCache(definitions, lambda path: str(files.entry(path)), self.content)
+        definitions = definition.Definitions(files)
+        return validation_cache.ValidationCache(
+            definitions, lambda path: str(files.entry(path)), self.content
+        )
 
 
 @pytest.fixture

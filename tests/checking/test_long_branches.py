@@ -11,8 +11,8 @@ from scratch import Scratch, declared, record
 
 from schemactl.checking.run import Proposal
 from schemactl.cli import main
-from schemactl.model import Project
-from schemactl.verdicts import Verdict
+from schemactl.core.findings import Verdict
+from schemactl.core.project import Project
 
 pytestmark = pytest.mark.slow
 

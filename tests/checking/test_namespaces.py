@@ -11,8 +11,8 @@ from command import schemactl
 from estate import NAMESPACE, PROJECT, Estate
 from scratch import Scratch, declared, record
 
-from schemactl.model import NamespaceName
-from schemactl.registry import Scope
+from schemactl.core.names import NamespaceName
+from schemactl.registry.base import Scope
 
 pytestmark = pytest.mark.slow
 

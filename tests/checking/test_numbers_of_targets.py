@@ -9,9 +9,9 @@ from command import Printed, schemactl
 from estate import NAMESPACE, ORDERS, Estate
 from scratch import declared, record
 
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.early_exit import is_nothing_staged
-from schemactl.model import SchemaInfo, SchemaType
-from schemactl.target_numbers import NumberEntry, TargetNumbers, TopicNumbers
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
 from schemactl.target_numbers.writing import write_numbers
 
 NUMBERS = "numbers/local.yaml"

@@ -16,7 +16,7 @@ from scratch import ENVIRONMENT, Scratch, declared, record
 
 import schemactl
 from schemactl.cli import main
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +108,7 @@ def test_a_git_that_hangs_is_given_up_and_ended(
 def test_the_early_exit_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> None:
     assert run(scratch, check("--staged"))[0].returncode == FINE
     folder = slow_git(tmp_path / "slow", "diff-index")
-    code = f"import schemactl.deadline\nschemactl.deadline.DEFAULT_S = 1.0\n{check('--staged')}"
+    code = f"import schemactl.core.deadline\nschemactl.core.deadline.DEFAULT_S = 1.0\n{check('--staged')}"
     done, _ = run(scratch, code, path=folder)
     assert done.returncode == ERROR
     assert done.stderr.startswith("schemactl: gave up after 1 s while looking at the index")
@@ -118,10 +118,10 @@ def test_the_early_exit_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> No
 def test_a_call_that_hears_nothing_ends_with_the_process(scratch: Scratch) -> None:
     # Whoever waits in C for a lock of its own hears no signal.
     deaf = (
-        "import ctypes, schemactl.deadline, schemactl.declare\n"
-        "schemactl.deadline._HARD_S = 1.0\n"
+        "import ctypes, schemactl.core.deadline, schemactl.declare\n"
+        "schemactl.core.deadline._HARD_S = 1.0\n"
         "lock = ctypes.create_string_buffer(64)\n"
-        "schemactl.declare.read = lambda *_, **__: [ctypes.PyDLL(None).pthread_mutex_lock(lock) for _ in range(2)]\n"
+        "schemactl.declare.catalog.read = lambda *_, **__: [ctypes.PyDLL(None).pthread_mutex_lock(lock) for _ in range(2)]\n"
     )
     done, took_s = run(scratch, f"{deaf}{check('--timeout', '4')}")
     assert done.returncode == ERROR

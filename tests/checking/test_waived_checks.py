@@ -12,7 +12,7 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.deadline import Deadline
+from schemactl.core.deadline import Deadline
 from schemactl.project_check import check_project
 from schemactl.project_check.request import CheckRequest
 

@@ -11,21 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.checking import CheckReport, WaiverFile, check, with_waivers
+from schemactl.checking import check
+from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    Policies,
-    Project,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    Waiver,
-)
-from schemactl.verdicts import Finding
+from schemactl.checking.waiving import WaiverFile, with_waivers
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.findings import Finding, Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 
 pytestmark = pytest.mark.slow
 

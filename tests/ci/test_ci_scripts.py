@@ -21,7 +21,7 @@ from command import schemactl
 from estate import ORDERS
 from scratch import ENVIRONMENT, Scratch, declared, record
 
-from schemactl.registry import Scope
+from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

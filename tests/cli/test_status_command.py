@@ -16,8 +16,9 @@ from estate import ORDERS, Estate, EstateOnPulsar, avro
 from scratch import declared
 from scratch import record as record_of
 
-from schemactl.drift import DriftKind
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies
+from schemactl.core.names import NamespaceName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.drift.differences import DriftKind
 
 PROJECT = """\
 version: 1

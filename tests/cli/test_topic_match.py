@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemactl.errors import UsageError
-from schemactl.model import TopicName
-from schemactl.topic_match import find_one, glob_expression, matching, select, select_known
+from schemactl.core.errors import UsageError
+from schemactl.core.names import TopicName, find_one, glob_expression, matching, select, select_known
 
 NAMES = [
     TopicName.parse(text)

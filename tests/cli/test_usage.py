@@ -21,7 +21,7 @@ from command import process
 
 from schemactl import cli
 from schemactl.cli.parser import COMMANDS, GROUPS
-from schemactl.report.style import fit, table
+from schemactl.core.terminal import fit, table
 
 pytestmark = pytest.mark.slow
 

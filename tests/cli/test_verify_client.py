@@ -16,7 +16,7 @@ from topics_to_generate import ALL, GENERATE, ID, ORDERS, approved, avro
 
 from schemactl.codegen.files import compare, write
 from schemactl.codegen.package import package_files
-from schemactl.model import Release
+from schemactl.core.schema import Release
 
 TOPIC = """\
 topic: shop/sales/orders

@@ -12,11 +12,12 @@ import pytest
 from command import process, schemactl
 from scratch import Scratch
 
-from schemactl.checking import CheckReport
+from schemactl.checking.report import CheckReport
 from schemactl.cli.waive import chosen
-from schemactl.errors import UsageError
-from schemactl.model import Release, TopicName
-from schemactl.verdicts import Finding
+from schemactl.core.errors import UsageError
+from schemactl.core.findings import Finding
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Release
 
 pytestmark = pytest.mark.slow
 

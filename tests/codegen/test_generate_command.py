@@ -13,7 +13,7 @@ import pytest
 from command import schemactl
 from shop import approved, git, make
 
-from schemactl.model import TopicName
+from schemactl.core.names import TopicName
 
 pytestmark = pytest.mark.slow
 

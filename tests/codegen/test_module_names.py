@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
 from schemactl.codegen.names import module_paths
-from schemactl.model import TopicName
+from schemactl.core.names import TopicName
 
 
 def names(*topics: str) -> list[str]:

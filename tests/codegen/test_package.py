@@ -24,8 +24,9 @@ from schemactl.codegen.approved import OnTarget
 from schemactl.codegen.files import Difference, compare, pack, write
 from schemactl.codegen.package import package_files
 from schemactl.codegen.packed import complete
-from schemactl.errors import SchemactlError
-from schemactl.model import Generate, Release, SchemaInfo, SchemaType
+from schemactl.core.errors import SchemactlError
+from schemactl.core.project import Generate
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 
 pytestmark = pytest.mark.slow
 

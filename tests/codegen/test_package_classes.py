@@ -21,9 +21,10 @@ from topics_to_generate import ALL, GENERATE
 from schemactl.codegen.files import compare, pack, write
 from schemactl.codegen.package import package_files
 from schemactl.codegen.packed import complete, wheel
+from schemactl.core.project import ClassKind
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting import extract
 from schemactl.formats import identity
-from schemactl.model import ClassKind, Release, SchemaInfo, SchemaType
 
 pytestmark = pytest.mark.slow
 

@@ -20,9 +20,10 @@ from schemactl.codegen.approved import Approved
 from schemactl.codegen.files import pack
 from schemactl.codegen.package import package_files
 from schemactl.codegen.packed import Wheel, commits, complete, version_at, wheel
-from schemactl.errors import SchemactlError, UsageError
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.project import Generate
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
-from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType
 
 pytestmark = pytest.mark.slow
 

@@ -27,10 +27,10 @@ from schemactl.codec import Unreadable, Unwritable
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.files import compare, write
 from schemactl.codegen.package import package_files
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native import sample
 from schemactl.generated import GeneratedTopic
-from schemactl.model import Release, SchemaInfo, SchemaType
 
 SOURCE = Path(schemactl.__file__).parent
 NUMBERS = count()

@@ -21,10 +21,10 @@ from schemactl.codec.avro_definition import parse as codec_parse
 from schemactl.columns import spark_type
 from schemactl.columns.spark_type import SparkType, UnsupportedBySpark
 from schemactl.columns.struct import StructOptions, convert
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release
 from schemactl.formats.avro.parse import parse, parse_for_spark
 from schemactl.formats.avro.text import InvalidAvro
-from schemactl.model import Release
 from schemactl.spark.struct_types import struct_of_ddl
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_types_public.jsonl.gz"

@@ -13,26 +13,17 @@ from hypothesis import strategies as st
 from memory_files import MemoryFiles
 from property_runs import EXAMPLES
 
-from schemactl.declare import load, read, read_documents, read_project
+from schemactl.core.catalog import Client, Deprecated, Metadata, Namespace, Topic
+from schemactl.core.errors import DeclarationError, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.project import Generate, Project, Target
+from schemactl.core.schema import Release
+from schemactl.declare.catalog import load, read
+from schemactl.declare.document import read_documents
 from schemactl.declare.files import Kind
+from schemactl.declare.project import read_project
 from schemactl.declare.shapes import KINDS
-from schemactl.errors import DeclarationError, Source
-from schemactl.model import (
-    BrokerDefaults,
-    Client,
-    CompatibilityStrategy,
-    Deprecated,
-    Generate,
-    Metadata,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Project,
-    Release,
-    Target,
-    Topic,
-    TopicName,
-)
 
 PROJECT = Project(roots=("topics",))
 

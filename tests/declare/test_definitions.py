@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from memory_files import MemoryFiles
 from property_runs import EXAMPLES
 
-from schemactl.declare import Declared, read
+from schemactl.core.errors import Source
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.declare.catalog import Declared, read
 from schemactl.declare.files import Kind
 from schemactl.declare.reference_patterns import files_of
-from schemactl.errors import Source
 from schemactl.formats import SPECS
 from schemactl.formats.key_value import split
-from schemactl.model import Project, Release, SchemaInfo, SchemaType, TopicName
 
 PROJECT = Project(roots=("topics",))
 TOPIC = TopicName.parse("shop/sales/a")

@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 from test_messages import CASES
 
+from schemactl.core.errors import DeclarationError
+from schemactl.core.json_values import laid_out
 from schemactl.declare.shapes import editor_schemas, mismatches
 from schemactl.declare.yaml_text import read_yaml
-from schemactl.errors import DeclarationError
-from schemactl.json_values import laid_out
 
 TOP = Path(__file__).parent.parent.parent
 SCHEMAS = TOP / "schemas"

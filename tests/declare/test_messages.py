@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 from memory_files import MemoryFiles
 
-from schemactl.declare import PROJECT_FILE, load, read_project
-from schemactl.declare.project import check_roots
-from schemactl.errors import DeclarationError
-from schemactl.model import Project
+from schemactl.core.errors import DeclarationError
+from schemactl.core.project import Project
+from schemactl.declare.catalog import load
+from schemactl.declare.project import PROJECT_FILE, check_roots, read_project
 
 MESSAGES = Path(__file__).with_name("messages.txt")
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import pytest
 from test_messages import screen
 
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import SchemaType
 from schemactl.importing.scaffold import Start, namespace_files, topic_files
-from schemactl.model import NamespaceName, SchemaType, TopicName
 
 MISTAKES = Path(__file__).with_name("mistakes.txt")
 FOLDER = "namespaces/sales"

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from schemactl.declare import read_project
-from schemactl.errors import DeclarationError
+from schemactl.core.errors import DeclarationError
+from schemactl.declare.project import read_project
 
 TAKEN = """
 schemactl Schemactl pulsar_schemactl sys yaml numpy NumPy pyspark py4j pyarrow pandas google grpc pulsar pulsar_client

@@ -8,10 +8,10 @@ from datetime import date
 import pytest
 from memory_files import MemoryFiles
 
-from schemactl.declare import read_waivers
-from schemactl.declare.waivers import with_entries
-from schemactl.errors import DeclarationError, SchemactlError, Source
-from schemactl.model import TopicName, Waiver
+from schemactl.core.errors import DeclarationError, SchemactlError, Source
+from schemactl.core.findings import Waiver
+from schemactl.core.names import TopicName
+from schemactl.declare.waivers import read_waivers, with_entries
 
 PRINT = "sha256:" + "0f" * 32
 ENTRY = {

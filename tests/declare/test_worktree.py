@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from memory_files import MemoryFiles
 
-from schemactl.declare import WorktreeFiles, load_project, read
-from schemactl.declare.files import MAX_BYTES, obstacle, resolve
-from schemactl.errors import DeclarationError, SchemactlError, UsageError
-from schemactl.model import Project
+from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.core.project import Project
+from schemactl.declare.catalog import read
+from schemactl.declare.files import MAX_BYTES, WorktreeFiles, obstacle, resolve
+from schemactl.declare.project import load_project
 
 PROJECT = Project(roots=("topics",))
 

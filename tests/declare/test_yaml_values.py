@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
+from schemactl.core.errors import DeclarationError, Source
 from schemactl.declare import yaml_text
 from schemactl.declare.files import MAX_BYTES
 from schemactl.declare.yaml_text import PythonComposer, YamlText, read_yaml, scalar_place
-from schemactl.errors import DeclarationError, Source
 from schemactl.source import MAX_DEPTH, JsonText
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,9 @@ import yaml
 from estate import NAMESPACE, ORDERS, Estate, EstateOnPulsar, avro
 from scratch import declared
 
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
 
 SALES = NamespaceName("shop", "sales")

@@ -13,7 +13,8 @@ import brokers
 import pytest
 from estate import Estate, EstateOnPulsar
 
-from schemactl.model import SchemaInfo, SchemaType, TopicName
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaType
 
 pytestmark = pytest.mark.broker
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from estate import ORDERS, Estate, avro
 
-from schemactl.model import SchemaVersion
+from schemactl.core.schema import SchemaVersion
 from schemactl.target_numbers.pairs import pair_up
 
 

@@ -12,7 +12,9 @@ from estate import ORDERS, Estate, avro
 from scratch import declared, record
 
 from schemactl.changes import COMMIT_PROPERTY
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from estate import ORDERS, Estate, avro
 
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,11 @@ from random_avro import Maker
 
 from schemactl.columns.spark_type import UnsupportedBySpark
 from schemactl.columns.struct import StructOptions
+from schemactl.core.catalog import NO_METADATA, Deprecated, Metadata
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.data_contract import contract_text, data_contract
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.model import Deprecated, Metadata, Release, SchemaInfo, SchemaType, TopicName
-from schemactl.model.metadata import NO_METADATA
 
 pytestmark = pytest.mark.slow
 

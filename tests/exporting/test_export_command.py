@@ -15,9 +15,9 @@ from scratch import Scratch, declared, record
 
 from schemactl import identity, parse_schema
 from schemactl.columns.struct import StructOptions
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.ddl import create_table
-from schemactl.model import Release, SchemaInfo, SchemaType
 
 PARSER = Path(os.environ.get("SCHEMACTL_ASYNCAPI_PARSER") or Path(__file__).parents[2] / ".asyncapi-parser")
 SERVER = "prod=pulsar+ssl://pulsar.example.com:6651"

@@ -14,11 +14,11 @@ from property_runs import EXAMPLES
 from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, Version
-from schemactl.errors import SchemactlError
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.json_schema import json_schema
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.formats.protobuf_native.wrapper import build_pool, parse
-from schemactl.model import Release, SchemaInfo, SchemaType
 
 PROTO = """\
 syntax = "proto3";

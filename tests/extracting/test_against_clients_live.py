@@ -17,11 +17,13 @@ import pytest
 from topics_to_generate import CLICK
 
 from schemactl.changes import Contents
-from schemactl.extracting import JavaOptions, extract
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.extracting import extract
+from schemactl.extracting.java_options import JavaOptions
 from schemactl.formats import identity
 from schemactl.formats.protobuf_native import load
-from schemactl.model import NamespaceName, Release, SchemaInfo, SchemaType, TopicName
-from schemactl.registry import Scope
+from schemactl.registry.base import Scope
 
 # Without types, and to a type checker folders of tests of that name.
 pulsar: Any = import_module("pulsar")

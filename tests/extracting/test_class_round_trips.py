@@ -22,12 +22,13 @@ from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.columns.struct import StructOptions
+from schemactl.core.project import ClassKind
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting import extract
 from schemactl.extracting.class_text import class_module
 from schemactl.formats import identity, problems
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema_text import schema_text
-from schemactl.model import ClassKind, Release, SchemaInfo, SchemaType
 from schemactl.typed.values import from_value, to_value
 
 Json = Any

@@ -21,11 +21,12 @@ import pytest
 from pydantic.alias_generators import to_camel
 from topics_to_generate import CLICK
 
-from schemactl.errors import SchemactlError
-from schemactl.extracting import JavaOptions, extract
+from schemactl.core.errors import SchemactlError
+from schemactl.core.schema import Release, SchemaType
+from schemactl.extracting import extract
+from schemactl.extracting.java_options import JavaOptions
 from schemactl.formats import identity
 from schemactl.formats.protobuf_native import load
-from schemactl.model import Release, SchemaType
 
 # Without types, and to a type checker the folder of tests of that name.
 client: Any = import_module("pulsar.schema")
@@ -522,7 +523,7 @@ def test_only_a_class_that_says_what_it_holds_has_a_definition() -> None:
 def test_neither_attrs_nor_the_client_nor_protobuf_is_imported_for_a_dataclass() -> None:
     script = (
         "import sys, dataclasses\n"
-        "from schemactl.extracting import extract\nfrom schemactl.model import Release\n"
+        "from schemactl.extracting import extract\nfrom schemactl.core.schema import Release\n"
         "kind = dataclasses.make_dataclass('Order', [('id', int)])\n"
         "extract(kind, release=Release.R4_0)\n"
         "print([name for name in ('attr', 'pulsar', 'google.protobuf', 'fastavro', 'pyarrow') if name in sys.modules])"

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
-from schemactl.model import Release, SchemaInfo
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
 @dataclass(frozen=True, kw_only=True)

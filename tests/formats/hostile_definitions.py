@@ -132,12 +132,12 @@ PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
 def judged(reader: str, writer: str) -> dict[str, Any]:
     """What everything that looks at a definition says of the two; the least error of this program's own is a failure."""
     from schemactl import compare, formats
-    from schemactl.errors import InvalidSchema
+    from schemactl.core.errors import InvalidSchema
+    from schemactl.core.findings import DataState
+    from schemactl.core.schema import Release, SchemaInfo, SchemaType
     from schemactl.formats.avro.parse import parse
     from schemactl.formats.avro.schema_text import canonical_form, fingerprints
     from schemactl.formats.outline import changes
-    from schemactl.model import Release, SchemaInfo, SchemaType
-    from schemactl.verdicts import DataState
 
     new, old = (SchemaInfo(SchemaType.AVRO, text.encode()) for text in (reader, writer))
     said: dict[str, Any] = {}

@@ -12,11 +12,11 @@ from typing import Any
 from corpora import rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats.protobuf_native.compile import Proto, _run, compile_all, compile_proto
 from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import SchemaInfo
 
 
 @cache

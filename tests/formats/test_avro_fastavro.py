@@ -15,13 +15,14 @@ from property_runs import EXAMPLES
 from schema_strategies import evolutions
 
 from schemactl import compare
+from schemactl.core.findings import Outcome
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.avro import parsed
 from schemactl.formats.avro.datum import In, encode
 from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, candidates
 from schemactl.formats.avro.schema import Named, Schema, Union
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Outcome
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ import pytest
 import yaml
 from corpora import Json, array, enum, field, fixed, map_of, record, rows, schema
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import Release
 from schemactl.formats.avro.grammar import GrammarAnswer, can_read, decodes_all, unable_to_read
 from schemactl.formats.avro.parse import parse
-from schemactl.model import Release
 
 pytestmark = pytest.mark.slow
 

@@ -14,13 +14,13 @@ import pytest
 from hostile_definitions import PAIRS, SELF, bomb, branches, chain, fields, optional, record, symbols
 
 from schemactl.cli.compare import _verdicts
+from schemactl.core.findings import Breakage, Direction, Outcome
+from schemactl.core.schema import Release
 from schemactl.formats.avro import resolution
 from schemactl.formats.avro.explanation import explain
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.resolution import incompatibilities
 from schemactl.formats.avro.sample import MAX_VALUES, candidates, least_messages
-from schemactl.model import Release
-from schemactl.verdicts import Breakage, Direction, Outcome
 
 pytestmark = pytest.mark.slow
 

@@ -14,13 +14,13 @@ from schema_strategies import PRIMITIVES, evolutions, schemas
 
 from schemactl.codec import InvalidDefinition
 from schemactl.codec.avro_definition import parse as parse_for_codec
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import identity
 from schemactl.formats.avro.equality import equal, identity_key
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.schema_text import canonical_form, fingerprints
 from schemactl.formats.avro.text import InvalidAvro
 from schemactl.history.fingerprints import fingerprint
-from schemactl.model import Release, SchemaInfo, SchemaType
 
 pytestmark = pytest.mark.slow
 

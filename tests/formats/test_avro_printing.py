@@ -10,10 +10,10 @@ from corpora import array, enum, field, fixed, map_of, record, schema
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemactl.core.schema import Release
 from schemactl.formats.avro.equality import equal
 from schemactl.formats.avro.parse import parse
 from schemactl.formats.avro.schema_text import java_double, json_text, schema_text
-from schemactl.model import Release
 
 
 @pytest.mark.parametrize(

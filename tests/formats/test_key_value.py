@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl import formats
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.base import Encoding
 from schemactl.formats.key_value import join, split
-from schemactl.model import Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage
 
 PAIR = SPECS[SchemaType.KEY_VALUE]
 STRING = SchemaInfo(SchemaType.STRING)

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from schemactl import formats
+from schemactl.core.findings import Breakage
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
-from schemactl.model import Release, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage
 
 
 def string(charset: str | None = None) -> SchemaInfo:

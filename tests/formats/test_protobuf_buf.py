@@ -8,10 +8,10 @@ import pytest
 from corpora import rows
 from protobuf_corpus import images, public
 
+from schemactl.core.project import ProtoCategory
+from schemactl.core.rules import rules
 from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
 from schemactl.formats.protobuf_native.descriptor import Image
-from schemactl.model import ProtoCategory
-from schemactl.rules import rules
 
 pytestmark = pytest.mark.slow
 

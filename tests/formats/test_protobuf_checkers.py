@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from protobuf_corpus import public, root
 
+from schemactl.core.rules import rules
 from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.places import find
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.rules import rules
 
 pytestmark = pytest.mark.slow
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats import protobuf_native
 from schemactl.formats.protobuf_native import compile as compiling
 from schemactl.formats.protobuf_native.compile import MAX_SOURCE_BYTES, Proto, compile_all, compile_proto
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import SchemaInfo
 
 pytestmark = pytest.mark.slow
 

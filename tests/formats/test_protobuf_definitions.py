@@ -11,11 +11,11 @@ from corpora import rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from protobuf_corpus import definition, public
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
 from schemactl.formats.protobuf_native.wrapper import REFUSAL, default_json_name, parse, render
-from schemactl.model import Release, SchemaInfo, SchemaType
 
 pytestmark = pytest.mark.slow
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from protobuf_corpus import descriptor_sets, public
 
-from schemactl.errors import Source
+from schemactl.core.errors import Source
+from schemactl.core.findings import Breakage
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
 from schemactl.formats.protobuf_native.descriptor import Span
 from schemactl.formats.protobuf_native.places import field_path, find, source_at
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage
 
 pytestmark = pytest.mark.slow
 

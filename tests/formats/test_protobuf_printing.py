@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from protobuf_corpus import public
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats import identity
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
 from schemactl.formats.protobuf_native.printing import proto_text
 from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
-from schemactl.model import SchemaInfo
 
 pytestmark = pytest.mark.slow
 

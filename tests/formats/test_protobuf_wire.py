@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from protobuf_corpus import definition, public
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf_native.advanced import advanced_violations
 from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
@@ -16,8 +18,6 @@ from schemactl.formats.protobuf_native.kinds import BYTES, ENUM, MAP, STRING
 from schemactl.formats.protobuf_native.sample import message_class, required
 from schemactl.formats.protobuf_native.wire import fields_of
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage
 
 pytestmark = pytest.mark.slow
 

@@ -13,12 +13,13 @@ from scratch import Scratch
 from schemactl import formats
 from schemactl.cli import main
 from schemactl.compat import judge
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS, spec
 from schemactl.formats.base import ReaderFailure, UnknownWire, Wire
 from schemactl.formats.key_value import join
 from schemactl.formats.outline import changes, outline
-from schemactl.model import CompatibilityStrategy, Release, SchemaInfo, SchemaType, SchemaVersion
 
 
 def made_up() -> SchemaType:

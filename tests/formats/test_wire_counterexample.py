@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 from schemactl import formats
 from schemactl.compat import breakages
-from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS, protobuf_native
 from schemactl.formats.avro import parsed
 from schemactl.formats.avro.datum import decode, encode
@@ -24,8 +27,6 @@ from schemactl.formats.avro.sample import candidates
 from schemactl.formats.base import Encoding, ReaderFailure, UnknownWire, Wire, spec
 from schemactl.formats.key_value import join, split
 from schemactl.formats.misreading import misreading
-from schemactl.model import CompatibilityStrategy, SchemaInfo, SchemaType
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 ORDER = b"""{"type": "record", "name": "Order", "fields": [
     {"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]}"""

@@ -8,7 +8,8 @@ from pathlib import Path
 from scratch import Scratch
 
 from schemactl import history
-from schemactl.model import Project, TopicName
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
 
 PROJECT = Project(roots=("topics",))
 ORDERS = TopicName.parse("shop/sales/orders")

@@ -9,10 +9,10 @@ from readings import clone
 from scratch import Scratch
 
 from schemactl import history
-from schemactl.errors import HistoryError
+from schemactl.core.errors import HistoryError
+from schemactl.core.project import Project
 from schemactl.history.approved import approved
 from schemactl.history.repository import Repository
-from schemactl.model import Project
 
 pytestmark = pytest.mark.slow
 

@@ -18,11 +18,11 @@ from readings import ORDERS, PROJECT, read, started, subjects
 from scratch import Scratch, declared, record
 
 from schemactl import history
-from schemactl.errors import HistoryError
+from schemactl.core.errors import HistoryError
+from schemactl.core.project import Project
 from schemactl.history.cache import Cache
 from schemactl.history.fingerprints import fingerprint
 from schemactl.history.versions import derived_from
-from schemactl.model import Project
 
 pytestmark = pytest.mark.slow
 

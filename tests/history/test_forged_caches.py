@@ -191,7 +191,7 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, check: Ch
     assert check(package=package).code == FINE
     assert {path: path.read_bytes() for path in files} == files
     # As large and as old as before.
-    module = package / "schemactl" / "rules.py"
+    module = package / "schemactl" / "core" / "rules.py"
     before = module.stat()
     text = module.read_text(encoding="utf-8")
     module.write_text(text.replace('"""', "'''", 2), encoding="utf-8")

@@ -10,8 +10,10 @@ from readings import ORDERS, PROJECT, read
 from scratch import Scratch, declared, record
 
 from schemactl import history
+from schemactl.core.names import NamespaceName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.project import Project
 from schemactl.history import History
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, Project
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from readings import PROJECT, clone, read, started, subjects
 from scratch import ENVIRONMENT, Scratch, declared, record
 
 from schemactl import history
-from schemactl.errors import HistoryError
+from schemactl.core.errors import HistoryError
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.errors import HistoryError
+from schemactl.core.errors import HistoryError
 from schemactl.history.files import CommitFiles, IndexFiles
 from schemactl.history.repository import Repository
 

@@ -17,11 +17,13 @@ from property_runs import REPOSITORIES
 from scratch import Scratch
 
 from schemactl import history
-from schemactl.declare import Definitions, TopicDocument, WorktreeFiles, in_roots, read_documents
-from schemactl.declare.files import YAML_SUFFIXES, read_bytes
-from schemactl.errors import DeclarationError, InvalidSchema
+from schemactl.core.errors import DeclarationError, InvalidSchema
+from schemactl.core.project import Project
+from schemactl.declare.catalog import in_roots
+from schemactl.declare.definition import Definitions
+from schemactl.declare.document import TopicDocument, read_documents
+from schemactl.declare.files import YAML_SUFFIXES, WorktreeFiles, read_bytes
 from schemactl.formats import identity
-from schemactl.model import Project
 
 pytestmark = pytest.mark.slow
 

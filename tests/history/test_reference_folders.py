@@ -8,9 +8,12 @@ import pytest
 from command import process, schemactl
 from scratch import Files, Scratch, declared, record
 
-from schemactl import declare, history
+from schemactl import history
+from schemactl.core.names import TopicName
+from schemactl.core.project import Project
+from schemactl.declare import catalog
+from schemactl.declare import files as declare_files
 from schemactl.early_exit import MESSAGE
-from schemactl.model import Project, TopicName
 
 pytestmark = pytest.mark.slow
 
@@ -205,8 +208,8 @@ def test_what_a_merge_brings_into_a_folder_counts(tmp_path: Path) -> None:
     shop_.commit({"shared/second.avsc": WIDER}, "Twice", branch="main")
     shop_.git("checkout", "-q", "work")
     with history.Repository.open(shop_.path) as repository:
-        files = declare.WorktreeFiles(str(shop_.path), folders=["topics"])
-        found = declare.read(files, PROJECT)
+        files = declare_files.WorktreeFiles(str(shop_.path), folders=["topics"])
+        found = catalog.read(files, PROJECT)
         changes = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main").changes(
             files, found
         )

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from scratch import FIRST_COMMIT_S, Scratch
 
+from schemactl.core.errors import HistoryError
+from schemactl.core.schema import Commit
 from schemactl.declare.files import MAX_BYTES
-from schemactl.errors import HistoryError
 from schemactl.history.repository import ChangedFile, Repository, log
-from schemactl.model import Commit
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,12 @@ from readings import ORDERS, PROJECT, read, started, subjects
 from scratch import FIRST_COMMIT_S, Scratch, declared, record
 
 from schemactl import history
-from schemactl.errors import HistoryError
+from schemactl.core.errors import HistoryError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.project import Project
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import identity
-from schemactl.model import CompatibilityStrategy, NamespaceName, Project, SchemaInfo, SchemaType, TopicName
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 from scratch import Scratch
 
 from schemactl import history
-from schemactl.model import Project
+from schemactl.core.project import Project
 
 ENTRY = (
     "- {{rule: BROKER_INCOMPATIBLE, topic: shop/sales/orders, fingerprint: 'sha256:{digits}', reason: meant, "

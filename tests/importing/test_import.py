@@ -16,10 +16,12 @@ from command import Printed, schemactl
 from scratch import Scratch, declared, record
 
 from schemactl.changes import COMMIT_PROPERTY
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf_native.compile import Proto, compile_proto
 from schemactl.importing.shared import CommonTypes
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

@@ -18,16 +18,10 @@ from random_avro import JsonValue, Maker
 from scratch import Scratch
 
 from schemactl.changes import content_identity
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType, live
 from schemactl.formats.key_value import join
-from schemactl.model import (
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    TopicName,
-    live,
-)
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

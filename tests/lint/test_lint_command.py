@@ -11,7 +11,7 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.extensions import of_other_packages
+from schemactl.core.environment import of_other_packages
 from schemactl.report import CHECK_FORMATS
 
 TOPIC = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
@@ -90,8 +90,8 @@ def test_every_format_of_check_has_the_finding(name: str, repository: Scratch) -
 
 
 OWNER_MISSING = """
-from schemactl.lint import Remark
-from schemactl.rules import Rule
+from schemactl.lint.definition import Remark
+from schemactl.core.rules import Rule
 
 class OwnerMissing:
     rule = Rule("OUR_OWNER", "lint", "warning", "A record has no owner.", "Why.", "{}", "Add `owner`.", "https://example.com")

@@ -9,22 +9,15 @@ from typing import Any
 
 from schemactl.apply import apply_plan
 from schemactl.changes import unstamped
-from schemactl.model import (
-    Catalog,
-    Commit,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
-from schemactl.plan import Origin, Permissions, Plan, make_plan, observe, scope_of
-from schemactl.registry import Registry, Scope
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.plan.planner import make_plan
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import Origin, Permissions, Plan
+from schemactl.registry.base import Registry, Scope
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")
@@ -66,13 +59,13 @@ def topic(name: TopicName, *infos: SchemaInfo | None, **more: Any) -> Topic:
     return replace(Topic(name, versions=versions(*infos)), **given)
 
 
-def catalog(*topics: Topic, sales: Policies | None = Policies()) -> Catalog:  # noqa: B008  frozen
+def catalog(*topics: Topic, sales: Policies | None = Policies()) -> Catalog:
     """Topics and the namespace shop/sales with its policies; None: without the namespace."""
     spaces: Iterable[Namespace] = () if sales is None else (Namespace(SALES, sales),)
     return Catalog({space.name: space for space in spaces}, {one.name: one for one in topics})
 
 
-def orders(*infos: SchemaInfo | None, sales: Policies | None = Policies(), **more: Any) -> Catalog:  # noqa: B008  frozen
+def orders(*infos: SchemaInfo | None, sales: Policies | None = Policies(), **more: Any) -> Catalog:
     """The topic orders and its namespace."""
     return catalog(topic(ORDERS, *infos, **more), sales=sales)
 

@@ -29,10 +29,12 @@ from approved import (
 )
 
 from schemactl.apply import Result, apply_plan
-from schemactl.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
-from schemactl.model import NamespaceName, Policies, SchemaInfo, TopicName
-from schemactl.plan import Plan, PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
-from schemactl.registry import Registry
+from schemactl.core.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo
+from schemactl.plan.steps import Plan, PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
+from schemactl.registry.base import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
 
 TARGET = catalog(topic(ORDERS, A, B, C), topic(REFUNDS, A, B), sales=Policies(S.FULL))

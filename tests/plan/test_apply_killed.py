@@ -16,8 +16,9 @@ from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, catalog
 from forks import Say, assert_killed, forked, kill_oneself
 
 from schemactl.apply import apply_plan
-from schemactl.model import Catalog, Policies
-from schemactl.plan import scope_of
+from schemactl.core.catalog import Catalog
+from schemactl.core.policies import Policies
+from schemactl.plan.selection import scope_of
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

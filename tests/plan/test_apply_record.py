@@ -19,10 +19,11 @@ from scratch import declared, record
 from schemactl import apply as applying
 from schemactl.cli import Context
 from schemactl.cli.apply_progress import ApplyProgress
-from schemactl.model import SchemaInfo, TopicName
-from schemactl.plan import CreateTopic
+from schemactl.core.environment import ci_run
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo
+from schemactl.plan.steps import CreateTopic
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report.build_server import ci_run
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,13 @@ from property_runs import EXAMPLES
 
 from schemactl import apply as applying
 from schemactl.apply import Result, apply_plan
-from schemactl.errors import RegistryError, StalePlan
-from schemactl.model import Catalog, Namespace, NamespaceName, Policies, SchemaInfo, Topic, TopicName
-from schemactl.plan import PlanStep, scope_of
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import RegistryError, StalePlan
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import PlanStep
 from schemactl.registry.embedded import EmbeddedRegistry
 
 SPACES = [NamespaceName("shop", name) for name in ("sales", "web")]

@@ -21,7 +21,9 @@ from schemactl.changes import (
     VersionsUnknown,
     find_changes,
 )
-from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, Topic
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 
 
 def test_a_catalog_does_not_differ_from_itself() -> None:

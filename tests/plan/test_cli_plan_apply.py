@@ -12,7 +12,8 @@ import pytest
 from estate import NAMESPACE, ORDERS, PROJECT, Estate
 
 from schemactl.cli import Context
-from schemactl.model import Policies, TopicName
+from schemactl.core.names import TopicName
+from schemactl.core.policies import Policies
 from schemactl.registry.embedded import EmbeddedRegistry
 
 TWO_TARGETS = PROJECT + '  prod: {registry: "sqlite:prod.db", namespaces: {shop/sales: shop-prod/sales}}\n'

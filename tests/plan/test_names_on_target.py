@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from estate import Estate
 
-from schemactl.errors import SchemactlError
-from schemactl.model import NamespaceName, TargetNames, TopicName
+from schemactl.core.errors import SchemactlError
+from schemactl.core.names import NamespaceName, TargetNames, TopicName
 
 SALES, WEB = NamespaceName("shop", "sales"), NamespaceName("shop", "web")
 NAMES = TargetNames("prod", {"shop": "live", "lab": "shop"}, {SALES: NamespaceName("eu", "sales")})

@@ -10,7 +10,8 @@ import pytest
 from estate import ORDERS, Estate
 from scratch import declared
 
-from schemactl.model import SchemaInfo, SchemaType, TopicName
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from approved import A, B, S, orders, plan_for
 
-from schemactl.errors import SchemactlError
-from schemactl.model import Policies, SchemaInfo, SchemaType
-from schemactl.plan import Plan
+from schemactl.core.errors import SchemactlError
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.plan.file import _checksum, read, write
+from schemactl.plan.steps import Plan
 from schemactl.registry.embedded import EmbeddedRegistry
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from estate import ORDERS, Estate, avro
 
-from schemactl.errors import SchemactlError
-from schemactl.model import CompatibilityStrategy, Policies, SchemaInfo, SchemaType, TopicName
+from schemactl.core.errors import SchemactlError
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.plan.file import read
 
 pytestmark = pytest.mark.slow

@@ -18,10 +18,17 @@ from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
 from schemactl.changes import last_tombstone, unstamped
-from schemactl.drift import DriftKind, find
-from schemactl.model import Catalog, NamespaceName, Policies, SchemaInfo, SchemaType, Topic, TopicName, live
-from schemactl.plan import Origin, Permissions, RegisterVersion, SetPolicies, make_plan, observe, scope_of
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo, SchemaType, live
+from schemactl.drift import find
+from schemactl.drift.differences import DriftKind
 from schemactl.plan.file import document, read, write
+from schemactl.plan.planner import make_plan
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import Origin, Permissions, RegisterVersion, SetPolicies
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

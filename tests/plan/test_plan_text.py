@@ -23,8 +23,9 @@ from approved import (
 )
 
 from schemactl.apply import Result
-from schemactl.errors import RegistryError, SchemactlError
-from schemactl.model import Policies, SchemaInfo, SchemaType
+from schemactl.core.errors import RegistryError, SchemactlError
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.report.plan_json import UNTRIED, result_document
 from schemactl.report.plan_text import render, render_result

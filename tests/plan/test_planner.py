@@ -31,19 +31,14 @@ from approved import (
 
 from schemactl.apply import apply_plan
 from schemactl.changes import COMMIT_PROPERTY
-from schemactl.errors import SchemactlError, UsageError
-from schemactl.model import (
-    Catalog,
-    Namespace,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    TargetNames,
-    Topic,
-    TopicName,
-)
-from schemactl.plan import (
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.names import NamespaceName, TargetNames, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.plan.selection import renamed, scope_of, select
+from schemactl.plan.steps import (
     CreateNamespace,
     CreateTopic,
     DeleteSchema,
@@ -54,12 +49,8 @@ from schemactl.plan import (
     RelaxStrategy,
     RestoreStrategy,
     SetPolicies,
-    renamed,
-    scope_of,
-    select,
 )
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.verdicts import Answer, Outcome
 
 OWN = record(ID, {"name": "own", "type": "string", "default": ""})
 """What Git does not know."""

@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 from property_runs import REPOSITORIES
 from scratch import declared
 
-from schemactl.model import (
-    SCHEMA_POLICIES,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    TopicName,
-)
-from schemactl.registry import Registry, Scope
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import SCHEMA_POLICIES, CompatibilityStrategy, Policies
+from schemactl.registry.base import Registry, Scope
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 from estate import EstateOnPulsar
 from scratch import declared
 
-from schemactl.model import CompatibilityStrategy, Policies
-from schemactl.registry import Scope
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.registry.base import Scope
 
 pytestmark = pytest.mark.broker
 

@@ -31,10 +31,15 @@ from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
 from schemactl.changes import unstamped
-from schemactl.model import Catalog, Policies, SchemaInfo, SchemaType, TopicName, live
-from schemactl.plan import Permissions, Plan, applicable, observe, scope_of
+from schemactl.core.catalog import Catalog
+from schemactl.core.names import TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaInfo, SchemaType, live
 from schemactl.plan.rebuild import Lists, make_rebuild, without_versions
-from schemactl.registry import Registry, Scope
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import applicable, scope_of
+from schemactl.plan.steps import Permissions, Plan
+from schemactl.registry.base import Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.target_numbers.pairs import FORMAT_VERSION, read_lists, topic_values
 

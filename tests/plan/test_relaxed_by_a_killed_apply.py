@@ -11,10 +11,10 @@ from estate import Estate, EstateOnPulsar, avro
 from forks import Say, assert_killed, die_after, forked
 from scratch import record
 
-from schemactl.model import CompatibilityStrategy
-from schemactl.registry import Scope
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,13 @@ import pytest
 from approved import ORDERS, ORIGIN, A, B, carry_out, held, orders
 
 from schemactl.apply import apply_plan
-from schemactl.errors import RegistryError
-from schemactl.model import Catalog, TopicName
-from schemactl.plan import DeleteSchema, Permissions, Plan, make_plan, observe, scope_of
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import RegistryError
+from schemactl.core.names import TopicName
+from schemactl.plan.planner import make_plan
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import DeleteSchema, Permissions, Plan
 from schemactl.registry.embedded import EmbeddedRegistry
 
 GONE = orders(A, B, schema=None, deleted=True)

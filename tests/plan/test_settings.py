@@ -12,8 +12,9 @@ import pytest
 from estate import NAMESPACE, ORDERS, PROJECT, Estate
 from scratch import declared
 
-from schemactl.model import SETTINGS, NamespaceName, Policies
-from schemactl.registry import Scope
+from schemactl.core.names import NamespaceName
+from schemactl.core.policies import SETTINGS, Policies
+from schemactl.registry.base import Scope
 
 pytestmark = pytest.mark.slow
 
@@ -206,8 +207,8 @@ def test_a_target_has_settings_of_its_own_and_show_says_where_they_come_from(tmp
 
 
 WITH_ANOTHER_ROW = """
-from schemactl.model import SETTINGS
-from schemactl.model.settings import Setting, Whole
+from schemactl.core.policies import SETTINGS
+from schemactl.core.policies import Setting, Whole
 
 SETTINGS["max_producers_per_topic"] = Setting(
     "max_producers_per_topic", "So many producers.", Whole("a number of producers", 0),

@@ -11,10 +11,10 @@ import pytest
 from estate import Estate
 from scratch import declared
 
-from schemactl.model import NamespaceName
+from schemactl.core.names import NamespaceName
 from schemactl.plan.registry_state import observe, state_values
-from schemactl.registry import Scope
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.base import Scope
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow
 

@@ -14,18 +14,15 @@ from forks import Say, assert_killed, die_after, forked
 from scratch import record as avsc
 
 from schemactl.apply import apply_plan
-from schemactl.model import Catalog, Commit, Policies, SchemaInfo, SchemaType, SchemaVersion, Waiver
-from schemactl.plan import (
-    Permissions,
-    Plan,
-    RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    make_plan,
-    observe,
-    scope_of,
-)
+from schemactl.core.catalog import Catalog
+from schemactl.core.findings import Waiver
+from schemactl.core.policies import Policies
+from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.plan.file import read, write
+from schemactl.plan.planner import make_plan
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import Permissions, Plan, RegisterVersion, RelaxStrategy, RestoreStrategy
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.waivers import BROKER_RULE, broker_fingerprint
 

@@ -7,10 +7,13 @@ from contextlib import closing
 from pulsar_histories import History
 
 from schemactl.apply import apply_plan
-from schemactl.errors import SchemactlError
-from schemactl.plan import Permissions, Plan, make_plan, observe, scope_of
-from schemactl.registry import Registry
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.core.errors import SchemactlError
+from schemactl.plan.planner import make_plan
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import Permissions, Plan
+from schemactl.registry.base import Registry
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 MAX_RUNS = 30
 

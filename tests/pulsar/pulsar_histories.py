@@ -8,22 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from schemactl.changes import unstamped
-from schemactl.model import (
-    Catalog,
-    Commit,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
-from schemactl.plan import Origin
-from schemactl.registry import Registry
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.plan.steps import Origin
+from schemactl.registry.base import Registry
 
 S = CompatibilityStrategy
 

@@ -19,14 +19,17 @@ from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scripted import Asked, Said, Server, said, serving
 from waiting import assert_soon
 
-from schemactl.errors import RegistryError, SchemaRejected
-from schemactl.model import SchemaInfo, SchemaType, TopicName
-from schemactl.registry import Scope
-from schemactl.registry.pulsar import Credentials, PulsarRegistry, request_watch
+from schemactl.core.errors import RegistryError, SchemaRejected
+from schemactl.core.findings import Outcome
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.registry.base import Scope
 from schemactl.registry.pulsar import connection as connections
+from schemactl.registry.pulsar import request_watch
 from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.replies import retry_after_s
-from schemactl.verdicts import Outcome
 
 pytestmark = pytest.mark.slow
 

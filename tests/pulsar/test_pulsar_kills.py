@@ -21,11 +21,11 @@ from forks import Say, forked, kill_oneself
 from pulsar_histories import History, record, told, versions
 
 from schemactl.apply import Result, apply_plan
-from schemactl.errors import StalePlan
-from schemactl.model import Catalog
-from schemactl.plan import Plan
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import StalePlan
+from schemactl.plan.steps import Plan
 from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.replies import Reply
 
 pytestmark = pytest.mark.broker

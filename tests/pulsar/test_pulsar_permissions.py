@@ -11,18 +11,13 @@ import brokers
 import pytest
 from estate import EstateOnPulsar
 
-from schemactl.errors import RegistryError
-from schemactl.model import (
-    BrokerDefaults,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    TopicName,
-)
-from schemactl.registry import Scope
-from schemactl.registry.pulsar import Credentials, PulsarRegistry
+from schemactl.core.errors import RegistryError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.registry.base import Scope
+from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 

@@ -22,7 +22,7 @@ from schemactl.codec import Codec, UnknownVersion, Unreadable, Unwritable
 from schemactl.codec.definition import Numbers
 from schemactl.codec.pulsar_schema import topic_schema
 from schemactl.codegen.package import package_files
-from schemactl.model import Release, SchemaType
+from schemactl.core.schema import Release, SchemaType
 from schemactl.typed.values import to_value
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]

@@ -12,10 +12,9 @@ from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scratch import Scratch
 from scripted import Said, said, serving
 
-from schemactl.errors import RegistryError
-from schemactl.registry.pulsar import Credentials
+from schemactl.core.errors import RegistryError
 from schemactl.registry.pulsar.connection import AdminConnection
-from schemactl.registry.pulsar.credentials import Bearer, is_private
+from schemactl.registry.pulsar.credentials import Bearer, Credentials, is_private
 
 
 @pytest.fixture(autouse=True)

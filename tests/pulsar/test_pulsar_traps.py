@@ -13,23 +13,18 @@ import pytest
 from pulsar_histories import record
 from scripted import Asked, Said, said, serving
 
-from schemactl.errors import RegistryError, SchemaRejected
-from schemactl.model import (
-    Catalog,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    Topic,
-    TopicName,
-)
-from schemactl.plan import Origin, Permissions, make_plan, observe, scope_of
-from schemactl.registry import Scope
-from schemactl.registry.pulsar import PulsarRegistry, settings
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import RegistryError, SchemaRejected
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.plan.planner import make_plan
+from schemactl.plan.registry_state import observe
+from schemactl.plan.selection import scope_of
+from schemactl.plan.steps import Origin, Permissions
+from schemactl.registry.base import Scope
+from schemactl.registry.pulsar import settings
+from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.replies import Reply
 
 S = CompatibilityStrategy

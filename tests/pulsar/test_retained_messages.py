@@ -10,7 +10,7 @@ import pytest
 from pulsar_cluster import Namespace, namespace
 from waiting import assert_soon
 
-from schemactl.model import TopicName
+from schemactl.core.names import TopicName
 from schemactl.registry.pulsar.retention import _entries
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]

@@ -19,8 +19,8 @@ from estate import ORDERS, Estate, avro
 from faulty import Faults
 from scripted import Asked, Said, Server, said, serving
 
-from schemactl.model import TopicName
-from schemactl.registry import Scope
+from schemactl.core.names import TopicName
+from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

@@ -24,10 +24,11 @@ from command import Printed
 from estate import Estate
 from scratch import declared, record
 
-from schemactl.model import TopicName, live
-from schemactl.registry import Registry
+from schemactl.core.names import TopicName
+from schemactl.core.schema import live
+from schemactl.registry.base import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow
 

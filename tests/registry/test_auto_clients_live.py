@@ -8,12 +8,12 @@ from pathlib import Path
 import brokers
 import pytest
 
-from schemactl.broker import PoliciesInForce, TopicState, admit
-from schemactl.broker.connect import Role
+from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit
 from schemactl.broker.exceptions import shown
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import key_value
 from schemactl.formats.avro.java import JavaException
-from schemactl.model import NamespaceName, Release, SchemaInfo, SchemaType, SchemaVersion, TopicName
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 

@@ -17,21 +17,14 @@ import admin_rest
 import brokers
 import pytest
 
-from schemactl.broker import Decision, PoliciesInForce, TopicState, admit, put
-from schemactl.broker.connect import Role
-from schemactl.errors import SchemaRejected
-from schemactl.model import (
-    CompatibilityStrategy,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    TopicName,
-    live,
-)
+from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit
+from schemactl.broker.upload import put
+from schemactl.core.errors import SchemaRejected
+from schemactl.core.findings import Outcome
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.verdicts import Outcome
 
 pulsar: Any = import_module("pulsar")
 native: Any = import_module("_pulsar")

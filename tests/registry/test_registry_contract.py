@@ -15,24 +15,16 @@ import admin_rest
 import pytest
 from brokers import new_tenant
 
-from schemactl.errors import RegistryError, SchemaRejected
-from schemactl.model import (
-    SETTINGS,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    SchemaInfo,
-    SchemaType,
-    Topic,
-    TopicName,
-    live,
-)
-from schemactl.registry import Registry, Scope
-from schemactl.registry.base import RELAXED_FROM, UPDATES_OFF_FOR
+from schemactl.core.catalog import Topic
+from schemactl.core.errors import RegistryError, SchemaRejected
+from schemactl.core.findings import Outcome
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType, live
+from schemactl.registry.base import RELAXED_FROM, UPDATES_OFF_FOR, Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.pulsar import PulsarRegistry
+from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.relaxing import Relaxing
-from schemactl.verdicts import Outcome
 
 S = CompatibilityStrategy
 

@@ -15,20 +15,14 @@ from typing import IO
 import pytest
 from forks import Say, assert_killed, forked
 
-from schemactl.errors import RegistryError, UsageError
-from schemactl.model import (
-    BrokerDefaults,
-    Catalog,
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaType,
-    Target,
-    TopicName,
-)
-from schemactl.registry import Scope, open_registry
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import RegistryError, UsageError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.project import Target
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.registry import open_registry
+from schemactl.registry.base import Scope
 from schemactl.registry.database import FORMAT_VERSION
 from schemactl.registry.embedded import EmbeddedRegistry
 

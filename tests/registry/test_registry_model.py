@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from property_runs import EXAMPLES
 
-from schemactl.errors import RegistryError, SchemaRejected
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
-from schemactl.registry import Scope
+from schemactl.core.errors import RegistryError, SchemaRejected
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
 
 S = CompatibilityStrategy

@@ -12,9 +12,13 @@ from typing import Any
 
 import pytest
 
-from schemactl.errors import RegistryError, SchemaRejected, UsageError
-from schemactl.model import BrokerDefaults, NamespaceName, Release, SchemaInfo, SchemaType, Target, TopicName
-from schemactl.registry import Registry, Scope, open_registry
+from schemactl.core.errors import RegistryError, SchemaRejected, UsageError
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults
+from schemactl.core.project import Target
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.registry import open_registry
+from schemactl.registry.base import Registry, Scope
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry
 from schemactl.registry.entries import entry, version

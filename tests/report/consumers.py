@@ -10,7 +10,7 @@ import pyte
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from schemactl.rules import rules
+from schemactl.core.rules import rules
 
 _V2 = re.compile(r"\s*::([^ :]+)(?: (.*?))?::(.*)")
 _V1 = re.compile(r"##(?:vso)?\[([^\]]+)\](.*)", re.IGNORECASE)

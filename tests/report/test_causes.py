@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.checking import CheckReport
 from schemactl.checking.causes import Cause, causes
-from schemactl.errors import Source
-from schemactl.model import Release, TopicName
+from schemactl.checking.report import CheckReport
+from schemactl.core.errors import Source
+from schemactl.core.findings import Direction, Finding
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Release
 from schemactl.report import CHECK_FORMATS, render_check
-from schemactl.verdicts import Direction, Finding
 
 pytestmark = pytest.mark.slow
 

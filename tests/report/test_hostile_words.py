@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.printing import CleanStream, clean, on_one_line
+from schemactl.core.terminal import CleanStream, clean, on_one_line
 
 pytestmark = pytest.mark.slow
 

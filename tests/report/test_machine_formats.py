@@ -19,14 +19,16 @@ import pytest
 from consumers import azure_issues, markdown_faults
 from pydantic_sarif import model as models
 
-from schemactl.checking import CheckReport, TopicCheck
-from schemactl.errors import Source
-from schemactl.model import Commit, CompatibilityStrategy, Release, Severity, TopicName
-from schemactl.printing import clean
+from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.core.errors import Source
+from schemactl.core.findings import Counterexample, Finding, Severity
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.rules import rules
+from schemactl.core.schema import Commit, Release
+from schemactl.core.terminal import clean
 from schemactl.report import render_check
 from schemactl.report.cause import shown_causes
-from schemactl.rules import rules
-from schemactl.verdicts import Counterexample, Finding
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "check.schema.json"
 FINDINGS = 300

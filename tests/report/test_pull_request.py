@@ -16,9 +16,9 @@ from command import schemactl
 from consumers import azure_issues, markdown_faults, screen, workflow_commands
 
 from schemactl import check
+from schemactl.core.terminal import fit
 from schemactl.report import CHECK_FORMATS
 from schemactl.report.check_text import render
-from schemactl.report.style import fit
 
 HOST = "https://code.example/acme/schemas"
 COMMIT = "1" * 40

@@ -12,11 +12,13 @@ from xml.etree import ElementTree as ET
 import pytest
 from consumers import markdown_faults, screen, workflow_commands
 
-from schemactl.checking import CheckReport, TopicCheck
-from schemactl.errors import Source
-from schemactl.model import CompatibilityStrategy, Release, TopicName, Waiver
+from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.core.errors import Source
+from schemactl.core.findings import Finding, Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release
 from schemactl.report import CHECK_FORMATS, render_check
-from schemactl.verdicts import Finding
 
 A, B = (TopicName("shop", "sales", name) for name in "ab")
 REASON = "ends\n\x1b[2J::error::x ##[command]y @all #1 <b>z</b> | `c` https://evil.example \u202e"

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 from schemactl.columns.spark_type import to_json
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.ddl import create_table
-from schemactl.model import Release, SchemaInfo, SchemaType
 
 OPTIONS = StructOptions(as_decoded=True)
 FIELDS = [

@@ -23,7 +23,8 @@ from schemactl.codegen.packed import complete
 from schemactl.columns.spark_type import to_json
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
-from schemactl.model import Generate, Release
+from schemactl.core.project import Generate
+from schemactl.core.schema import Release
 from schemactl.spark.struct_types import struct_of as columns_in_spark
 
 NAME = "packed_for_spark"

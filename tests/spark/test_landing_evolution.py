@@ -18,7 +18,8 @@ from schemactl.columns.former_names import former_names
 from schemactl.columns.spark_type import SparkType, to_json
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
-from schemactl.model import Generate, Release, SchemaInfo, SchemaType
+from schemactl.core.project import Generate
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.spark import WrongArgument
 from schemactl.spark.struct_types import struct_of_ddl
 from schemactl.table_formats.evolution import changes, path_of, require_allowed, statements, widens

@@ -21,7 +21,8 @@ from schemactl.columns import spark_type as types
 from schemactl.columns.spark_type import SparkType, to_json
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
-from schemactl.model import Generate, Release, SchemaInfo, SchemaType
+from schemactl.core.project import Generate
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import widens
 from schemactl.tables.impact import Impact, impact
 

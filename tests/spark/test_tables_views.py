@@ -15,8 +15,11 @@ from pyspark.sql import types as spark_types
 from schemactl.codegen.approved import Approved
 from schemactl.codegen.files import compare, write
 from schemactl.codegen.package import package_files
+from schemactl.core.catalog import Topic
+from schemactl.core.names import TopicName
+from schemactl.core.project import Generate
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.generated import GeneratedTopic
-from schemactl.model import Commit, Generate, Release, SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
 from schemactl.spark import view, view_sql
 
 from .schemas import array, codec, field, record

@@ -16,9 +16,10 @@ from schemactl.columns import struct
 from schemactl.columns.former_names import former_names
 from schemactl.columns.spark_type import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
 from schemactl.columns.struct import StructOptions
+from schemactl.core.project import Generate
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import key_value
 from schemactl.formats.protobuf_native.compile import Proto, compile_all
-from schemactl.model import Generate, Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import Effect, changes, widens
 from schemactl.tables.impact import Impact, Pointers, impact
 from schemactl.tables.messages import ADVICE, advice, sentence

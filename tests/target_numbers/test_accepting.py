@@ -9,16 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemactl.changes import Contents, content_identity
-from schemactl.model import SchemaInfo, SchemaVersion, Topic, live
-from schemactl.target_numbers import (
-    AcceptanceReason,
-    NumberEntry,
-    TargetNumbers,
-    TopicNumbers,
-    accept,
-    target_versions,
-    topic_apart,
-)
+from schemactl.core.catalog import Topic
+from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.target_numbers.acceptance import AcceptanceReason
+from schemactl.target_numbers.apart import topic_apart
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, target_versions
+from schemactl.target_numbers.writing import accept
 
 CONTENTS = [avro("id", **{f"f{number}": 0}) for number in range(8)]
 DAY = date(2026, 11, 22)

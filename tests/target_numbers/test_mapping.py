@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from estate import ORDERS, avro
 
-from schemactl.model import Catalog, SchemaInfo, SchemaType, SchemaVersion, Topic
+from schemactl.core.catalog import Catalog, Topic
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.plan.rebuild import recorded_lists
-from schemactl.target_numbers import (
+from schemactl.target_numbers.mapping import (
     NumberEntry,
     TargetNumbers,
     TopicNumbers,

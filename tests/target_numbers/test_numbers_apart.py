@@ -13,8 +13,10 @@ from estate import ORDERS, PROJECT, Estate, avro
 from scratch import record
 
 from schemactl.changes import COMMIT_PROPERTY
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import key_value
-from schemactl.model import CompatibilityStrategy, NamespaceName, Policies, SchemaInfo, SchemaType, TopicName
 from schemactl.registry.database import Database, SqliteStorage
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.entries import entry

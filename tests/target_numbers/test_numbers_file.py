@@ -12,28 +12,16 @@ from estate import ORDERS, PROJECT, Estate, avro
 from scratch import record
 
 from schemactl import history
+from schemactl.core.errors import DeclarationError, Source
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.core.project import Project, Target
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare.files import Kind
-from schemactl.errors import DeclarationError, Source
 from schemactl.formats import identity, key_value, spec
-from schemactl.model import (
-    CompatibilityStrategy,
-    NamespaceName,
-    Policies,
-    Project,
-    SchemaInfo,
-    SchemaType,
-    Target,
-    TopicName,
-)
-from schemactl.target_numbers import (
-    Acceptance,
-    AcceptanceReason,
-    NumberEntry,
-    TargetNumbers,
-    numbers_of,
-    read_numbers,
-    recorded_elsewhere,
-)
+from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
+from schemactl.target_numbers.file import numbers_of, read_numbers, recorded_elsewhere
+from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers
 from schemactl.target_numbers.writing import numbers_text
 
 NUMBERS = """\

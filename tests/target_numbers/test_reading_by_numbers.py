@@ -20,8 +20,11 @@ from imported_package import imported
 from scratch import record
 
 from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadable, Version
-from schemactl.model import SchemaInfo, SchemaType, SchemaVersion, Topic, TopicName
-from schemactl.target_numbers import NumberEntry, TopicNumbers, topic_apart
+from schemactl.core.catalog import Topic
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.target_numbers.apart import topic_apart
+from schemactl.target_numbers.mapping import NumberEntry, TopicNumbers
 
 pytestmark = pytest.mark.slow
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final, Union
 
 from pydantic import Discriminator, Field, Tag, create_model
 
+from schemactl.core.policies import SETTINGS, Names, OneOf, Parts, Setting, Switch, Whole
+from schemactl.core.schema import SchemaType
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
@@ -30,8 +32,6 @@ from schemactl.declare.shapes.leaf import (
 )
 from schemactl.declare.shapes.waiver import Day
 from schemactl.formats import SPECS
-from schemactl.model import SETTINGS, SchemaType
-from schemactl.model.settings import Names, OneOf, Parts, Setting, Switch, Whole
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
 _TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, offers all its files."

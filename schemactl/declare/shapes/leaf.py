@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from schemactl.declare.describe import found
-from schemactl.errors import meant
-from schemactl.model import CompatibilityStrategy, NamespaceName, TopicName
-from schemactl.model.names import parse_tenant
+from schemactl.core.errors import meant
+from schemactl.core.names import NamespaceName, TopicName, parse_tenant
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.wording import found
 
 MAX_ITEMS: Final = 1_000
 """Lists, and mappings with free keys, have at most this many entries."""

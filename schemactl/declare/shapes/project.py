@@ -8,7 +8,8 @@ from typing import Annotated, Any, get_args
 from pydantic import Discriminator, Field, Tag
 
 from schemactl import registry_url
-from schemactl.declare.describe import found, shortened
+from schemactl.core.project import OPTIONAL_CHECKERS, ClassKind
+from schemactl.core.wording import found, shortened
 from schemactl.declare.package_names import advised, owner
 from schemactl.declare.shapes.leaf import (
     MAX_ITEMS,
@@ -30,7 +31,6 @@ from schemactl.declare.shapes.leaf import (
     optional,
     text,
 )
-from schemactl.model import OPTIONAL_CHECKERS, ClassKind
 
 
 def check_format_version(value: object) -> None:

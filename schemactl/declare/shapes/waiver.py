@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from schemactl.declare.describe import found
+from schemactl.core.catalog import parse_day
+from schemactl.core.wording import found
 from schemactl.declare.shapes.leaf import MappingShape, TopicText, ValueShape, optional, text
-from schemactl.model import parse_day
 
 _DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 

@@ -22,15 +22,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.avro.equality import identity_key
 from schemactl.formats.avro.parse import parse, problems
 from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema, Union
 from schemactl.formats.avro.text import decode, read
 from schemactl.formats.base import Explanation, Note, TypeSpec, UnknownWire, Wire
-from schemactl.model import Release, SchemaInfo
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 NEWEST: Final = Release.R5_0
 """Whose rules a definition is read by where no broker is asked: they accept the most names."""

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from schemactl.core.schema import Release
 from schemactl.formats.avro.defaults import DefaultCheck
 from schemactl.formats.avro.equality import equal, parts
 from schemactl.formats.avro.java import JavaException
@@ -25,7 +26,6 @@ from schemactl.formats.avro.schema import (
     Union,
 )
 from schemactl.formats.avro.schema_text import json_text, schema_text
-from schemactl.model import Release
 
 N = TypeVar("N", Enum, Fixed, Record)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import Release
 from schemactl.formats.avro.datum import (
     Datum,
     DatumReader,
@@ -23,8 +25,6 @@ from schemactl.formats.avro.equality import parts
 from schemactl.formats.avro.sample import ONES, SampleMessages, candidates
 from schemactl.formats.avro.schema import NO_DEFAULT, Enum, Schema
 from schemactl.formats.avro.trace import Token, message_trace, trace_of
-from schemactl.model import Release
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 MAX_CANDIDATES = 2_000
 """Of messages tried for one pair of schemas: a definition with more enum symbols and branches may stay without a counterexample."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from schemactl.core.schema import Release
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.defaults import check_default
 from schemactl.formats.avro.equality import children
@@ -31,7 +32,6 @@ from schemactl.formats.avro.schema import (
     Union,
 )
 from schemactl.formats.base import ReaderFailure, UnknownWire
-from schemactl.model import Release
 
 Datum = Any
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
+from schemactl.core.schema import Release
 from schemactl.formats.avro.java import JavaException, no_branch, stack_overflow
 from schemactl.formats.avro.names import Path, pointer
 from schemactl.formats.avro.recursion import Deep, run
@@ -25,7 +26,6 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.avro.schema_text import json_text
 from schemactl.formats.avro.text import JAVA_SPACES, InvalidAvro, shown
-from schemactl.model import Release
 
 INT_RANGE: Final = range(-(2**31), 2**31)
 LONG_RANGE: Final = range(-(2**63), 2**63)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from schemactl.core.findings import Breakage, Incompatibility
 from schemactl.formats.avro.defaults import MAX_READ
 from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
 from schemactl.formats.avro.sample import ZEROS, can_be_written
@@ -27,7 +28,6 @@ from schemactl.formats.avro.schema import (
 )
 from schemactl.formats.avro.trace import Walk, counterpart, is_writers, trace_of, walk
 from schemactl.formats.base import Explanation
-from schemactl.verdicts import Breakage, Incompatibility
 
 
 def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
 
+from schemactl.core.schema import Release
 from schemactl.formats.avro.aliases import apply_aliases
 from schemactl.formats.avro.defaults import encode_default
 from schemactl.formats.avro.equality import children, equal
@@ -44,7 +45,6 @@ from schemactl.formats.avro.schema import (
     Union,
 )
 from schemactl.formats.avro.schema_text import schema_text
-from schemactl.model import Release
 
 STACK_LEVELS: Final = 1_500
 """Types inside one another, after which Java's recursion is taken to overflow its stack.

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from schemactl.core.findings import Incompatibility
+from schemactl.core.schema import Release
 from schemactl.formats.avro.equality import size
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -19,8 +21,6 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.model import Release
-from schemactl.verdicts import Incompatibility
 
 Location = tuple[Any, ...]
 """Where in the reader's definition: () for the root, otherwise the location around it, and the tokens that lead there.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from schemactl.core.schema import Release
 from schemactl.formats.avro.defaults import FieldDefaults
 from schemactl.formats.avro.definition import DefinitionReader, bad_name, invalid
 from schemactl.formats.avro.equality import equal
@@ -30,7 +31,6 @@ from schemactl.formats.avro.text import (
     shown,
     without_comments,
 )
-from schemactl.model import Release
 
 _WITH_PARTS: Final = ("record", "enum", "array", "map", "fixed")
 """What a type is called that has fields, symbols, items, values or a size."""

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from types import GeneratorType
 from typing import Any, Final
 
+from schemactl.core.findings import Incompatibility
 from schemactl.formats.avro.equality import children
 from schemactl.formats.avro.incompatibilities import (
     COMPATIBLE,
@@ -37,7 +38,6 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
 )
-from schemactl.verdicts import Incompatibility
 
 MAX_LISTED: Final = 200_000
 """Of the reasons found for pairs inside one another, counted at each pair around them: what is more goes unlisted.

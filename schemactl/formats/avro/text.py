@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
 
 MAX_DEPTH: Final = 250
 """Levels of brackets, as in declared files. Jackson reads 1,000; no real definition has so many."""

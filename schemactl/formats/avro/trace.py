@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from schemactl.core.findings import Incompatibility
 from schemactl.formats.avro.incompatibilities import branch_for, tokens
 from schemactl.formats.avro.schema import Array, Field, Map, Primitive, Record, Schema, Union
-from schemactl.verdicts import Incompatibility
 
 Part = Schema | Field
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-from schemactl.errors import InvalidSchema, SchemactlError
+from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.project import ProtoCategory
+from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
 from schemactl.formats.outline import outline
-from schemactl.model import ProtoCategory, Release, SchemaInfo
-from schemactl.verdicts import Breakage, Counterexample, Incompatibility
 
 
 def load(module: str) -> Any:

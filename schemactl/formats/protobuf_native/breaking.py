@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
+from schemactl.core.project import ProtoCategory
 from schemactl.formats.protobuf_native.buf_rules import (
     ENUM_RULES,
     FIELD_RULES,
@@ -27,7 +28,6 @@ from schemactl.formats.protobuf_native.descriptor import (
     ProtoMessage,
     declared_by,
 )
-from schemactl.model import ProtoCategory
 
 _WIRE_ONLY: Final = frozenset({"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"})
 

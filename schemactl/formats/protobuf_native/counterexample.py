@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from google.protobuf.message import Message
 
+from schemactl.core.findings import Counterexample, Incompatibility
 from schemactl.formats.protobuf_native.default import default_of
 from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
 from schemactl.formats.protobuf_native.kinds import ENUM
@@ -24,7 +25,6 @@ from schemactl.formats.protobuf_native.sample import (
 )
 from schemactl.formats.protobuf_native.wire import MessagePair, independent, pairs
 from schemactl.formats.protobuf_native.wrapper import ProtoDefinition
-from schemactl.verdicts import Counterexample, Incompatibility
 
 
 def counterexample(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from schemactl.core.findings import Breakage
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats.base import Explanation
 from schemactl.formats.protobuf_native.counterexample import is_provable
 from schemactl.formats.protobuf_native.descriptor import ProtoMessage
 from schemactl.formats.protobuf_native.places import field_path
 from schemactl.formats.protobuf_native.wire import pairs
 from schemactl.formats.protobuf_native.wrapper import parse
-from schemactl.model import SchemaInfo
-from schemactl.verdicts import Breakage
 
 _CONSEQUENCES = {
     "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",

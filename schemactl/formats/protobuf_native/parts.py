@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemactl.core.schema import SchemaInfo
 from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoField, ProtoMessage
 from schemactl.formats.protobuf_native.kinds import KIND_NAMES
 from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
-from schemactl.model import SchemaInfo
 
 
 def parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TypeAlias
 
-from schemactl.errors import Source
+from schemactl.core.errors import Source
+from schemactl.core.schema import Locator
 from schemactl.formats.protobuf_native.descriptor import (
     Element,
     EnumValue,
@@ -35,7 +36,6 @@ from schemactl.formats.protobuf_native.descriptor import (
 )
 from schemactl.formats.protobuf_native.kinds import ENUM, MAP, REPEATED
 from schemactl.formats.protobuf_native.wrapper import is_shipped
-from schemactl.model import Locator
 
 Place: TypeAlias = tuple[Element, str]
 """A part of an element by its label, the element as a whole by ""."""

@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import Message
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
 from schemactl.formats.protobuf_native.wrapper import default_json_name
 
 _MAX_FIELD = 1 << 29

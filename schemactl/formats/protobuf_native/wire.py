@@ -22,11 +22,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Incompatibility
 from schemactl.formats.protobuf_native import kinds
 from schemactl.formats.protobuf_native.default import printed, same_default
 from schemactl.formats.protobuf_native.descriptor import ProtoEnum, ProtoField, ProtoMessage
-from schemactl.verdicts import Incompatibility
 
 MAX_PAIRS: Final = 20_000
 """Of messages that meet: no real definition has as many, and a crafted one could take hours."""

@@ -23,7 +23,7 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
-from schemactl.errors import InvalidSchema
+from schemactl.core.errors import InvalidSchema
 from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
 
 REFUSAL = "deserialize ProtobufNative Schema failed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from schemactl.model import BrokerDefaults, CompatibilityStrategy
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
 from schemactl.registry.pulsar import settings
 from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.replies import strategy_named

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from schemactl.errors import RegistryError
+from schemactl.core.errors import RegistryError
 from schemactl.registry.base import ConnectedClient, TopicClients
 from schemactl.registry.pulsar.connection import AdminConnection
 

@@ -16,9 +16,9 @@ from urllib.parse import quote, urljoin, urlsplit
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
-from schemactl.errors import NotPermitted, RegistryError
-from schemactl.json_values import shape_error
-from schemactl.printing import on_one_line
+from schemactl.core.errors import NotPermitted, RegistryError
+from schemactl.core.json_values import shape_error
+from schemactl.core.terminal import on_one_line
 from schemactl.registry.base import Warn, no_warning
 from schemactl.registry.pulsar import http_limits
 from schemactl.registry.pulsar.credentials import Credentials, is_private

@@ -19,8 +19,8 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
-from schemactl.errors import MissingCredentials, RegistryError
-from schemactl.printing import on_one_line
+from schemactl.core.errors import MissingCredentials, RegistryError
+from schemactl.core.terminal import on_one_line
 from schemactl.registry.pulsar import http_limits
 from schemactl.registry.pulsar.replies import Reply
 

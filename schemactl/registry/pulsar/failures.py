@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from urllib3.exceptions import HTTPError, SSLError
 
-from schemactl.printing import on_one_line
+from schemactl.core.terminal import on_one_line
 from schemactl.registry.pulsar import http_limits
 
 _MAX_SHOWN: Final = 200

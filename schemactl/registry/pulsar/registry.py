@@ -11,23 +11,13 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from schemactl.errors import RegistryError
-from schemactl.messages import partitioned
-from schemactl.model import (
-    REPLICATION,
-    BrokerDefaults,
-    Catalog,
-    CompatibilityStrategy,
-    Namespace,
-    NamespaceName,
-    Policies,
-    Release,
-    SchemaInfo,
-    SchemaVersion,
-    Topic,
-    TopicName,
-    strategy_of,
-)
+from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.errors import RegistryError
+from schemactl.core.findings import Answer
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import REPLICATION, BrokerDefaults, CompatibilityStrategy, Policies, strategy_of
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
+from schemactl.core.wording import partitioned
 from schemactl.registry.base import (
     AUTO_UPDATE_STRATEGIES,
     OnProgress,
@@ -37,14 +27,14 @@ from schemactl.registry.base import (
     no_progress,
     no_warning,
 )
-from schemactl.registry.pulsar import retention, schemas, settings
+from schemactl.registry.pulsar import retention, schemas
+from schemactl.registry.pulsar import settings as pulsar_settings
 from schemactl.registry.pulsar.broker_settings import BrokerSettings
 from schemactl.registry.pulsar.clients import connected
 from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.replies import LONGEST_VERSION, is_unauthenticated, strategy_named
 from schemactl.registry.relaxing import Relaxing
-from schemactl.verdicts import Answer
 
 _Asked = TypeVar("_Asked")
 _Found = TypeVar("_Found")
@@ -96,7 +86,7 @@ class PulsarRegistry(Relaxing):
         *,
         credentials: Credentials = Credentials(),  # noqa: B008  frozen
         release: Release = Release.R4_0,
-        defaults: BrokerDefaults = BrokerDefaults(),  # noqa: B008  frozen
+        defaults: BrokerDefaults = BrokerDefaults(),
         progress: OnProgress = no_progress,
         warn: Warn = no_warning,
         cluster: str = "",
@@ -219,13 +209,13 @@ class PulsarRegistry(Relaxing):
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`."""
         self._set(replace(policies, settings={}).managed(), f"namespaces/{name}", of=f"namespace {name}")
-        settings.put(self._connection, f"namespaces/{name}", policies, of=f"namespace {name}")
+        pulsar_settings.put(self._connection, f"namespaces/{name}", policies, of=f"namespace {name}")
 
         def read_back() -> Policies:
             found = self._namespace(name, frozenset(policies.settings))
             return found.policies if found else Policies()
 
-        settings.wait_until_in_force(str(name), policies, read_back)
+        pulsar_settings.wait_until_in_force(str(name), policies, read_back)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
@@ -252,9 +242,9 @@ class PulsarRegistry(Relaxing):
             )
         # UNDEFINED unsets the policy; a DELETE would, too, but one path segment less and it were the topic's.
         self._set(managed, _path(name), of=f"topic {name}")
-        settings.put(self._connection, _path(name), policies, of=f"topic {name}", is_topic=True)
+        pulsar_settings.put(self._connection, _path(name), policies, of=f"topic {name}", is_topic=True)
         asked = frozenset(policies.settings)
-        settings.wait_until_in_force(str(name), policies, lambda: self._topic_policies(name, asked))
+        pulsar_settings.wait_until_in_force(str(name), policies, lambda: self._topic_policies(name, asked))
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         """See `Registry.put_schema`."""
@@ -353,8 +343,10 @@ class PulsarRegistry(Relaxing):
             return None
         own = strategy_named(found.get("schema_compatibility_strategy"))
         others = found.get("is_allow_auto_update_schema"), found.get("schema_validation_enforced")
-        policies = Policies(own, *others, settings=settings.among(found, asked, f"namespace {name}"))
-        clusters = tuple(settings.among(found, [REPLICATION], f"namespace {name}").get(REPLICATION, ()))
+        policies = Policies(own, *others, settings=pulsar_settings.among(found, asked, f"namespace {name}"))
+        clusters = tuple(
+            pulsar_settings.among(found, [REPLICATION], f"namespace {name}").get(REPLICATION, ())
+        )
         return Namespace(name, policies, deleted=bool(found.get("deleted")), clusters=clusters)
 
     def _existing(self, space: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
@@ -423,7 +415,7 @@ class PulsarRegistry(Relaxing):
         path = _path(name)
         own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
         enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
-        held = settings.of_topic(self._connection, path, asked)
+        held = pulsar_settings.of_topic(self._connection, path, asked)
         return Policies(strategy_named(own), schema_validation_enforced=enforced, settings=held)
 
     def _set(self, policies: Mapping[str, Any], path: str, *, of: str) -> None:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, NoReturn
 
-from schemactl.errors import RegistryError
-from schemactl.model import CompatibilityStrategy
+from schemactl.core.errors import RegistryError
+from schemactl.core.policies import CompatibilityStrategy
 
 MAX_MESSAGE = 2_000
 """The most characters of a broker's message that are kept: with the definitions that it quotes it can have megabytes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from schemactl.messages import counted
+from schemactl.core.wording import counted
 from schemactl.registry.pulsar.connection import AdminConnection
 
 _INTERNAL_STATS: Final = {

@@ -9,16 +9,12 @@ from types import NoneType
 from typing import Any
 from urllib.parse import quote
 
-from schemactl.errors import InvalidSchema, RegistryError, SchemaRejected
+from schemactl.core.errors import InvalidSchema, RegistryError, SchemaRejected
+from schemactl.core.findings import Answer, Outcome
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS, spec
-from schemactl.model import (
-    WITHOUT_SCHEMA,
-    CompatibilityStrategy,
-    SchemaInfo,
-    SchemaType,
-    SchemaVersion,
-    TopicName,
-)
 from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.replies import (
     Reply,
@@ -28,7 +24,6 @@ from schemactl.registry.pulsar.replies import (
     is_too_big,
     strategy_named,
 )
-from schemactl.verdicts import Answer, Outcome
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
 _REJECTED_BY = {

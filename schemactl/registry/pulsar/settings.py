@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from schemactl.errors import RegistryError
-from schemactl.model import SETTINGS, CompatibilityStrategy, Policies
+from schemactl.core.errors import RegistryError
+from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.registry.pulsar.connection import AdminConnection
 
 _VISIBLE_WITHIN_S: Final = 15.0
