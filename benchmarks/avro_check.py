@@ -36,8 +36,8 @@ import avro.schema
 from schemactl import formats
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
+from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
+from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Schema
 
 CORPUS = Path(__file__).parent.parent / "tests" / "corpus"

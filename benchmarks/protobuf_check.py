@@ -106,8 +106,8 @@ def report(old: str, new: str, category: str) -> None:
     """What `proto_rules` finds, line by line as buf prints it."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-    from schemactl.formats.protobuf_native.breaking import proto_rules
-    from schemactl.formats.protobuf_native.descriptor import Image
+    from schemactl.formats.protobuf.compatibility import proto_rules
+    from schemactl.formats.protobuf.descriptor import Image
 
     images = [Image.of(FileDescriptorSet.FromString(Path(path).read_bytes())) for path in (old, new)]
     found = proto_rules(old=images[0], new=images[1], category=category)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def write_images(old: Path, new: Path, count: int) -> None:
     """Two descriptor sets of `count` files that differ in one place each."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-    from schemactl.formats.protobuf_native.compile import Proto, _run
+    from schemactl.formats.protobuf.protoc import Proto, _run
 
     rng = random.Random(1)  # noqa: S311  no secret
     pairs = [file_pair(number, rng) for number in range(count)]

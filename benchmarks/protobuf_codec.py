@@ -20,7 +20,7 @@ from google.protobuf.json_format import MessageToDict
 
 from schemactl.codec import Codec, Definition, Options, Version
 from schemactl.codec.proto_schema import root_of
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 _BATCH_ROWS = 10_000
 

@@ -89,8 +89,7 @@ def parse_schema(
     Raises:
         InvalidSchema: the definition does not parse; `pointer` says where.
     """
-    from schemactl.definition_json import InvalidInput, described
-    from schemactl.formats import problems
+    from schemactl.formats import InvalidInput, described, problems
 
     schema = {"proto": definition, "message": message} if message else definition
     try:

@@ -22,7 +22,7 @@ from schemactl.core.findings import Breakage, Direction, Waiver, WaiversAt
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
-from schemactl.formats.outline import PartChange, part_changes
+from schemactl.formats.type_spec import PartChange, part_changes
 from schemactl.waivers import broker_waiver, fingerprint
 
 NOT_APPROVED = "0" * 40

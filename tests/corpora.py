@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Schema
 
 CORPUS = Path(__file__).parent / "corpus"

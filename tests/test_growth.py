@@ -37,10 +37,10 @@ from schemactl.declare.json_text import read_json
 from schemactl.declare.project import read_project
 from schemactl.declare.proto import gather
 from schemactl.formats import SPECS, key_value
-from schemactl.formats.avro.java import JavaException
-from schemactl.formats.avro.parse import parse, problems
-from schemactl.formats.avro.text import InvalidAvro, read
-from schemactl.formats.protobuf_native import load
+from schemactl.formats.avro.json_text import InvalidAvro, read
+from schemactl.formats.avro.parser import parse, problems
+from schemactl.formats.avro.schema import JavaException
+from schemactl.formats.protobuf import load
 from schemactl.registry.pulsar.replies import Reply, can_succeed_later, exception
 from schemactl.registry.pulsar.replies import error_message as broker_words
 from schemactl.serve import jackson
@@ -86,7 +86,7 @@ def _in_avro(form: str, read: Parser) -> Parser:
 
 def _native(text: str) -> object:
     names = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
-    return load("wrapper").parse(json.dumps(dict.fromkeys(names, text)).encode())
+    return load("definition").parse(json.dumps(dict.fromkeys(names, text)).encode())
 
 
 def _key_value(text: str) -> object:
@@ -102,7 +102,7 @@ def _root(text: str) -> object:
     file = FileDescriptorProto(name="a.proto", package=f"{text[: len(text) // 2]}b")
     encoded = b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
     names = {"rootMessageTypeName": text, "rootFileDescriptorName": "a.proto"}
-    return load("wrapper").parse(json.dumps({"fileDescriptorSet": encoded, **names}).encode())
+    return load("definition").parse(json.dumps({"fileDescriptorSet": encoded, **names}).encode())
 
 
 def _imports(text: str) -> object:

@@ -56,10 +56,10 @@ from schemactl.declare import project as declare_project
 from schemactl.declare import waivers as declare_waivers
 from schemactl.declare.project import place_in_project
 from schemactl.formats import resolve
-from schemactl.formats.protobuf_native.advanced import advanced_violations
-from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
-from schemactl.formats.protobuf_native.compile import Proto, compile_all
-from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.formats.protobuf.advanced_checker import advanced_violations
+from schemactl.formats.protobuf.compatibility import CATEGORIES, proto_rules
+from schemactl.formats.protobuf.definition import parse
+from schemactl.formats.protobuf.protoc import Proto, compile_all
 from schemactl.history.approved import judging_project
 from schemactl.lint import lint
 from schemactl.lint.fixing import fixed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from schemactl.codec import avro_definition
 from schemactl.core.errors import Source
 from schemactl.declare.yaml_text import compose
-from schemactl.formats.avro import text as avro_text
+from schemactl.formats.avro import json_text as avro_text
 from schemactl.source import (
     JsonSyntaxError,
     JsonText,

@@ -12,7 +12,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats.key_value import join
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 GENERATE = Generate("shop_schemas")
 

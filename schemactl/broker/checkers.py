@@ -32,8 +32,7 @@ from schemactl.core.policies import _S, READ_BY_OLD, READS_OLD, TRANSITIVE, Comp
 from schemactl.core.project import OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.avro.java import JavaException
-from schemactl.formats.avro.schema import Schema
+from schemactl.formats.avro.schema import JavaException, Schema
 
 ENTRY_POINTS: Final = "schemactl.checkers"
 """The entry point group for checkers of other packages: a SchemaType's name, and a `Checker` class."""

@@ -15,7 +15,7 @@ from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType, SchemaVersion, live
-from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.schema import JavaException
 
 Role = Literal["producer", "consumer", "reader", "message"]
 """`message`: a connected producer that sends one message with this schema."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.key_value import FramingError, unframe
 
 

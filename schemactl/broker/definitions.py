@@ -24,15 +24,14 @@ from schemactl.broker.exceptions import (
 from schemactl.broker.java_messages import parse_message
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release
-from schemactl.formats import SPECS, protobuf_native
-from schemactl.formats.avro import grammar
-from schemactl.formats.avro.java import JavaException
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.schema import Schema
-from schemactl.formats.avro.text import InvalidAvro
+from schemactl.formats import SPECS, protobuf
+from schemactl.formats.avro import resolving_grammar
+from schemactl.formats.avro.json_text import InvalidAvro
+from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.schema import JavaException, Schema
 
 if TYPE_CHECKING:
-    from schemactl.formats.protobuf_native.wrapper import ProtoDefinition
+    from schemactl.formats.protobuf.definition import ProtoDefinition
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
 _KEPT: Final = 4096
@@ -108,14 +107,14 @@ def _schema(found: Schema | JavaException) -> Schema:
 
 
 @lru_cache(_KEPT)
-def _can_read(reader: Schema, writer: Schema, release: Release) -> grammar.GrammarAnswer:
-    return grammar.can_read(reader=reader, writer=writer, release=release)
+def _can_read(reader: Schema, writer: Schema, release: Release) -> resolving_grammar.GrammarAnswer:
+    return resolving_grammar.can_read(reader=reader, writer=writer, release=release)
 
 
 @lru_cache(64)
 def _unable_to_read(reader: Schema, writer: Schema) -> str:
     # Long texts, and the same ones for an upload and its test.
-    return grammar.unable_to_read(reader=reader, writer=writer)
+    return resolving_grammar.unable_to_read(reader=reader, writer=writer)
 
 
 def root_message(data: SchemaData) -> str:
@@ -138,13 +137,13 @@ def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, 
         ours, theirs = _read_native(reader).root, _read_native(writer).root
     except JavaException as thrown:
         raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
-    first = next(protobuf_native.load("advanced").advanced_violations(reader=ours, writer=theirs), None)
+    first = next(protobuf.load("advanced_checker").advanced_violations(reader=ours, writer=theirs), None)
     return (first.rule, first.path) if first else None
 
 
 def _read_native(data: SchemaData) -> ProtoDefinition:
     try:
-        found: ProtoDefinition = protobuf_native.load("wrapper").parse(data.data or b"")
+        found: ProtoDefinition = protobuf.load("definition").parse(data.data or b"")
     except InvalidSchema as problem:
         raise JavaException(SERIALIZATION, _jackson_message(data.data or b"") or problem.what) from problem
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from schemactl.core.findings import Answer, Outcome
-from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.schema import JavaException
 
 INCOMPATIBLE: Final = "IncompatibleSchemaException"
 INVALID: Final = "InvalidSchemaDataException"

@@ -8,9 +8,8 @@ from schemactl.broker.data import SchemaData, halves, stored
 from schemactl.broker.definitions import parse_avro
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats.avro.java import JavaException
-from schemactl.formats.avro.schema import Enum, Fixed, Record, Schema
-from schemactl.formats.avro.schema_text import schema_text
+from schemactl.formats.avro.json_text import schema_text
+from schemactl.formats.avro.schema import Enum, Fixed, JavaException, Record, Schema
 
 _UNSUPPORTED: Final = frozenset({SchemaType.PROTOBUF, SchemaType.EXTERNAL})
 _AVRO_TEXT: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})

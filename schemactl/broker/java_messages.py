@@ -12,10 +12,9 @@ from typing import Final
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.json_text import InvalidAvro, TrailingText, json_text, read, schema_text
+from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Array, Field, JsonValue, Map, Record, Schema, Union
-from schemactl.formats.avro.schema_text import json_text, schema_text
-from schemactl.formats.avro.text import InvalidAvro, TrailingText, read
 
 _WORD: Final = re.compile(r"[^\s\"'\[\]{},:]+")
 _KINDS: Final = frozenset({"record", "error", "enum", "array", "map", "fixed"})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, IO
-from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.schema import JavaException
 
 _TYPES: Final = ("any", "null", "boolean", "string", "number", "integer", "array", "object")
 

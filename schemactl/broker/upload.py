@@ -26,8 +26,7 @@ from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live, next_number
 from schemactl.formats import SPECS
-from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.schema import JavaException, equal
 
 _S = CompatibilityStrategy
 

@@ -12,7 +12,7 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
-from schemactl.formats.outline import outline
+from schemactl.formats.type_spec import outline
 
 _ALIKE: Final = 0.6
 """So much of two definitions is the same at least if one is the other's successor."""

@@ -28,7 +28,7 @@ from schemactl.core.schema import Release, SchemaInfo, live
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import obligation, policy_origin, versions
 from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
-from schemactl.formats.base import Explanation
+from schemactl.formats.type_spec import Explanation
 from schemactl.waivers import broker_fingerprint
 
 _PROVED: Final = 100

@@ -12,7 +12,7 @@ from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, live
-from schemactl.definition_json import InvalidInput, properties_of
+from schemactl.formats import InvalidInput, properties_of
 from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
 

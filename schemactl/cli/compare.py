@@ -97,8 +97,7 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 def _compile_ahead(requests: Sequence[Request]) -> None:
     """Compile every `.proto` of some lines in one run of protoc."""
-    from schemactl.definition_json import proto_of
-    from schemactl.formats import protobuf_native
+    from schemactl.formats import proto_of, protobuf
 
     entries = [
         entry
@@ -111,7 +110,7 @@ def _compile_ahead(requests: Sequence[Request]) -> None:
     if protos:
         # What fails, fails again at its own line.
         with contextlib.suppress(SchemactlError):
-            protobuf_native.load("compile").compile_all(protos)
+            protobuf.load("protoc").compile_all(protos)
 
 
 def _verdicts(
@@ -123,7 +122,7 @@ def _verdicts(
 ) -> Answer:
     from schemactl.compat import judge
     from schemactl.core.json_values import breakage_value
-    from schemactl.definition_json import InvalidInput, definition_of
+    from schemactl.formats import InvalidInput, definition_of
 
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
@@ -147,8 +146,7 @@ def _verdicts(
 
 
 def _identity(request: Request) -> Answer:
-    from schemactl.definition_json import definition_of
-    from schemactl.formats import identity
+    from schemactl.formats import definition_of, identity
 
     key = identity(definition_of(request.get("new"), "new"))
 
@@ -162,9 +160,9 @@ def _identity(request: Request) -> Answer:
 
 
 def _fingerprint(request: Request) -> Answer:
-    from schemactl.definition_json import InvalidInput
-    from schemactl.formats.avro.parse import parse
-    from schemactl.formats.avro.schema_text import canonical_form, fingerprints
+    from schemactl.formats import InvalidInput
+    from schemactl.formats.avro.json_text import canonical_form, fingerprints
+    from schemactl.formats.avro.parser import parse
 
     text = request.get("schema")
     if not isinstance(text, str):
@@ -192,7 +190,7 @@ def _proto_rules(
 
 
 def _existing(request: Request) -> list[SchemaVersion]:
-    from schemactl.definition_json import InvalidInput, definition_of
+    from schemactl.formats import InvalidInput, definition_of
 
     existing = request.get("existing")
     if not isinstance(existing, list):

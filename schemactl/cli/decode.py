@@ -167,9 +167,8 @@ def _lines(request: Request) -> Answer:
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.json_form import json_rows
     from schemactl.core.schema import Release
-    from schemactl.definition_json import InvalidInput, described
-    from schemactl.formats import pair_of, spec
-    from schemactl.formats.avro.parse import parse
+    from schemactl.formats import InvalidInput, described, pair_of, spec
+    from schemactl.formats.avro.parser import parse
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(recursion_depth=recursion_depth(options_of(line), default=0))
@@ -198,7 +197,7 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
     """Return the rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
     from schemactl.columns import spark_type, struct
     from schemactl.core.schema import Release
-    from schemactl.formats.avro.parse import parse
+    from schemactl.formats.avro.parser import parse
     from schemactl.formats.avro.schema import Union
 
     schema = parse(reader.schema, Release.R5_0)
@@ -222,7 +221,7 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
 
 
 def _messages(given: Any, where: str) -> list[bytes | None]:
-    from schemactl.definition_json import InvalidInput
+    from schemactl.formats import InvalidInput
 
     if not isinstance(given, list):
         raise InvalidInput(

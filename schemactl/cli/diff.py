@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
     from schemactl.core.findings import Direction, Incompatibility
     from schemactl.core.schema import SchemaInfo
-    from schemactl.formats.outline import PartChange
+    from schemactl.formats.type_spec import PartChange
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -177,7 +177,7 @@ def differences(old: Side, new: Side, *, color: bool) -> list[str]:
 
 def _changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
     """Return the lines about changes, and the parts that differ in more than documentation."""
-    from schemactl.formats.outline import line_changes, part_changes
+    from schemactl.formats.type_spec import line_changes, part_changes
 
     parts = part_changes(old=old.info, new=new.info)
     text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))

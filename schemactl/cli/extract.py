@@ -186,7 +186,7 @@ def _write(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
 
 def _content(info: SchemaInfo, path: Path) -> bytes:
     """Return what the file of that name holds."""
-    from schemactl.formats import protobuf_native, spec
+    from schemactl.formats import protobuf, spec
 
     suffix = path.suffix.lower()
     if spec(info).language == "avro" and suffix == ".avsc":
@@ -194,17 +194,17 @@ def _content(info: SchemaInfo, path: Path) -> bytes:
 
         return laid_out(info.schema.decode()).encode()
     if spec(info).language == "protobuf" and suffix == ".binpb":
-        data: bytes = protobuf_native.load("wrapper").descriptor_set(info.schema)[0]
+        data: bytes = protobuf.load("definition").descriptor_set(info.schema)[0]
         return data
     if spec(info).language == "protobuf" and suffix == ".proto":
-        root = protobuf_native.load("wrapper").parse(info.schema).root
+        root = protobuf.load("definition").parse(info.schema).root
         imports = [each for each in root.file.proto.dependency if not each.startswith("google/protobuf/")]
         if imports:
             raise SchemactlError(
                 f"{root.full_name} is declared over several files: it imports {', '.join(imports)}",
                 fix=f"write the descriptor set, which has all of them: --out {path.with_suffix('.binpb')}",
             )
-        text: str = protobuf_native.load("printing").proto_text(root.file.proto)
+        text: str = protobuf.load("definition").proto_text(root.file.proto)
         return text.encode()
     if suffix == ".json":
         from schemactl.core.json_values import json_text
@@ -235,14 +235,14 @@ def _message(info: SchemaInfo) -> str | None:
 
 def _title(info: SchemaInfo) -> str:
     """Return the full name of the record or message."""
-    from schemactl.formats import protobuf_native, spec
+    from schemactl.formats import protobuf, spec
 
     try:
         if spec(info).language == "protobuf":
-            name: str = protobuf_native.load("wrapper").parse(info.schema).root.full_name
+            name: str = protobuf.load("definition").parse(info.schema).root.full_name
             return name
         from schemactl.core.schema import Release
-        from schemactl.formats.avro.parse import parse
+        from schemactl.formats.avro.parser import parse
 
         return parse(info.schema, Release.R4_0).full_name
     except InvalidSchema:

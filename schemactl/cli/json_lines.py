@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NoReturn, TextIO
 
 from schemactl.core.errors import SchemactlError
-from schemactl.definition_json import InvalidInput
+from schemactl.formats import InvalidInput
 
 Request = dict[str, Any]
 Answer = dict[str, Any]

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _print_outline(path: Path) -> int:
     """Print a line for each field of an Avro file; print any other file as it is, since git shows no diff if this fails."""
     from schemactl.core.errors import InvalidSchema
-    from schemactl.formats.avro.outline import file_lines
+    from schemactl.formats.avro.explanation import file_lines
 
     text = path.read_bytes().decode(errors="replace")
     try:

@@ -57,10 +57,9 @@ def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.columns.struct import StructOptions, convert
     from schemactl.columns.topic_struct import struct_of
     from schemactl.core.schema import Release
-    from schemactl.definition_json import InvalidInput, described
-    from schemactl.formats import spec
-    from schemactl.formats.avro.parse import parse_for_spark
-    from schemactl.formats.avro.text import InvalidAvro
+    from schemactl.formats import InvalidInput, described, spec
+    from schemactl.formats.avro.json_text import InvalidAvro
+    from schemactl.formats.avro.parser import parse_for_spark
 
     given = options_of(request)
     options = StructOptions(

@@ -8,9 +8,9 @@ from typing import Any
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import is_record, protobuf_of
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats import pair_of, protobuf_native, spec
+from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.parser import parse
 
 Path = tuple[str, ...]
 """A place in a StructType: names of fields, and `element` and `value` for the insides of arrays and maps."""
@@ -62,7 +62,7 @@ class _Names:
             yield from self._in_avro(now, then, at, ())
         elif protobuf_of(reader) is not None:
             natives = filter(None, map(protobuf_of, (reader, *older)))
-            root, *roots = (protobuf_native.load("wrapper").parse(each.schema).root for each in natives)
+            root, *roots = (protobuf.load("definition").parse(each.schema).root for each in natives)
             yield from self._in_message(root, roots, at, ())
 
     def _in_avro(
@@ -111,7 +111,7 @@ class _Names:
     def _in_field(
         self, field: Any, then: Sequence[Any], place: Path, inside: tuple[str, ...]
     ) -> Iterator[tuple[Path, tuple[str, ...]]]:
-        kinds = protobuf_native.load("kinds")
+        kinds = protobuf.load("descriptor")
         then = [each for each in then if each.is_message and each.cardinality == field.cardinality]
         if not field.is_message:
             return

@@ -9,8 +9,8 @@ from schemactl.columns import spark_type as spark
 from schemactl.columns.spark_type import SparkField, SparkType, Struct, UnsupportedBySpark
 from schemactl.columns.struct import MAX_PLACES, Converted, StructOptions, convert, too_wide
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats import pair_of, protobuf_native, spec
-from schemactl.formats.avro.parse import parse
+from schemactl.formats import pair_of, protobuf, spec
+from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import Record
 
 _BESIDE: Final = frozenset({"__schemaversion", "__error", "__payload"})
@@ -84,7 +84,7 @@ def message_doc(info: SchemaInfo, release: Release) -> str:
     """
     native = protobuf_of(info)
     if native is not None:
-        root = protobuf_native.load("wrapper").parse(native.schema).root
+        root = protobuf.load("definition").parse(native.schema).root
         return native.comments().get(root.pointer, "")
     if spec(info).language != "avro":
         return ""
@@ -142,7 +142,7 @@ def _struct_of_message(native: SchemaInfo, options: StructOptions) -> Struct:
         UnsupportedBySpark: a message holds itself, and the options give no depth.
         SchemactlError: protobuf is not installed.
     """
-    root = protobuf_native.load("wrapper").parse(native.schema).root
+    root = protobuf.load("definition").parse(native.schema).root
     found = _ProtoConverter(options, native.comments()).message(root, {})
     assert found is not None  # noqa: S101  the outermost message is never cut
     return found
@@ -155,8 +155,8 @@ class _ProtoConverter:
         self._comments = comments
         self._limit = options.recursive_field_max_depth
         self._left = MAX_PLACES
-        self._kinds = protobuf_native.load("kinds")
-        self._doc_of = protobuf_native.load("places").doc_of
+        self._kinds = protobuf.load("descriptor")
+        self._doc_of = protobuf.load("definition").doc_of
 
     def message(self, message: Any, depths: dict[str, int]) -> Struct | None:
         name = message.full_name

@@ -39,9 +39,9 @@ from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern
 from schemactl.declare.references import AvroFile, DefinedTypes, Inlined, inline
 from schemactl.declare.yaml_text import YamlPart, scalar_place
 from schemactl.formats import SPECS
-from schemactl.formats.base import Encoding
 from schemactl.formats.key_value import join
-from schemactl.formats.protobuf_native import load
+from schemactl.formats.protobuf import load
+from schemactl.formats.type_spec import Encoding
 from schemactl.source import JsonText, Tokens, place, tokens
 
 MAX_DEFINITION_BYTES: Final = 5_242_710
@@ -92,7 +92,7 @@ class Definitions:
                 if proto is not None:
                     jobs[proto.digest(), proto.message] = proto
         if jobs:
-            answers = load("compile").compile_all(list(jobs.values()))
+            answers = load("protoc").compile_all(list(jobs.values()))
             self._compiled.update(zip(jobs, answers, strict=True))
 
     def compiled(self, proto: Any) -> SchemaInfo:
@@ -103,7 +103,7 @@ class Definitions:
         """
         key = proto.digest(), proto.message
         if key not in self._compiled:
-            [self._compiled[key]] = load("compile").compile_all([proto])
+            [self._compiled[key]] = load("protoc").compile_all([proto])
         found = self._compiled[key]
         if isinstance(found, InvalidSchema):
             raise found
@@ -291,7 +291,7 @@ class _DefinitionReader:
             if path is not None:
                 data = read_bytes(self.definitions.files, path)
                 message = self.declaration.message
-                info = load("compile").read_descriptor_set(data, message, path=shown(path))
+                info = load("protoc").read_descriptor_set(data, message, path=shown(path))
         return info
 
     def _compiled(self, key: str) -> SchemaInfo | None:

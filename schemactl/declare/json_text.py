@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.declare.files import MAX_PROBLEMS
-from schemactl.formats.avro.text import without_comments
+from schemactl.formats.avro.json_text import without_comments
 from schemactl.source import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, scan
 
 

@@ -31,9 +31,9 @@ class ProtoFiles:
 
     def to_compile(self, message: str) -> Any:
         """Return what to compile, as `formats.protobuf_native.compile` takes it."""
-        from schemactl.formats.protobuf_native import load
+        from schemactl.formats.protobuf import load
 
-        return load("compile").Proto(message, self.entry, self.sources, self.paths)
+        return load("protoc").Proto(message, self.entry, self.sources, self.paths)
 
 
 def gather(path: str, read: Callable[[str], bytes], references: Iterable[str]) -> ProtoFiles:

@@ -15,8 +15,7 @@ from typing import Any, Final
 from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.declare.files import AVRO_SUFFIXES, Files
 from schemactl.declare.yaml_text import YamlPart
-from schemactl.formats.avro.names import qualify
-from schemactl.formats.avro.schema import PRIMITIVE_TYPES
+from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 from schemactl.source import MAX_DEPTH, JsonText, Tokens
 
 NAMED: Final = ("record", "error", "enum", "fixed")

@@ -17,7 +17,7 @@ from schemactl.core.schema import WITHOUT_SCHEMA, Commit, SchemaInfo, SchemaVers
 from schemactl.core.wording import day, format_version, moment, numbers
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.formats import problems
-from schemactl.formats.outline import changes, line_changes
+from schemactl.formats.type_spec import changes, line_changes
 from schemactl.plan.refusals import lost_schemas
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import without_namespaces

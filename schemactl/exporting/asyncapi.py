@@ -14,8 +14,8 @@ from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.exporting import Json, filled, free_name
 from schemactl.exporting.json_schema import SchemaWriter
-from schemactl.formats import protobuf_native, spec
-from schemactl.formats.avro.text import without_comments
+from schemactl.formats import protobuf, spec
+from schemactl.formats.avro.json_text import without_comments
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20
@@ -142,7 +142,7 @@ def _payload(info: SchemaInfo, writer: SchemaWriter) -> Json | None:
             return {"schemaFormat": "application/vnd.apache.avro;version=1.9.0", "schema": schema}
     native = info if kind.language == "protobuf" else info.proto
     if native is not None:
-        wrapper, printing = (protobuf_native.load(each) for each in ("wrapper", "printing"))
+        wrapper, printing = protobuf.load("definition"), protobuf.load("definition")
         file = wrapper.parse(native.schema).root.file.proto
         # A document has no place for further files: without them JSON Schema says the same.
         if all(map(wrapper.is_shipped, file.dependency)):

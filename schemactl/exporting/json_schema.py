@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.exporting import Json, filled, free_name, unknown_payload
-from schemactl.formats import pair_of, protobuf_native, spec
+from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.schema_text import schema_text
+from schemactl.formats.avro.json_text import schema_text
+from schemactl.formats.avro.parser import parse
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 
@@ -136,7 +136,7 @@ class SchemaWriter:
             return self._avro(parse(info.schema, self.release))
         native = info if kind.language == "protobuf" else info.proto
         if native is not None:
-            definition = protobuf_native.load("wrapper").parse(native.schema)
+            definition = protobuf.load("definition").parse(native.schema)
             self._protobuf = definition.identity
             self._comments = native.comments()
             return self._message(definition.root)
@@ -188,7 +188,7 @@ class SchemaWriter:
             required = [
                 each.proto.json_name
                 for each in fields
-                if each.cardinality == protobuf_native.load("kinds").REQUIRED
+                if each.cardinality == protobuf.load("descriptor").REQUIRED
             ]
             self.types[name].update(
                 {
@@ -201,17 +201,17 @@ class SchemaWriter:
         return found
 
     def _documented(self, field: Any) -> Json:
-        return _beside(self._field(field), protobuf_native.load("places").doc_of(field, self._comments))
+        return _beside(self._field(field), protobuf.load("definition").doc_of(field, self._comments))
 
     def _field(self, field: Any) -> Json:
-        kinds = protobuf_native.load("kinds")
+        kinds = protobuf.load("descriptor")
         if field.cardinality == kinds.MAP:
             return {"type": "object", "additionalProperties": self._scalar(field.value)}
         value = self._scalar(field)
         return {"type": "array", "items": value} if field.is_repeated else value
 
     def _scalar(self, field: Any) -> Json:
-        kinds = protobuf_native.load("kinds")
+        kinds = protobuf.load("descriptor")
         if field.type_name in _WELL_KNOWN:
             return _WELL_KNOWN[field.type_name]
         if field.is_message:

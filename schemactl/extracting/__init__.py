@@ -13,7 +13,7 @@ from schemactl.extracting.java_options import JavaOptions as JavaOptions
 from schemactl.extracting.loading import load_class as load_class
 from schemactl.extracting.loading import load_module as load_module
 from schemactl.extracting.loading import name_of
-from schemactl.formats import protobuf_native
+from schemactl.formats import protobuf
 from schemactl.typed.records import Role, is_record
 
 _NO_OPTIONS: Final = JavaOptions()
@@ -42,7 +42,7 @@ def extract(
     """
     if _is_message(kind):
         _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
-        wrapper: Any = protobuf_native.load("wrapper")
+        wrapper: Any = protobuf.load("definition")
         return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
     if _is_pulsar_record(kind):
         _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)

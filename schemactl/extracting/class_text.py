@@ -18,8 +18,8 @@ from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.extracting.default_text import PythonNames, default_text, is_factory, is_plain
 from schemactl.formats import pair_of, spec
-from schemactl.formats.avro.equality import parts
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.json_text import schema_text
+from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
@@ -31,8 +31,8 @@ from schemactl.formats.avro.schema import (
     Record,
     Schema,
     Union,
+    parts,
 )
-from schemactl.formats.avro.schema_text import schema_text
 from schemactl.typed.annotations import LOGICAL
 
 _SMALL_NUMBERS: Final = ("int", "float")

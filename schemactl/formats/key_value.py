@@ -18,10 +18,19 @@ from typing import Any, Final, Literal, cast
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats.avro.java import JavaException, out_of_memory
-from schemactl.formats.base import Encoding, Explanation, Note, Pair, ReaderFailure, TypeSpec, Wire, spec
-from schemactl.formats.misreading import misreading_of
-from schemactl.formats.outline import outline
+from schemactl.formats.avro.schema import JavaException, out_of_memory
+from schemactl.formats.type_spec import (
+    Encoding,
+    Explanation,
+    Note,
+    Pair,
+    ReaderFailure,
+    TypeSpec,
+    Wire,
+    misreading_of,
+    outline,
+    spec,
+)
 
 ENCODING: Final = "kv.encoding.type"
 """The property that says whether the key travels inside the payload (INLINE) or as the message's key (SEPARATED)."""

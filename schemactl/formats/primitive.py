@@ -20,7 +20,7 @@ from typing import Final, Literal, cast
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, UnknownWire, Wire
+from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, UnknownWire, Wire
 
 CHARSET: Final = "__charset"
 """The property of a STRING schema that names its Java charset; absent means UTF-8 (StringSchema)."""

@@ -20,8 +20,8 @@ from schemactl.declare.files import AVRO_SUFFIXES, decode, read_bytes, resolve
 from schemactl.declare.json_text import depth_of, read_json
 from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern
 from schemactl.formats import SPECS, avro, identity
-from schemactl.formats.avro.equality import Composition, composition
-from schemactl.formats.avro.parse import parse_file
+from schemactl.formats.avro.parser import parse_file
+from schemactl.formats.avro.schema import Composition, composition
 from schemactl.history.files import GitFiles
 from schemactl.source import MAX_DEPTH, JsonText
 

@@ -29,7 +29,7 @@ from schemactl.declare.document import Documents, NamespaceDocument, TopicDocume
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.declare.project import PROJECT_FILE, read_project
 from schemactl.declare.reference_patterns import among, folders_above
-from schemactl.formats.protobuf_native import worker
+from schemactl.formats.protobuf import protoc_process
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry
 from schemactl.history.fingerprints import Fingerprints, Inspected
@@ -102,7 +102,7 @@ class Derivation:
 
     def _extended(self, known: Cache, commits: Iterable[LoggedCommit]) -> Cache:
         writer = CacheWriter(known)
-        with worker.kept(), _without_garbage_collection():
+        with protoc_process.kept(), _without_garbage_collection():
             VersionDerivation(self._repository, self._project, writer).follow(commits, self._progress)
         return writer.finish()
 

@@ -19,9 +19,9 @@ from schemactl.declare import catalog
 from schemactl.declare import files as declare_files
 from schemactl.declare.yaml_text import Value, yaml_text
 from schemactl.formats import pair_of, spec
-from schemactl.formats.avro.text import decode, read
+from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.key_value import join
-from schemactl.formats.protobuf_native import load
+from schemactl.formats.protobuf import load
 from schemactl.importing.shared import CommonTypes, imports
 from schemactl.layout.json_layout import laid_out
 
@@ -111,9 +111,9 @@ def _protobuf(
     info: SchemaInfo, stem: str, files: dict[str, bytes], shared: CommonTypes | None
 ) -> dict[str, Value]:
     """Add the root's `.proto` file, and its imports in a folder under the names by which they are imported."""
-    if not load("compile").has_protoc():
+    if not load("protoc").has_protoc():
         raise InvalidSchema("the printed definition could not be compiled again")
-    definition, text = load("wrapper").parse(info.schema), load("printing").proto_text
+    definition, text = load("definition").parse(info.schema), load("definition").proto_text
     files[f"{stem}.proto"] = text(definition.root.file.proto).encode()
     references = []
     for each, printed in imports(info).items():
@@ -135,7 +135,7 @@ def _relative(path: str, stem: str) -> str:
 
 
 def _descriptor_set(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
-    data, message = load("wrapper").descriptor_set(info.schema)
+    data, message = load("definition").descriptor_set(info.schema)
     files[f"{stem}.binpb"] = data
     return {"definition": f"{stem.rpartition('/')[2]}.binpb", "message": message}
 

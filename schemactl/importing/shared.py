@@ -13,10 +13,9 @@ from schemactl.core.names import TopicName
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo
 from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
 from schemactl.formats import pair_of, spec
-from schemactl.formats.avro.names import qualify
-from schemactl.formats.avro.schema import PRIMITIVE_TYPES
-from schemactl.formats.avro.text import decode, read
-from schemactl.formats.protobuf_native import load
+from schemactl.formats.avro.json_text import decode, read
+from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
+from schemactl.formats.protobuf import load
 from schemactl.layout.json_layout import laid_out
 from schemactl.source import JsonText
 
@@ -121,11 +120,11 @@ def imports(info: SchemaInfo) -> dict[str, str]:
     if spec(info).language != "protobuf":
         return {}
     try:
-        definition = load("wrapper").parse(info.schema)
+        definition = load("definition").parse(info.schema)
         return {
-            each: load("printing").proto_text(definition.image.files[each].proto)
+            each: load("definition").proto_text(definition.image.files[each].proto)
             for each in definition.reachable
-            if each != definition.root.file.name and not load("wrapper").is_shipped(each)
+            if each != definition.root.file.name and not load("definition").is_shipped(each)
         }
     except InvalidSchema:
         return {}

@@ -19,7 +19,7 @@ from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files, decode,
 from schemactl.declare.reference_patterns import files_of, is_pattern
 from schemactl.declare.yaml_text import read_yaml
 from schemactl.formats import identity, same_text
-from schemactl.formats.avro.text import without_comments
+from schemactl.formats.avro.json_text import without_comments
 from schemactl.layout import json_layout, yaml_layout
 from schemactl.rewriting import proved
 from schemactl.source import JsonSyntaxError, place

@@ -13,8 +13,7 @@ from schemactl.core.errors import meant
 from schemactl.core.project import Project
 from schemactl.core.rules import Rule
 from schemactl.declare.references import AvroFile, own_names
-from schemactl.formats.avro.names import qualify
-from schemactl.formats.avro.schema import PRIMITIVE_TYPES
+from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 from schemactl.lint.edits import Edit
 from schemactl.source import Tokens
 

@@ -14,7 +14,7 @@ from schemactl.core.wording import counted
 from schemactl.declare.catalog import Declared
 from schemactl.declare.references import own_names
 from schemactl.formats import pair_of, spec
-from schemactl.formats.avro.parse import problems as avro_problems
+from schemactl.formats.avro.parser import problems as avro_problems
 from schemactl.lint.definition import Remark
 from schemactl.source import tokens
 

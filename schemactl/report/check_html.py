@@ -11,7 +11,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.rules import Rule, every_rule
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import reading
-from schemactl.formats.outline import outline
+from schemactl.formats.type_spec import outline
 from schemactl.report.cause import AFTER, BEFORE, FEW, WEIGHTS, CauseLine, ShownCause, shown_causes
 from schemactl.report.check_rows import client_rows, policy_rows, summary, topic_rows, verdict_of
 from schemactl.report.page import folded, page, prose, scrolling, section, side_by_side, table, text

@@ -12,7 +12,7 @@ from schemactl.drift import DriftReport
 from schemactl.drift.clusters import ReplicatedNamespace, of_target
 from schemactl.drift.differences import DriftItem
 from schemactl.drift.versions import differences
-from schemactl.formats.outline import line_changes
+from schemactl.formats.type_spec import line_changes
 from schemactl.target_numbers.acceptance import AcceptanceReason
 from schemactl.target_numbers.apart import apart_values
 from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from schemactl.core.json_values import Json, commit_value, json_text, waiver_value
 from schemactl.core.schema import Commit
 from schemactl.core.wording import kind_of
-from schemactl.formats.outline import PartChange
+from schemactl.formats.type_spec import PartChange
 from schemactl.report.promotion_json import change_value
 from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 

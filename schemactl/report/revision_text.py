@@ -11,7 +11,7 @@ from schemactl.core.names import NamespaceName
 from schemactl.core.schema import Commit
 from schemactl.core.terminal import SIGNS, cut, on_one_line, paint
 from schemactl.core.wording import counted, kind_of, versions
-from schemactl.formats.outline import PartChange
+from schemactl.formats.type_spec import PartChange
 from schemactl.report.promotion_text import change_lines, commit_words, version_words
 from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.core.terminal import cut, on_one_line
 from schemactl.formats import spec
-from schemactl.formats.outline import line_changes
+from schemactl.formats.type_spec import line_changes
 from schemactl.source import JsonSyntaxError, scan, tokens
 from schemactl.source import nearest as nearest_node
 

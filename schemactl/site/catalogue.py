@@ -15,7 +15,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.formats import spec
-from schemactl.formats.outline import PartChange, part_changes
+from schemactl.formats.type_spec import PartChange, part_changes
 from schemactl.history import History
 from schemactl.site.field_rows import FieldRow, field_rows, type_docs
 

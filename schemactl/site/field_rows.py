@@ -14,10 +14,10 @@ from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import protobuf_of, value_of
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats import pair_of, protobuf_native, spec
+from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
-from schemactl.formats.avro.equality import parts
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.schema import parts
 
 MAX_ROWS: Final = 200
 """So many fields of a definition have a row, so that pages stay small."""
@@ -131,7 +131,7 @@ def _rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> 
     kind = spec(info)
     native = protobuf_of(info)
     if native is not None:
-        root = protobuf_native.load("wrapper").parse(native.schema).root
+        root = protobuf.load("definition").parse(native.schema).root
         yield from _message(root, found, 0, frozenset(), native.comments())
     elif kind.language == "avro":
         root = parse(info.schema, release)
@@ -269,7 +269,11 @@ def _logical(schema: avro.Schema) -> str:
 def _message(
     message: Any, spark: SparkType | None, depth: int, above: frozenset[str], comments: Mapping[str, str]
 ) -> Iterator[FieldRow]:
-    kinds, wrapper, places = map(protobuf_native.load, ("kinds", "wrapper", "places"))
+    kinds, wrapper, places = (
+        protobuf.load("descriptor"),
+        protobuf.load("definition"),
+        protobuf.load("definition"),
+    )
     columns = _columns(spark)
     above |= {message.full_name}
     for number, field in sorted(message.fields().items()):

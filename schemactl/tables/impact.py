@@ -16,7 +16,7 @@ from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.parser import parse
 from schemactl.tables.changes import ColumnChange, Past, changes
 from schemactl.tables.messages import summary
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.broker.legacy_json import JsonSchema, read
-from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.schema import JavaException
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from schemactl.codec import Codec, Decoded, Definition, Encoded, KeyValue, Options, Unwritable, Version
 from schemactl.codec.casting import to_numbers
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 
 def record(*kinds: Any) -> dict[str, Any]:

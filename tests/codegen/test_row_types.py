@@ -29,7 +29,7 @@ from schemactl.codegen.files import compare, write
 from schemactl.codegen.package import package_files
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
-from schemactl.formats.protobuf_native import sample
+from schemactl.formats.protobuf import counterexample
 from schemactl.generated import GeneratedTopic
 
 SOURCE = Path(schemactl.__file__).parent
@@ -147,7 +147,11 @@ def test_what_is_decoded_of_protobuf_and_pairs_conforms() -> None:
         "i": 7,
         "j": 8,
     }
-    payloads = [*sample.messages(CLICK.schema), b"", clicks.encode_one({**clicks.decode_one(b""), **most})]
+    payloads = [
+        *counterexample.messages(CLICK.schema),
+        b"",
+        clicks.encode_one({**clicks.decode_one(b""), **most}),
+    ]
     values = [clicks.decode_one(payload) for payload in payloads]
     assert values[-1]["path"] == [element]
     assert [value for value in values if not conforms(value, row)] == []

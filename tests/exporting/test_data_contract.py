@@ -22,7 +22,7 @@ from schemactl.core.catalog import NO_METADATA, Deprecated, Metadata
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.data_contract import contract_text, data_contract
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from schemactl.codec import Codec, Definition, Version
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.json_schema import json_schema
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
-from schemactl.formats.protobuf_native.wrapper import build_pool, parse
+from schemactl.formats.protobuf.definition import build_pool, parse
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 PROTO = """\
 syntax = "proto3";

@@ -22,7 +22,7 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting import extract
 from schemactl.extracting.java_options import JavaOptions
 from schemactl.formats import identity
-from schemactl.formats.protobuf_native import load
+from schemactl.formats.protobuf import load
 from schemactl.registry.base import Scope
 
 # Without types, and to a type checker folders of tests of that name.
@@ -81,7 +81,7 @@ class PlainOrder:
 @pytest.mark.parametrize("release", ["4.0", "4.2"])
 def test_extracted_and_registered_by_the_client_they_are_one_version(release: str) -> None:
     broker = brokers.running(release)
-    click = load("sample").message_class(load("wrapper").parse(CLICK.schema))
+    click = load("counterexample").message_class(load("definition").parse(CLICK.schema))
     kinds: list[tuple[Any, SchemaType, Any]] = [
         (Order, SchemaType.AVRO, client_schema.AvroSchema(Order)),
         (Order, SchemaType.JSON, client_schema.JsonSchema(Order)),

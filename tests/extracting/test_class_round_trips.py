@@ -27,8 +27,8 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting import extract
 from schemactl.extracting.class_text import class_module
 from schemactl.formats import identity, problems
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.schema_text import schema_text
+from schemactl.formats.avro.json_text import schema_text
+from schemactl.formats.avro.parser import parse
 from schemactl.typed.values import from_value, to_value
 
 Json = Any

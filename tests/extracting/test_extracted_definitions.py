@@ -26,7 +26,7 @@ from schemactl.core.schema import Release, SchemaType
 from schemactl.extracting import extract
 from schemactl.extracting.java_options import JavaOptions
 from schemactl.formats import identity
-from schemactl.formats.protobuf_native import load
+from schemactl.formats.protobuf import load
 
 # Without types, and to a type checker the folder of tests of that name.
 client: Any = import_module("pulsar.schema")
@@ -294,7 +294,7 @@ def test_a_record_of_the_client_is_to_the_byte_what_the_client_registers(
 
 
 def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
-    click = load("sample").message_class(load("wrapper").parse(CLICK.schema))
+    click = load("counterexample").message_class(load("definition").parse(CLICK.schema))
     found = extract(click, release=Release.R4_0)
     assert found.schema == client.ProtobufNativeSchema(click).schema_info().schema().encode()
     assert identity(found) == identity(CLICK)

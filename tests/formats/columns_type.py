@@ -10,7 +10,7 @@ from typing import Literal
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
+from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, Wire
 
 
 @dataclass(frozen=True, kw_only=True)

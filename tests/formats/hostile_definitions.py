@@ -135,9 +135,9 @@ def judged(reader: str, writer: str) -> dict[str, Any]:
     from schemactl.core.errors import InvalidSchema
     from schemactl.core.findings import DataState
     from schemactl.core.schema import Release, SchemaInfo, SchemaType
-    from schemactl.formats.avro.parse import parse
-    from schemactl.formats.avro.schema_text import canonical_form, fingerprints
-    from schemactl.formats.outline import changes
+    from schemactl.formats.avro.json_text import canonical_form, fingerprints
+    from schemactl.formats.avro.parser import parse
+    from schemactl.formats.type_spec import changes
 
     new, old = (SchemaInfo(SchemaType.AVRO, text.encode()) for text in (reader, writer))
     said: dict[str, Any] = {}

@@ -14,9 +14,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import SchemaInfo
-from schemactl.formats.protobuf_native.compile import Proto, _run, compile_all, compile_proto
-from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage
-from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.formats.protobuf.definition import parse
+from schemactl.formats.protobuf.descriptor import Image, ProtoMessage
+from schemactl.formats.protobuf.protoc import Proto, _run, compile_all, compile_proto
 
 
 @cache

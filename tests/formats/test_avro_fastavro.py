@@ -19,10 +19,8 @@ from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.avro import parsed
-from schemactl.formats.avro.datum import In, encode
-from schemactl.formats.avro.equality import parts
-from schemactl.formats.avro.sample import ONES, candidates
-from schemactl.formats.avro.schema import Named, Schema, Union
+from schemactl.formats.avro.counterexample import ONES, In, candidates, encode
+from schemactl.formats.avro.schema import Named, Schema, Union, parts
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from corpora import Json, array, enum, field, fixed, map_of, record, rows, schem
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release
-from schemactl.formats.avro.grammar import GrammarAnswer, can_read, decodes_all, unable_to_read
-from schemactl.formats.avro.parse import parse
+from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.resolving_grammar import GrammarAnswer, can_read, decodes_all, unable_to_read
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,11 @@ from java_avro import JavaAvro
 from schema_strategies import evolutions, schemas
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.datum import encode
-from schemactl.formats.avro.grammar import can_read, decodes_all, unable_to_read
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.resolution import AmbiguousAlias, incompatibilities
-from schemactl.formats.avro.sample import candidates
-from schemactl.formats.avro.schema_text import schema_text
+from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
+from schemactl.formats.avro.counterexample import candidates, encode
+from schemactl.formats.avro.json_text import schema_text
+from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.resolving_grammar import can_read, decodes_all, unable_to_read
 
 THOROUGH = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 RELEASES = st.sampled_from(Release)

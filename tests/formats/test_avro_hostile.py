@@ -16,11 +16,11 @@ from hostile_definitions import PAIRS, SELF, bomb, branches, chain, fields, opti
 from schemactl.cli.compare import _verdicts
 from schemactl.core.findings import Breakage, Direction, Outcome
 from schemactl.core.schema import Release
-from schemactl.formats.avro import resolution
+from schemactl.formats.avro import compatibility
+from schemactl.formats.avro.compatibility import incompatibilities
+from schemactl.formats.avro.counterexample import MAX_VALUES, candidates, least_messages
 from schemactl.formats.avro.explanation import explain
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.resolution import incompatibilities
-from schemactl.formats.avro.sample import MAX_VALUES, candidates, least_messages
+from schemactl.formats.avro.parser import parse
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +88,7 @@ def test_half_a_surrogate_pair_is_told_as_it_is_escaped() -> None:
 def test_twice_the_size_takes_about_twice_the_steps(
     pair: Callable[[int], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolution, "MAX_BRANCHES", 0)
+    monkeypatch.setattr(compatibility, "MAX_BRANCHES", 0)
     small, large = (steps(partial(explain_all, *pair(size))) for size in (150, 300))
     assert large < 2.6 * small
 

@@ -16,10 +16,9 @@ from schemactl.codec import InvalidDefinition
 from schemactl.codec.avro_definition import parse as parse_for_codec
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import identity
-from schemactl.formats.avro.equality import equal, identity_key
-from schemactl.formats.avro.parse import parse, problems
-from schemactl.formats.avro.schema_text import canonical_form, fingerprints
-from schemactl.formats.avro.text import InvalidAvro
+from schemactl.formats.avro.json_text import InvalidAvro, canonical_form, fingerprints
+from schemactl.formats.avro.parser import parse, problems
+from schemactl.formats.avro.schema import equal, identity_key
 from schemactl.history.fingerprints import fingerprint
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.parse import parse
-from schemactl.formats.avro.schema_text import java_double, json_text, schema_text
+from schemactl.formats.avro.json_text import java_double, json_text, schema_text
+from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.schema import equal
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from corpora import Json, array, field, map_of, schema
 from hypothesis import HealthCheck, given, settings
 from schema_strategies import schemas
 
-from schemactl.formats.avro.resolution import MAX_LISTED, incompatibilities
+from schemactl.formats.avro.compatibility import MAX_LISTED, incompatibilities
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_strategies import evolutions, schemas
 
-from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
+from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema
 
 pytestmark = pytest.mark.slow

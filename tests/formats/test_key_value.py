@@ -15,8 +15,8 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.base import Encoding
 from schemactl.formats.key_value import join, split
+from schemactl.formats.type_spec import Encoding
 
 PAIR = SPECS[SchemaType.KEY_VALUE]
 STRING = SchemaInfo(SchemaType.STRING)

@@ -8,8 +8,8 @@ from corpora import Json, array, enum, field, fixed, map_of, record
 
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
-from schemactl.formats.outline import changes, outline, part_changes
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
+from schemactl.formats.type_spec import changes, outline, part_changes
 
 
 def avro(definition: Json, **properties: str) -> SchemaInfo:

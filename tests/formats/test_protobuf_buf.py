@@ -10,8 +10,8 @@ from protobuf_corpus import images, public
 
 from schemactl.core.project import ProtoCategory
 from schemactl.core.rules import rules
-from schemactl.formats.protobuf_native.breaking import CATEGORIES, proto_rules
-from schemactl.formats.protobuf_native.descriptor import Image
+from schemactl.formats.protobuf.compatibility import CATEGORIES, proto_rules
+from schemactl.formats.protobuf.descriptor import Image
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,8 @@ import pytest
 from protobuf_corpus import public, root
 
 from schemactl.core.rules import rules
-from schemactl.formats.protobuf_native.advanced import advanced_violations
-from schemactl.formats.protobuf_native.places import find
-from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.formats.protobuf.advanced_checker import advanced_violations
+from schemactl.formats.protobuf.definition import find, parse
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ import pytest
 
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.schema import SchemaInfo
-from schemactl.formats import protobuf_native
-from schemactl.formats.protobuf_native import compile as compiling
-from schemactl.formats.protobuf_native.compile import MAX_SOURCE_BYTES, Proto, compile_all, compile_proto
-from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.formats import protobuf
+from schemactl.formats.protobuf import protoc as compiling
+from schemactl.formats.protobuf.definition import parse
+from schemactl.formats.protobuf.protoc import MAX_SOURCE_BYTES, Proto, compile_all, compile_proto
 
 pytestmark = pytest.mark.slow
 
@@ -195,7 +195,7 @@ def test_the_working_directory_stays_as_it_is(tmp_path: Path, monkeypatch: pytes
 def test_the_package_is_imported_without_protobuf() -> None:
     script = (
         "import sys\n"
-        "import schemactl.formats.protobuf_native\n"
+        "import schemactl.formats.protobuf\n"
         "sys.exit([name for name in sys.modules if name.startswith(('google', 'grpc_tools'))] or None)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -203,11 +203,11 @@ def test_the_package_is_imported_without_protobuf() -> None:
 
 
 def test_without_protobuf_one_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("schemactl.formats.protobuf_native.")]:
+    for name in [name for name in sys.modules if name.startswith("schemactl.formats.protobuf.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
     with pytest.raises(SchemactlError, match=re.escape('pip install "pulsar-schemactl[proto]"')):
-        protobuf_native.load("compile")
+        protobuf.load("protoc")
 
 
 def test_without_protoc_one_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

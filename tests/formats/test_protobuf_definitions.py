@@ -14,8 +14,8 @@ from protobuf_corpus import definition, public
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
-from schemactl.formats.protobuf_native.wrapper import REFUSAL, default_json_name, parse, render
+from schemactl.formats.protobuf.definition import REFUSAL, default_json_name, parse, render
+from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
 
 pytestmark = pytest.mark.slow
 

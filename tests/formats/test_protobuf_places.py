@@ -9,10 +9,9 @@ from schemactl.core.errors import Source
 from schemactl.core.findings import Breakage
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto, read_descriptor_set
-from schemactl.formats.protobuf_native.descriptor import Span
-from schemactl.formats.protobuf_native.places import field_path, find, source_at
-from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.formats.protobuf.definition import field_path, find, parse, source_at
+from schemactl.formats.protobuf.descriptor import Span
+from schemactl.formats.protobuf.protoc import Proto, compile_proto, read_descriptor_set
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,8 @@ from protobuf_corpus import public
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import SchemaInfo
 from schemactl.formats import identity
-from schemactl.formats.protobuf_native.compile import Proto, compile_all
-from schemactl.formats.protobuf_native.printing import proto_text
-from schemactl.formats.protobuf_native.wrapper import is_shipped, parse
+from schemactl.formats.protobuf.definition import is_shipped, parse, proto_text
+from schemactl.formats.protobuf.protoc import Proto, compile_all
 
 pytestmark = pytest.mark.slow
 

@@ -12,12 +12,11 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.protobuf_native.advanced import advanced_violations
-from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
-from schemactl.formats.protobuf_native.kinds import BYTES, ENUM, MAP, STRING
-from schemactl.formats.protobuf_native.sample import message_class, required
-from schemactl.formats.protobuf_native.wire import fields_of
-from schemactl.formats.protobuf_native.wrapper import parse
+from schemactl.formats.protobuf.advanced_checker import advanced_violations
+from schemactl.formats.protobuf.compatibility import fields_of
+from schemactl.formats.protobuf.counterexample import message_class, required
+from schemactl.formats.protobuf.definition import parse
+from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, ProtoField, ProtoMessage
 
 pytestmark = pytest.mark.slow
 

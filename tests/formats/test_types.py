@@ -17,9 +17,8 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS, spec
-from schemactl.formats.base import ReaderFailure, UnknownWire, Wire
 from schemactl.formats.key_value import join
-from schemactl.formats.outline import changes, outline
+from schemactl.formats.type_spec import ReaderFailure, UnknownWire, Wire, changes, outline
 
 
 def made_up() -> SchemaType:
@@ -56,7 +55,7 @@ def definitions(type_: SchemaType) -> tuple[SchemaInfo, SchemaInfo]:
         one, other = SchemaInfo(SchemaType.INT32), SchemaInfo(SchemaType.STRING)
         return join(key=one, value=other, encoding="INLINE"), join(key=other, value=other, encoding="INLINE")
     if type_ is SchemaType.PROTOBUF_NATIVE:
-        from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+        from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
         texts = (f'syntax = "proto3"; message M {{ {kind} id = 1; }}' for kind in ("int64", "string"))
         one, other = (compile_proto(Proto.of_text(text, "M")) for text in texts)

@@ -20,13 +20,11 @@ from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.formats import SPECS, protobuf_native
+from schemactl.formats import SPECS, protobuf
 from schemactl.formats.avro import parsed
-from schemactl.formats.avro.datum import decode, encode
-from schemactl.formats.avro.sample import candidates
-from schemactl.formats.base import Encoding, ReaderFailure, UnknownWire, Wire, spec
+from schemactl.formats.avro.counterexample import candidates, decode, encode
 from schemactl.formats.key_value import join, split
-from schemactl.formats.misreading import misreading
+from schemactl.formats.type_spec import Encoding, ReaderFailure, UnknownWire, Wire, misreading, spec
 
 ORDER = b"""{"type": "record", "name": "Order", "fields": [
     {"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]}"""
@@ -225,7 +223,7 @@ def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytes
     def missing(module: str) -> NoReturn:
         raise SchemactlError(module)
 
-    monkeypatch.setattr(protobuf_native, "load", missing)
+    monkeypatch.setattr(protobuf, "load", missing)
     assert misreading(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
 
 

@@ -20,7 +20,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.importing.shared import CommonTypes
 from schemactl.registry.embedded import EmbeddedRegistry
 

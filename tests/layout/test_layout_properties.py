@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
 from schemactl.declare.yaml_text import read_yaml
-from schemactl.formats.avro.text import without_comments
+from schemactl.formats.avro.json_text import without_comments
 from schemactl.layout import json_layout, yaml_layout
 
 KEYS = ("topic", "schema", "type", "definition", "labels", "a", "b c", "é", "key", "value", "fields", "doc")

@@ -13,7 +13,7 @@ from schemactl.broker.exceptions import shown
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import key_value
-from schemactl.formats.avro.java import JavaException
+from schemactl.formats.avro.schema import JavaException
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 

@@ -17,7 +17,7 @@ from spark_release import since
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, lanes
 from schemactl.codec.verifying import Count
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
 from schemactl.spark.encoding import encode_batches
 from schemactl.spark.errors import SparkProblem, first_line

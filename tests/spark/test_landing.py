@@ -15,7 +15,7 @@ from spark_release import RELEASE
 
 from schemactl.cli.spark_land import nothing_readable
 from schemactl.codec import Codec, Definition, KeyValue, Version
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import Counts, Landed, decode, land, land_stream, split
 
 from .schemas import avro, codec, field, logical, record

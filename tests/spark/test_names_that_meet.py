@@ -15,7 +15,7 @@ from schemactl.columns.former_names import former_names
 from schemactl.columns.struct import StructOptions
 from schemactl.columns.topic_struct import struct_of
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode, land, split, view, view_sql
 from schemactl.spark.verifying import verify
 from schemactl.tables.changes import changes

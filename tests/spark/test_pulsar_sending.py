@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
 from spark_release import STREAMS_OUT, before
 
-from schemactl.formats.protobuf_native.compile import Proto, compile_proto
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode
 from schemactl.spark.pulsar_connection import PulsarProblem
 from schemactl.spark.pulsar_options import connection_of, sending_of

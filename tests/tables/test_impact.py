@@ -19,7 +19,7 @@ from schemactl.columns.struct import StructOptions
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import key_value
-from schemactl.formats.protobuf_native.compile import Proto, compile_all
+from schemactl.formats.protobuf.protoc import Proto, compile_all
 from schemactl.tables.changes import Effect, changes, widens
 from schemactl.tables.impact import Impact, Pointers, impact
 from schemactl.tables.messages import ADVICE, advice, sentence

@@ -25,12 +25,11 @@ from typing import Final, Literal
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats.avro.equality import identity_key
-from schemactl.formats.avro.parse import parse, problems
-from schemactl.formats.avro.resolution import AmbiguousAlias, KnownVerdicts, incompatibilities
-from schemactl.formats.avro.schema import Schema, Union
-from schemactl.formats.avro.text import decode, read
-from schemactl.formats.base import Explanation, Note, TypeSpec, UnknownWire, Wire
+from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
+from schemactl.formats.avro.json_text import decode, read
+from schemactl.formats.avro.parser import parse, problems
+from schemactl.formats.avro.schema import Schema, Union, identity_key
+from schemactl.formats.type_spec import Explanation, Note, TypeSpec, UnknownWire, Wire
 
 NEWEST: Final = Release.R5_0
 """Whose rules a definition is read by where no broker is asked: they accept the most names."""
@@ -123,12 +122,12 @@ class AvroSpec(TypeSpec):
                 fix="declare a record with one field of that union",
             )
             return
-        from schemactl.formats.avro.grammar import can_read
+        from schemactl.formats.avro.resolving_grammar import can_read
 
         itself = can_read(reader=schema, writer=schema, release=release)
         if itself.outcome != "error":
             return
-        from schemactl.formats.avro.sample import has_endless
+        from schemactl.formats.avro.counterexample import has_endless
 
         if has_endless(schema):
             yield InvalidSchema(
@@ -168,20 +167,20 @@ class AvroSpec(TypeSpec):
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the named types with their fields and symbols."""
-        from schemactl.formats.avro.outline import avro_parts
+        from schemactl.formats.avro.explanation import avro_parts
 
         return avro_parts(parsed_by_any(info.schema))
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Return what each record, and the definition, uses."""
-        from schemactl.formats.avro.equality import composition
+        from schemactl.formats.avro.schema import composition
 
         root, types = composition(parsed_by_any(info.schema))
         return {"": root.uses, **{name: each.uses for name, each in types.items()}}
 
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield docs and aliases."""
-        from schemactl.formats.avro.outline import avro_notes
+        from schemactl.formats.avro.explanation import avro_notes
 
         return avro_notes(parsed_by_any(info.schema))
 
@@ -189,8 +188,7 @@ class AvroSpec(TypeSpec):
         """Yield small messages; none for PROTOBUF, whose messages the Avro definition does not describe."""
         if self.payload == "protobuf":
             return
-        from schemactl.formats.avro.datum import encode, to_json
-        from schemactl.formats.avro.sample import messages
+        from schemactl.formats.avro.counterexample import encode, messages, to_json
 
         schema = parsed_by_any(info.schema)
         for datum in messages(schema):
@@ -201,8 +199,8 @@ class AvroSpec(TypeSpec):
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the value in a message, by the definition; JSON without it."""
-        from schemactl.formats.avro.datum import decode as decode_avro
-        from schemactl.formats.avro.datum import decode_json, to_json
+        from schemactl.formats.avro.counterexample import decode as decode_avro
+        from schemactl.formats.avro.counterexample import decode_json, to_json
 
         if self.payload == "protobuf":
             raise UnknownWire

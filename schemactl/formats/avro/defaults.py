@@ -8,24 +8,27 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from schemactl.core.schema import Release
-from schemactl.formats.avro.java import JavaException, no_branch, stack_overflow
-from schemactl.formats.avro.names import Path, pointer
-from schemactl.formats.avro.recursion import Deep, run
+from schemactl.formats.avro.json_text import JAVA_SPACES, InvalidAvro, json_text, shown
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
+    Deep,
     Enum,
     Field,
     Fixed,
+    JavaException,
     JsonValue,
     Map,
+    Path,
     Primitive,
     Record,
     Schema,
     Union,
+    no_branch,
+    pointer,
+    run,
+    stack_overflow,
 )
-from schemactl.formats.avro.schema_text import json_text
-from schemactl.formats.avro.text import JAVA_SPACES, InvalidAvro, shown
 
 INT_RANGE: Final = range(-(2**31), 2**31)
 LONG_RANGE: Final = range(-(2**63), 2**63)

@@ -1,27 +1,34 @@
-"""The parser of definitions: from JSON values to the model; rejects what is not a schema.
+"""From JSON text to a schema, in the dialect of each Avro release, with references to later types.
+
+Follows org.apache.avro.ParseContext and util.SchemaResolver.
 
 Follows org.apache.avro.Schema.parse. The parser is recursive: `text` rejects what nests deeper than MAX_DEPTH levels.
+
+The versions of Avro inside the releases differ in which names they take, and in when a type is known by its name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
+from schemactl.core.schema import Release
 from schemactl.formats.avro.defaults import INT_RANGE, LONG_RANGE, FieldDefaults, default_of
-from schemactl.formats.avro.equality import equal
-from schemactl.formats.avro.names import Path, first_repeated, is_name, is_plain_namespace, pointer, qualify
-from schemactl.formats.avro.references import (
-    Holder,
-    Unresolved,
-    check_branches,
-    completion_order,
-    resolve,
+from schemactl.formats.avro.json_text import (
+    InvalidAvro,
+    TrailingText,
+    check_limits,
+    decode,
+    read,
+    shown,
+    without_comments,
 )
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     NO_PROPERTIES,
+    PRIMITIVE_TYPES,
     PRIMITIVES,
     Array,
     Enum,
@@ -31,12 +38,150 @@ from schemactl.formats.avro.schema import (
     Map,
     NamedSchema,
     Order,
+    Path,
     Primitive,
     Record,
     Schema,
     Union,
+    children,
+    equal,
+    first_repeated,
+    is_name,
+    is_plain_namespace,
+    pointer,
+    qualify,
 )
-from schemactl.formats.avro.text import InvalidAvro, shown
+
+# References to types that are defined further down: Avro 1.12 resolves them once the whole text is
+# read.
+
+
+Holder = Field | Array | Map | Union
+
+_FULL_NAME: Final = attrgetter("full_name")
+
+_MAX_STEPS: Final = 2_000_000
+"""So much work `completion_order` does at most. It grows with the square of the definition at worst."""
+
+
+class Unresolved(Record):
+    """Stands for the type called `target` until references are resolved: as in Java an empty record, equal to no other."""
+
+    __slots__ = ("path", "target")
+
+    def __init__(self, target: str, path: Path, number: int) -> None:
+        Record.__init__(self, f"{target} ({number})", target, None)
+        self.target = target
+        self.path = path
+
+
+def resolve(
+    root: Schema,
+    references: Sequence[Unresolved],
+    holders: Sequence[Holder],
+    types: Mapping[str, NamedSchema],
+) -> None:
+    """Put types in place of the `references` in a definition; `holders` have them.
+
+    Raises:
+        InvalidAvro: there is no such type, or a union now has a branch twice.
+    """
+    for reference in references:
+        if reference.target not in types or reference is root:
+            exception = "NullPointerException" if reference is root else "AvroTypeException"
+            what = f"{shown(reference.target)} is not defined anywhere in this definition"
+            fix = "define it, or correct the name"
+            raise InvalidAvro(what, pointer=pointer(reference.path), fix=fix, exception=exception)
+    for holder in holders:
+        if isinstance(holder, Union):
+            place = next(branch.path[0] for branch in holder.branches if isinstance(branch, Unresolved))
+            holder.branches = tuple([_resolved(branch, types) for branch in holder.branches])
+            check_branches(holder, place)
+        elif isinstance(holder, Field):
+            holder.schema = _resolved(holder.schema, types)
+        elif isinstance(holder, Array):
+            holder.items = _resolved(holder.items, types)
+        else:
+            holder.values = _resolved(holder.values, types)
+
+
+def check_branches(union: Union, path: Path) -> None:
+    """Reject a union inside a union, and two branches of one type; named types differ by name.
+
+    Raises:
+        InvalidAvro: there is such a branch.
+    """
+    if len(union.branches) == 2:
+        one, other = union.branches
+        if one.full_name != other.full_name and one.full_name != "union" != other.full_name:
+            return
+    different = set(map(_FULL_NAME, union.branches))
+    if len(different) == len(union.branches) and "union" not in different:
+        return
+    # A type of one's own may be called so, too.
+    nested = [isinstance(branch, Union) for branch in union.branches]
+    if any(nested):
+        place = pointer((path, nested.index(True)))
+        fix = "list the inner union's branches in the outer one"
+        what = "a union directly inside a union"
+        raise InvalidAvro(what, pointer=place, fix=fix, exception="AvroRuntimeException")
+    if len(different) == len(union.branches):
+        return
+    names = list(map(_FULL_NAME, union.branches))
+    twice = first_repeated(names)
+    what = f"the union has two branches {names[twice]}"
+    raise InvalidAvro(what, pointer=pointer((path, twice)), exception="AvroRuntimeException")
+
+
+def completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> list[Record]:
+    """Return the records of a definition with references unresolved, in the order in which Java completes its copies of them.
+
+    Follows Schemas.visit with SchemaResolver.ResolvingVisitor: each type in turn is copied from its parts up. A
+    reference to a type that has not been begun starts a walk of its own, which passes through begun types once more.
+
+    Raises:
+        InvalidAvro: the references are so tangled that this takes too long.
+    """
+    order: list[Record] = []
+    begun: set[int] = set()
+    complete: set[int] = set()
+    steps = 0
+    for start in (*types.values(), root):
+        todo: list[tuple[Schema, set[int], bool]] = [(start, set(), False)]
+        while todo:
+            node, visited, is_done = todo.pop()
+            steps += 1
+            if steps > _MAX_STEPS:
+                raise InvalidAvro(
+                    "the types refer to each other in too tangled a way to check their defaults"
+                )
+            if isinstance(node, Unresolved):
+                target = types.get(node.target)
+                if isinstance(target, Record) and id(target) not in begun:
+                    begun.add(id(target))
+                    todo.append((target, set(), False))
+            elif is_done:
+                if id(node) not in complete and isinstance(node, Record):
+                    complete.add(id(node))
+                    order.append(node)
+            elif id(node) not in visited:
+                visited.add(id(node))
+                begun.add(id(node))
+                todo.append((node, visited, True))
+                # A record's fields are visited from first to last, a union's branches from last to first.
+                inside = list(children(node))
+                todo.extend(
+                    (part, visited, False) for part in (inside if isinstance(node, Union) else inside[::-1])
+                )
+    return order
+
+
+def _resolved(schema: Schema, types: Mapping[str, NamedSchema]) -> Schema:
+    return types[schema.target] if isinstance(schema, Unresolved) else schema
+
+
+# The parser of definitions: from JSON values to the model; rejects what is not a schema.
+
 
 Json = dict[str, Any]
 
@@ -446,3 +591,184 @@ def _order(json: Json, path: Path) -> Order:
         what = f'"order" is {shown(order)}; expected ascending, descending or ignore'
         raise invalid(what, path, "order", exception=exception)
     return _ORDERS[order.upper()]
+
+
+# From an Avro schema's text to the model, rejecting what Java's Schema.Parser rejects in each Pulsar
+# release.
+
+
+_WITH_PARTS: Final = ("record", "enum", "array", "map", "fixed")
+"""What a type is called that has fields, symbols, items, values or a size."""
+
+
+def parse(text: bytes | str, release: Release, *, validate_defaults: bool = False) -> Schema:
+    """Return the schema in `text`, as the Avro inside that Pulsar release reads it.
+
+    Args:
+        text: the definition.
+        release: whose rules on names and references count.
+        validate_defaults: a default must be a value of its field's type, as where the broker looks for an upload among
+            the versions it has; otherwise it may be anything, as where the broker judges compatibility.
+
+    Raises:
+        InvalidAvro: that Avro refuses the text; `pointer` says where.
+    """
+    if validate_defaults:
+        return _read_until_bad(text, _DIALECTS[release], FieldDefaults(release))
+    return _read(text, _DIALECTS[release], None)
+
+
+def parse_for_spark(text: bytes | str, spark: tuple[int, int]) -> Schema:
+    """Return the schema in `text`, as the Avro inside that release of Spark reads it, which validates defaults.
+
+    Raises:
+        InvalidAvro: that Avro refuses the text; `pointer` says where.
+    """
+    dialect = AvroOfSpark40 if spark < (4, 1) else AvroOfSpark41
+    return _read_until_bad(text, dialect, FieldDefaults(Release.R5_0))
+
+
+def parse_file(text: bytes | str, json: JsonValue = None) -> tuple[Schema, frozenset[str]]:
+    """Return the schema in one file's text, and the full names of the types that other files define: a fixed of each stands there.
+
+    `json` is the value in the text, where it was read before. Raise InvalidAvro where the newest Avro refuses the text, even so.
+    """
+    decoded = decode(text)
+    if json is None or "/" in decoded:
+        # Where comments may stand is seen from the text.
+        json = read(decoded)
+    else:
+        check_limits(decoded)
+    reader = _FileReader(decoded, json, None)
+    return reader.read(), frozenset(reader.missing)
+
+
+def problems(text: bytes | str, release: Release) -> Iterator[InvalidAvro]:
+    """Yield why `parse` refuses `text` with its defaults validated: every bad default, and one other error."""
+    defaults = FieldDefaults(release)
+    try:
+        _read(text, _DIALECTS[release], defaults)
+    except InvalidAvro as problem:
+        yield problem
+    yield from defaults.bad
+
+
+def _read_until_bad(text: bytes | str, dialect: type[DefinitionReader], defaults: FieldDefaults) -> Schema:
+    try:
+        return _read(text, dialect, defaults)
+    finally:
+        # Java stops at the first bad default, before it comes to what else is wrong further down.
+        if defaults.bad:
+            raise defaults.bad[0]
+
+
+def _read(text: bytes | str, dialect: type[DefinitionReader], defaults: FieldDefaults | None) -> Schema:
+    decoded = decode(text)
+    try:
+        json = read(decoded)
+    except TrailingText as trailing:
+        dialect(decoded, trailing.value, defaults).read()
+        raise
+    return dialect(decoded, json, defaults).read()
+
+
+class Avro111(DefinitionReader):
+    """Avro 1.11.4 in Pulsar 4.0: a type is defined once, and before it is used; namespaces and properties are not looked at."""
+
+    known_inside = True
+    marks = "_"
+
+    def _reference(self, name: str, namespace: str | None, path: Path) -> Schema:
+        known = self._known(name, namespace, path) or self._types.get(qualify(name, None)[0])
+        if known is None:
+            raise self._undefined(name, path)
+        return known
+
+    def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
+        known = self._known(name, namespace, path)
+        if known is None:
+            raise self._undefined(name, (path, "type"))
+        return known
+
+    def _define(self, named: NamedSchema, path: Path) -> None:
+        if self._types.setdefault(named.full_name, named) is not named:
+            raise invalid(f"{named.full_name} is defined twice", path, "name", fix="refer to it by its name")
+
+    def _check_properties(self, properties: Mapping[str, JsonValue], path: Path) -> None:
+        pass
+
+    def _known(self, name: str, namespace: str | None, path: Path) -> NamedSchema | None:
+        full_name, local, _ = qualify(name, namespace)
+        if not self._is_name(local):
+            raise bad_name(local, "the type's name", path)
+        return self._types.get(full_name)
+
+    def _undefined(self, name: str, path: Path) -> InvalidAvro:
+        import difflib
+
+        known = [*PRIMITIVE_TYPES, *list(self._types)[:1000]]
+        near = difflib.get_close_matches(name, known, 1) or difflib.get_close_matches(name.lower(), known, 1)
+        if name in _WITH_PARTS:
+            what = f"{shown(name)} is a type with parts, which is an object of its own"
+            return invalid(
+                what, path, fix=f'write {{"type": {{"type": {shown(name)}, ...}}}}, with its parts inside'
+            )
+        hint = f"write {shown(near[0])}, if that is meant; otherwise define" if near else "define"
+        return invalid(
+            f"{shown(name)} is not defined at this place", path, fix=f"{hint} it before its first use"
+        )
+
+
+class Avro1120(DefinitionReader):
+    """Avro 1.12.0 in Pulsar 4.2: types are known as soon as they are named, which is before records have fields."""
+
+    known_inside = True
+
+    def _is_same(self, named: NamedSchema, earlier: NamedSchema) -> bool:
+        if isinstance(named, Record):
+            # The new one has no fields yet, and is equal only to one that has none, either.
+            return isinstance(earlier, Record) and id(earlier) in self._open
+        return equal(named, earlier)
+
+
+class Avro1122(DefinitionReader):
+    """Avro 1.12.2 in Pulsar 5.0, which reads `{"type": "Name"}` for it, with a JSON parser that refuses comments (AvroSchemaCompat)."""
+
+    def _wrapped_reference(self, name: str, namespace: str | None, path: Path) -> Schema:
+        if without_comments(self._text) != self._text:
+            what = f'"type" is {shown(name)}; expected a kind of type, because the definition has comments'
+            raise invalid(what, path, "type", fix=f"write {shown(name)} in place of the object")
+        return self._reference(name, namespace, path)
+
+
+class _FileReader(Avro1122):
+    """Reads one file of a definition; `missing` are the types that it does not define itself."""
+
+    def read(self) -> Schema:
+        root = self._schema(self._json, None, ())
+        self.missing = {each.target for each in self._unresolved} - self._types.keys()
+        for name in self.missing:
+            namespace, _, local = name.rpartition(".")
+            self._types[name] = stub = Fixed(name, local, namespace or None)
+            stub.size = 1
+        resolve(root, self._unresolved, self._holders, self._types)
+        return root
+
+
+class AvroOfSpark40(Avro1120):
+    """Avro 1.12.0 in Spark 4.0."""
+
+    marks = "_"
+
+
+class AvroOfSpark41(DefinitionReader):
+    """Avro 1.12.1 in Spark 4.1 to 4.3."""
+
+    marks = "_"
+
+
+_DIALECTS: Final[Mapping[Release, type[DefinitionReader]]] = {
+    Release.R4_0: Avro111,
+    Release.R4_2: Avro1120,
+    Release.R5_0: Avro1122,
+}

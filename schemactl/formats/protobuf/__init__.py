@@ -14,8 +14,7 @@ from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats.base import Explanation, ReaderFailure, TypeSpec, Wire
-from schemactl.formats.outline import outline
+from schemactl.formats.type_spec import Explanation, ReaderFailure, TypeSpec, Wire, outline
 
 
 def load(module: str) -> Any:
@@ -36,7 +35,7 @@ def load(module: str) -> Any:
 
 
 def _parse(schema: bytes) -> Any:
-    return load("wrapper").parse(schema)
+    return load("definition").parse(schema)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ class ProtobufNativeSpec(TypeSpec):
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield every reason why `reader` may fail on the bytes of `writer` or read them wrongly (see `wire`)."""
-        yield from load("wire").misreadings(
+        yield from load("compatibility").misreadings(
             reader=_parse(reader.schema).root, writer=_parse(writer.schema).root
         )
 
@@ -75,12 +74,12 @@ class ProtobufNativeSpec(TypeSpec):
         if old.type is not new.type:
             return
         images = {"old": _parse(old.schema).image, "new": _parse(new.schema).image}
-        for found in load("breaking").proto_rules(category=category, **images):
+        for found in load("compatibility").proto_rules(category=category, **images):
             yield Incompatibility(found.rule, found.pointer, found.message)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Explain which field it is, what becomes of the messages, and what to write instead."""
-        explanation: Explanation = load("explain").explain(breakage, new=new, old=old)
+        explanation: Explanation = load("counterexample").explain(breakage, new=new, old=old)
         return explanation
 
     def counterexample(
@@ -95,12 +94,12 @@ class ProtobufNativeSpec(TypeSpec):
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the messages with their fields, and the enums with their numbers."""
-        parts: Iterator[tuple[str, str]] = load("parts").parts(info)
+        parts: Iterator[tuple[str, str]] = load("counterexample").parts(info)
         return parts
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Return what each message uses; the definition uses its root message."""
-        uses: dict[str, frozenset[str]] = load("parts").uses(info)
+        uses: dict[str, frozenset[str]] = load("counterexample").uses(info)
         return uses
 
     def lines(self, info: SchemaInfo) -> list[str]:
@@ -112,11 +111,11 @@ class ProtobufNativeSpec(TypeSpec):
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages."""
-        yield from map(Wire, load("sample").messages(info.schema))
+        yield from map(Wire, load("counterexample").messages(info.schema))
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the message as protobuf's own parser reads it."""
-        sample = load("sample")
+        sample = load("counterexample")
         message = sample.message_class(_parse(info.schema))
         try:
             text: str = sample.json_text(sample.parsed(wire.payload or b"", message))

@@ -14,15 +14,23 @@ from typing import Final
 
 from google.protobuf.descriptor_pb2 import EDITION_2023, EDITION_2024, FeatureSet
 
-from schemactl.formats.protobuf_native.default import can_have_default, default_of
-from schemactl.formats.protobuf_native.descriptor import File, Oneof, ProtoEnum, ProtoField, ProtoMessage
-from schemactl.formats.protobuf_native.features import (
+from schemactl.formats.protobuf.descriptor import (
+    ENUM,
     JAVA_FEATURES,
     JAVA_UTF8_VERIFY,
+    MAP,
+    REQUIRED,
+    STRING,
+    File,
+    Oneof,
+    ProtoEnum,
+    ProtoField,
+    ProtoMessage,
+    can_have_default,
+    default_of,
     extension_of,
     field_numbers,
 )
-from schemactl.formats.protobuf_native.kinds import ENUM, MAP, REQUIRED, STRING
 
 _MAX_PATH_LENGTH: Final = 768
 _MAX_WORK: Final = 100_000
@@ -35,7 +43,7 @@ class AdvancedViolation:
 
     Attributes:
         path: the fields from the root to the place, after the root's full name: `web.Click.user.id`.
-        pointer: the same place for `places.find`.
+        pointer: the same place for `definition.find`.
     """
 
     rule: str

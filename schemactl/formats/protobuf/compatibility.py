@@ -1,43 +1,253 @@
-"""buf's rules of the categories WIRE and WIRE_JSON, one function for each; ids, conditions and messages are buf's.
+"""Wire rules of the data verdict, and buf's rules WIRE and WIRE_JSON.
+
+The rules are buf's WIRE rules, by their names, as far as they are about bytes, read in one direction: the writer is
+buf's "previous", the reader its "new". Where buf goes by names, this goes by what is on the wire:
+
+* A message or enum type may be called otherwise, and a package, too: what it holds is compared, from the root on.
+* FIELD_SAME_ONEOF: only where the reader's oneof drops what the writer sets beside each other; a renamed oneof, or one
+  that is dissolved, is read as before.
+* MESSAGE_SAME_REQUIRED_FIELDS: only where a message may come without what the reader requires; also for editions.
+* ENUM_VALUE_NO_DELETE: only for readers that take the listed numbers alone (closed enums), whose parsers put others
+  aside. There a reserved number does not help, and a value that only the writer has is as unreadable as a deleted one.
+
+Deleted fields, RPCs and reserved numbers change no byte. A writer is taken at its schema's word: its strings are UTF-8,
+its enums hold listed numbers. Integers of one group that lose high bits in a smaller type are compatible, as protobuf
+has it ("Updating A Message Type").
 
 Source: bufcheckserverhandle of buf 1.75.
+
+Files are paired by path, messages, enums and services by full name over all files, fields and values by number. buf's other
+categories, FILE and PACKAGE, are about generated code and are left to buf.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.descriptor_pb2 import EDITION_PROTO2, FeatureSet, FieldDescriptorProto, MethodOptions
 
-from schemactl.formats.protobuf_native import kinds
-from schemactl.formats.protobuf_native.default import printed, same_default
-from schemactl.formats.protobuf_native.descriptor import (
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import Incompatibility
+from schemactl.core.project import ProtoCategory
+from schemactl.formats.protobuf import descriptor
+from schemactl.formats.protobuf.definition import Place, span_of
+from schemactl.formats.protobuf.descriptor import (
+    JSON_FORMATS,
     EnumValue,
     File,
+    Image,
     Method,
     ProtoEnum,
     ProtoField,
     ProtoMessage,
+    declared_by,
+    edition_of,
+    printed,
+    same_default,
 )
-from schemactl.formats.protobuf_native.features import JSON_FORMATS, edition_of
-from schemactl.formats.protobuf_native.places import Place, span_of
-from schemactl.formats.protobuf_native.wire import WIRE_GROUPS, grouped
 
-WIRE_JSON_GROUPS: Mapping[kinds.Kind, int] = grouped(
+# The data verdict: where a reader with one descriptor fails on, or misreads, the messages of another.
+
+
+MAX_PAIRS: Final = 20_000
+"""Of messages that meet: no real definition has as many, and a crafted one could take hours."""
+
+
+def grouped(*groups: str) -> dict[descriptor.Kind, int]:
+    """Return a number for each kind; kinds that `groups` name together share it."""
+    numbers = {name: index for index, group in enumerate(groups) for name in group.split()}
+    return {kind: numbers.get(name, len(groups) + kind) for kind, name in descriptor.KIND_NAMES.items()}
+
+
+WIRE_GROUPS: Final[Mapping[descriptor.Kind, int]] = grouped(
+    "int32 int64 uint32 uint64 bool", "sint32 sint64", "fixed32 sfixed32", "fixed64 sfixed64"
+)
+"""Kinds of which a reader of one makes sense of another's bytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessagePair:
+    """Two messages that meet at one place: `path` holds the numbers of the fields that lead there from the roots."""
+
+    reader: ProtoMessage
+    writer: ProtoMessage
+    path: tuple[int, ...] = ()
+
+    def fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
+        """Yield the reader's fields in the order of its file, each with the writer's of that number; extensions last."""
+        written = fields_of(self.writer)
+        for number, field in fields_of(self.reader).items():
+            yield field, written.get(number)
+
+
+def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair]:
+    """Yield the roots, and every other two messages that meet below them; each two once, at the nearest place.
+
+    Raises:
+        InvalidSchema: there are more than MAX_PAIRS of them.
+    """
+    queue = deque([MessagePair(reader, writer)])
+    seen = {(reader.full_name, writer.full_name)}
+    while queue:
+        pair = queue.popleft()
+        yield pair
+        for read, written in pair.fields():
+            if written is None or not read.is_message or not _is_alike(read, written):
+                continue
+            types = read.type_name, written.type_name
+            if types not in seen:
+                seen.add(types)
+                if len(seen) > MAX_PAIRS:
+                    raise InvalidSchema(
+                        f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways"
+                    )
+                path = (*pair.path, read.proto.number)
+                queue.append(MessagePair(read.message_type, written.message_type, path))
+
+
+def misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+    """Yield every reason why `reader` may fail on a message of `writer` or read it wrongly.
+
+    From the root down, the fields of a message in the order of the reader's file. Without any, every message is
+    read as it was meant. Two messages, or two enums, that meet at several places are judged once.
+
+    Raises:
+        InvalidSchema: they meet in more than MAX_PAIRS ways.
+    """
+    enums: set[tuple[str, str]] = set()
+    for pair in pairs(reader=reader, writer=writer):
+        yield from _message(pair.reader, pair.writer)
+        for read, written in pair.fields():
+            if written is None:
+                continue
+            yield from _field(read, written)
+            if read.is_closed_enum and written.kind == descriptor.ENUM and _is_alike(read, written):
+                types = read.type_name, written.type_name
+                if types not in enums:
+                    enums.add(types)
+                    yield from _unreadable_values(read.enum, written.enum)
+
+
+def fields_of(message: ProtoMessage) -> Mapping[int, ProtoField]:
+    """Return the fields and the extensions that the image knows, by number."""
+    extensions = message.file.image.extensions_of.get(message.full_name)
+    return {**message.fields(), **extensions} if extensions else message.fields()
+
+
+def _shares_bytes(reader: ProtoField, writer: ProtoField) -> bool:
+    return WIRE_GROUPS[reader.kind] == WIRE_GROUPS[writer.kind] or (writer.kind, reader.kind) == (
+        descriptor.STRING,
+        descriptor.BYTES,
+    )
+
+
+def _is_alike(reader: ProtoField, writer: ProtoField) -> bool:
+    """Whether the reader gets at what was written."""
+    return _shares_bytes(reader, writer) and reader.is_repeated == writer.is_repeated
+
+
+def _message(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
+    if reader.proto.options.message_set_wire_format != writer.proto.options.message_set_wire_format:
+        yield Incompatibility(
+            "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT",
+            f"{reader.pointer}/message_set_wire_format",
+            f"only one side has {reader.full_name} in the message set wire format",
+        )
+    written = fields_of(writer)
+    for number, field in fields_of(reader).items():
+        if field.cardinality != descriptor.REQUIRED or (
+            number in written and written[number].cardinality == descriptor.REQUIRED
+        ):
+            continue
+        lack = "does not require it" if number in written else "does not have it"
+        yield Incompatibility(
+            "MESSAGE_SAME_REQUIRED_FIELDS",
+            field.pointer,
+            f"the reader requires {_called(field)}, the writer {lack}",
+        )
+    for oneof in reader.oneofs():
+        beside = independent([written[number] for number in oneof.numbers if number in written])
+        if len(beside) > 1:
+            names = " and ".join(f"{member.proto.number} ({member.proto.name})" for member in beside)
+            yield Incompatibility(
+                "FIELD_SAME_ONEOF",
+                oneof.pointer,
+                f"the writer may set fields {names} in one message, of which the reader's oneof {oneof.name} keeps the last",
+            )
+
+
+def independent(fields: Sequence[ProtoField]) -> list[ProtoField]:
+    """Return those of some fields of one message that can be set together: of each oneof the first."""
+    found: dict[str, ProtoField] = {}
+    for field in fields:
+        found.setdefault(field.oneof or f"/{field.proto.number}", field)
+    return list(found.values())
+
+
+def _field(reader: ProtoField, writer: ProtoField) -> Iterator[Incompatibility]:
+    """Yield the nearest reason why a field is not read as the one of its number was written."""
+    if not _shares_bytes(reader, writer):
+        types = f"is written as {descriptor.KIND_NAMES[writer.kind]} and read as {descriptor.KIND_NAMES[reader.kind]}"
+        yield Incompatibility(
+            "FIELD_WIRE_COMPATIBLE_TYPE", f"{reader.pointer}/type", f"{_called(reader)} {types}"
+        )
+    elif reader.is_repeated != writer.is_repeated:
+        shapes = f"is written as {_shape(writer)} and read as {_shape(reader)}"
+        yield Incompatibility(
+            "FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_called(reader)} {shapes}"
+        )
+    elif writer.cardinality != descriptor.REQUIRED and not same_default(writer, reader):
+        values = f"{printed(writer)} to the writer and {printed(reader)} to the reader"
+        yield Incompatibility(
+            "FIELD_SAME_DEFAULT",
+            f"{reader.pointer}/default",
+            f"{_called(reader)} defaults to {values} when it is not set",
+        )
+
+
+def _unreadable_values(reader: ProtoEnum, writer: ProtoEnum) -> Iterator[Incompatibility]:
+    readable = set(reader.numbers().values())
+    missing = [f"{number} ({name})" for name, number in writer.numbers().items() if number not in readable]
+    if missing:
+        listed = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        yield Incompatibility(
+            "ENUM_VALUE_NO_DELETE",
+            reader.pointer,
+            f"the reader's enum {reader.full_name} does not list {listed}",
+        )
+
+
+def _shape(field: ProtoField) -> str:
+    return field.cardinality if field.is_repeated else "one value"
+
+
+def _called(field: ProtoField) -> str:
+    holder = field.proto.extendee.removeprefix(".") or (field.message.full_name if field.message else "")
+    return f"field {field.proto.number} ({field.name}) of {holder}"
+
+
+# buf's rules of the categories WIRE and WIRE_JSON, one function for each; ids, conditions and
+# messages are buf's.
+
+
+WIRE_JSON_GROUPS: Mapping[descriptor.Kind, int] = grouped(
     "int32 uint32", "int64 uint64", "fixed32 sfixed32", "fixed64 sfixed64"
 )
 """As WIRE_GROUPS, for JSON."""
 
 WIRE_CARDINALITIES = {
-    kinds.EXPLICIT: 1,
-    kinds.IMPLICIT: 1,
-    kinds.REQUIRED: 2,
-    kinds.REPEATED: 3,
-    kinds.MAP: 3,
+    descriptor.EXPLICIT: 1,
+    descriptor.IMPLICIT: 1,
+    descriptor.REQUIRED: 2,
+    descriptor.REPEATED: 3,
+    descriptor.MAP: 3,
 }
-WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {kinds.MAP: 4}
+WIRE_JSON_CARDINALITIES = WIRE_CARDINALITIES | {descriptor.MAP: 4}
 
 MAX_FIELD_NUMBER = 2**29 - 1
 MAX_MESSAGE_SET_NUMBER = 2**31 - 2
@@ -53,7 +263,7 @@ class Violation:
         message: buf's words.
         file: the `.proto` it is found in.
         line, column: as buf gives them: 1 where the file has no place for it.
-        pointer: the place for `places.find`, also in another text of the same definition.
+        pointer: the place for `definition.find`, also in another text of the same definition.
     """
 
     rule: str
@@ -115,9 +325,9 @@ def described(field: ProtoField, *, name: bool = True) -> str:
 
 
 def _kind_name(field: ProtoField) -> str:
-    if field.kind == kinds.GROUP and edition_of(field.file.proto) != EDITION_PROTO2:
+    if field.kind == descriptor.GROUP and edition_of(field.file.proto) != EDITION_PROTO2:
         return "message (delimited encoding)"
-    return kinds.KIND_NAMES[field.kind]
+    return descriptor.KIND_NAMES[field.kind]
 
 
 def _changed_type(rule: str, old: ProtoField, new: ProtoField, note: str) -> Violation:
@@ -129,8 +339,10 @@ def wire_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Violation
     """Accept kinds in one group, or string that becomes bytes; and the same message, or an enum that holds the old one."""
     if WIRE_GROUPS[old.kind] == WIRE_GROUPS[new.kind]:
         yield from _compatible_type_name("FIELD_WIRE_COMPATIBLE_TYPE", old, new)
-    elif (old.kind, new.kind) != (kinds.STRING, kinds.BYTES):
-        note = _WIRE_NOTE + (_UTF8_NOTE if (old.kind, new.kind) == (kinds.BYTES, kinds.STRING) else "")
+    elif (old.kind, new.kind) != (descriptor.STRING, descriptor.BYTES):
+        note = _WIRE_NOTE + (
+            _UTF8_NOTE if (old.kind, new.kind) == (descriptor.BYTES, descriptor.STRING) else ""
+        )
         yield _changed_type("FIELD_WIRE_COMPATIBLE_TYPE", old, new, note)
 
 
@@ -143,11 +355,11 @@ def wire_json_compatible_type(old: ProtoField, new: ProtoField) -> Iterator[Viol
 
 
 def _compatible_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Violation]:
-    if old.type_name == new.type_name or not (new.kind == kinds.ENUM or new.is_message):
+    if old.type_name == new.type_name or not (new.kind == descriptor.ENUM or new.is_message):
         return
     # Another enum of the same name may stand in, if it has every value of the old one.
     if (
-        new.kind == kinds.ENUM
+        new.kind == descriptor.ENUM
         and old.enum.proto.name == new.enum.proto.name
         and old.enum.numbers().items() <= new.enum.numbers().items()
     ):
@@ -442,3 +654,124 @@ METHOD_RULES: Mapping[str, MethodRule] = {
     "RPC_SAME_RESPONSE_TYPE": _same_rpc_type("response", "output_type"),
     "RPC_SAME_SERVER_STREAMING": _same_streaming("server"),
 }
+
+
+# `buf breaking` (1.75, rules v2) for the categories WIRE and WIRE_JSON: the elements it compares, in
+# its order.
+
+
+_WIRE_ONLY: Final = frozenset({"FIELD_WIRE_COMPATIBLE_CARDINALITY", "FIELD_WIRE_COMPATIBLE_TYPE"})
+
+_JSON_ONLY: Final = frozenset(
+    {
+        "ENUM_SAME_JSON_FORMAT",
+        "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED",
+        "ENUM_VALUE_SAME_NAME",
+        "FIELD_NO_DELETE_UNLESS_NAME_RESERVED",
+        "FIELD_SAME_JSON_NAME",
+        "FIELD_SAME_NAME",
+        "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY",
+        "FIELD_WIRE_JSON_COMPATIBLE_TYPE",
+        "MESSAGE_SAME_JSON_FORMAT",
+    }
+)
+
+_ALL: Final = frozenset({*FILE_RULES, *ENUM_RULES, *MESSAGE_RULES, *FIELD_RULES, *METHOD_RULES})
+
+CATEGORIES: Final[Mapping[ProtoCategory, frozenset[str]]] = {
+    "WIRE": _ALL - _JSON_ONLY,
+    "WIRE_JSON": _ALL - _WIRE_ONLY,
+}
+"""The rules of each category."""
+
+_Key = TypeVar("_Key")
+_Part = TypeVar("_Part")
+_Pairs: TypeAlias = Iterator[tuple[_Part, _Part]]
+
+
+def proto_rules(*, old: Image, new: Image, category: ProtoCategory) -> list[Violation]:
+    """Return every violation of the category's rules, in the order of `buf breaking NEW --against OLD`."""
+    change = _Change(old, new)
+    if any(_renumbered(*pair) for pair in change.enums()):
+        # Fields of unchanged files may have another default then.
+        change = _Change(old, new, everything=True)
+    found = set(_violations(change, CATEGORIES[category]))
+    return sorted(found, key=lambda one: (one.file, one.line, one.column, one.rule, one.message))
+
+
+class _Change:
+    """What the files that differ between two images declare.
+
+    What an unchanged file declares is the same on both sides, so no rule needs to look there.
+    """
+
+    def __init__(self, old: Image, new: Image, *, everything: bool = False) -> None:
+        self.everything = everything
+        self.pairs = [
+            (file, new.files[name])
+            for name, file in old.files.items()
+            if name in new.files and (everything or file.proto != new.files[name].proto)
+        ]
+        self.before = declared_by(_changed(old, new, (before for before, _ in self.pairs)))
+        self.after = declared_by(_changed(new, old, (after for _, after in self.pairs)))
+
+    def enums(self) -> _Pairs[ProtoEnum]:
+        return _common(self.before.enums, self.after.enums)
+
+    def messages(self) -> _Pairs[ProtoMessage]:
+        """Yield each message that is in both and means something else."""
+        for old, new in _common(self.before.messages, self.after.messages):
+            if (
+                self.everything
+                or old.proto != new.proto
+                or old.features != new.features
+                or old.file.context != new.file.context
+            ):
+                yield old, new
+
+    def fields(self) -> _Pairs[ProtoField]:
+        """Yield each field and extension that is in both, by message and number."""
+        for old, new in self.messages():
+            yield from _common(old.fields(), new.fields())
+        yield from _common(self.before.extensions, self.after.extensions)
+
+    def methods(self) -> _Pairs[Method]:
+        for old, new in _common(self.before.services, self.after.services):
+            yield from _common(old.methods(), new.methods())
+
+
+def _changed(image: Image, other: Image, both: Iterable[File]) -> Iterable[File]:
+    return chain(both, (file for name, file in image.files.items() if name not in other.files))
+
+
+def _common(before: Mapping[_Key, _Part], after: Mapping[_Key, _Part]) -> _Pairs[_Part]:
+    return ((part, after[key]) for key, part in before.items() if key in after)
+
+
+def _violations(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
+    yield from _broken(change.pairs, FILE_RULES, rules)
+    yield from _broken(change.enums(), ENUM_RULES, rules)
+    yield from _broken(change.messages(), MESSAGE_RULES, rules)
+    yield from _broken(change.fields(), FIELD_RULES, rules)
+    yield from _broken(change.methods(), METHOD_RULES, rules)
+
+
+def _broken(
+    pairs: Iterable[tuple[_Part, _Part]],
+    table: Mapping[str, Callable[[_Part, _Part], Iterator[Violation]]],
+    rules: frozenset[str],
+) -> Iterator[Violation]:
+    checks = [check for rule, check in table.items() if rule in rules]
+    for old, new in pairs:
+        for check in checks:
+            yield from check(old, new)
+
+
+def _renumbered(old: ProtoEnum, new: ProtoEnum) -> bool:
+    """Return whether the default of a field of this type may have become another number."""
+    if old.proto == new.proto:
+        return False
+    before, after = old.numbers(), new.numbers()
+    if list(before.values())[:1] != list(after.values())[:1]:
+        return True
+    return any(after.get(name, number) != number for name, number in before.items())

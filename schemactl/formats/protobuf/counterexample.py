@@ -1,30 +1,255 @@
-"""One message that proves an incompatibility: the writer's bytes, and protobuf's own result for the reader."""
+"""Protobuf for people: reason, a message that proves it, outline."""
 
 from __future__ import annotations
 
 import dataclasses
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from google.protobuf.message import Message
+from google.protobuf.json_format import MessageToJson
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
-from schemactl.core.findings import Counterexample, Incompatibility
-from schemactl.formats.protobuf_native.default import default_of
-from schemactl.formats.protobuf_native.descriptor import ProtoField, ProtoMessage
-from schemactl.formats.protobuf_native.kinds import ENUM
-from schemactl.formats.protobuf_native.sample import (
-    around,
-    encoded,
-    json_text,
-    message_class,
-    parsed,
-    required,
-    values,
+from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.schema import SchemaInfo
+from schemactl.formats.protobuf import descriptor
+from schemactl.formats.protobuf.compatibility import MessagePair, fields_of, independent, pairs
+from schemactl.formats.protobuf.definition import ProtoDefinition, build_pool, field_path, is_shipped, parse
+from schemactl.formats.protobuf.descriptor import (
+    ENUM,
+    KIND_NAMES,
+    ProtoEnum,
+    ProtoField,
+    ProtoMessage,
+    default_of,
 )
-from schemactl.formats.protobuf_native.wire import MessagePair, independent, pairs
-from schemactl.formats.protobuf_native.wrapper import ProtoDefinition
+from schemactl.formats.type_spec import Explanation
+
+# Small messages in protobuf's binary form, and the result of protobuf's own parser for any bytes.
+
+
+Value: TypeAlias = int | float | str | bytes | None
+"""What a field is given; None: an empty message."""
+
+_MAX_FIELDS: Final = 3
+_MAX_DEPTH: Final = 50
+_MAX_BYTES: Final = 100_000
+"""Of required messages inside each other; what needs more is not written."""
+
+
+def messages(schema: bytes) -> Iterator[bytes]:
+    """Yield small messages: with one field set, for the first few fields, then with none but the required ones.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+    """
+    root = parse(schema).root
+    for field in islice(fields_of(root).values(), _MAX_FIELDS):
+        needed = required(root, leave_out={field.proto.number})
+        value = list(islice(values(field), 1))
+        if needed is not None and value:
+            yield needed + encoded(field, value[0])
+    needed = required(root, leave_out=set())
+    if needed is not None:
+        yield needed
+
+
+def message_class(definition: ProtoDefinition) -> type[Message]:
+    """Return protobuf's own class of the root message."""
+    pool = build_pool(definition.image, definition.reachable)
+    return GetMessageClass(pool.FindMessageTypeByName(definition.root.full_name))
+
+
+def parsed(data: bytes, message: type[Message]) -> Message:
+    """Return the message in `data`, as protobuf's own parser reads it.
+
+    Raises:
+        ValueError: the parser refuses it; says why.
+    """
+    found = message()
+    try:
+        found.ParseFromString(data)
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from None
+    if not found.IsInitialized():
+        missing = found.FindInitializationErrors()  # type: ignore[attr-defined]  # the stubs lack it
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    return found
+
+
+def json_text(message: Message) -> str:
+    """Return `message` as JSON, on one line."""
+    text: str = MessageToJson(message, preserving_proto_field_name=True, indent=None)
+    return text
+
+
+def values(field: ProtoField) -> Iterator[Value]:
+    """Yield values of the field's type, the most ordinary first."""
+    if field.kind == descriptor.STRING:
+        yield from ("a", "")
+    elif field.kind == descriptor.BYTES:
+        yield from (b"\xff", b"a")
+    elif field.kind in (descriptor.FLOAT, descriptor.DOUBLE):
+        yield 1.5
+    elif field.kind == descriptor.ENUM:
+        numbers = field.enum.numbers().values()
+        yield from sorted(numbers, key=lambda number: (number == 0, abs(number)))
+    elif field.is_message:
+        if required(field.message_type, leave_out=set()) is not None:
+            yield None
+    elif field.kind == descriptor.BOOL:
+        yield 1
+    else:
+        yield from (1, 2)
+
+
+def required(message: ProtoMessage, *, leave_out: set[int]) -> bytes | None:
+    """Return the fields a message cannot do without, as simple as they can be; None: a message must contain itself."""
+    return _required(message, leave_out, {}, 0)
+
+
+def _required(
+    message: ProtoMessage, leave_out: set[int], known: dict[str, bytes | None], depth: int
+) -> bytes | None:
+    out = b""
+    for number, field in fields_of(message).items():
+        if field.cardinality != descriptor.REQUIRED or number in leave_out:
+            continue
+        if field.is_message:
+            name = field.type_name
+            if name not in known:
+                # As long as it is open: there is no end to a message that must contain itself.
+                known[name] = None
+                if depth < _MAX_DEPTH:
+                    known[name] = _required(field.message_type, set(), known, depth + 1)
+            body = known[name]
+            if body is None:
+                return None
+            out += _wrapped(field, body)
+        else:
+            out += encoded(field, next(values(field)))
+        if len(out) > _MAX_BYTES:
+            return None
+    return out
+
+
+def around(root: ProtoMessage, path: Sequence[int], body: bytes) -> bytes | None:
+    """Return a message of `root` with `body` at the end of `path`."""
+    messages, fields = [root], []
+    for number in path:
+        fields.append(fields_of(messages[-1])[number])
+        messages.append(fields[-1].message_type)
+    for field, message in zip(reversed(fields), reversed(messages[:-1]), strict=True):
+        needed = required(message, leave_out={field.proto.number})
+        if needed is None:
+            return None
+        body = needed + _wrapped(field, body)
+    return body
+
+
+def encoded(field: ProtoField, value: Value) -> bytes:
+    """Return `value` in protobuf's binary form, with its tag."""
+    number, name = field.proto.number, descriptor.KIND_NAMES[field.kind]
+    if value is None:
+        body = required(field.message_type, leave_out=set())
+        return _wrapped(field, body or b"")
+    if isinstance(value, (str, bytes)):
+        return _wrapped(field, value.encode() if isinstance(value, str) else value)
+    if name in _FIXED:
+        wire_type, form = _FIXED[name]
+        return _tag(number, wire_type, struct.pack(form, value))
+    integer = int(value)
+    if name.startswith("sint"):
+        integer = (integer << 1) ^ (integer >> 63)
+    return _tag(number, 0, _varint(integer & 0xFFFFFFFFFFFFFFFF))
+
+
+_FIXED: Final = {
+    "float": (5, "<f"),
+    "double": (1, "<d"),
+    "fixed32": (5, "<I"),
+    "sfixed32": (5, "<i"),
+    "fixed64": (1, "<Q"),
+    "sfixed64": (1, "<q"),
+}
+"""Wire type and form of the kinds of fixed size."""
+
+
+def _wrapped(field: ProtoField, body: bytes) -> bytes:
+    """`body` as a string, bytes or message of `field`."""
+    number = field.proto.number
+    if field.kind == descriptor.GROUP:
+        return _tag(number, 3, body) + _tag(number, 4, b"")
+    return _tag(number, 2, _varint(len(body)) + body)
+
+
+def _tag(number: int, wire_type: int, content: bytes) -> bytes:
+    return _varint(number << 3 | wire_type) + content
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+# Protobuf messages for people (see `schemactl.formats.type_spec`).
+
+
+def parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+    """Yield the parts of protobuf messages (see TypeSpec.outline)."""
+    definition = parse(info.schema)
+    yield "", f"message {definition.root.full_name}"
+
+    def described(field: ProtoField) -> str:
+        label = f"{field.cardinality} " if field.is_repeated else ""
+        oneof = f" in oneof {field.oneof}" if field.oneof else ""
+        return f"{label}{field.type_name or KIND_NAMES[field.kind]} {field.proto.name}{oneof}"
+
+    for name in definition.reachable:
+        if is_shipped(name):
+            continue
+        for element in definition.image.files[name].elements:
+            match element:
+                case ProtoMessage():
+                    yield element.full_name, "message"
+                    for number, each in sorted(element.fields().items()):
+                        yield f"{element.full_name} {number}", described(each)
+                case ProtoEnum():
+                    yield element.full_name, "enum"
+                    for value, number in element.numbers().items():
+                        yield f"{element.full_name}.{value}", f"number {number}"
+                case ProtoField():
+                    yield f"extension {element.full_name} {element.proto.number}", described(element)
+                case _:
+                    # A service says nothing about messages on a topic.
+                    pass
+
+
+def uses(info: SchemaInfo) -> dict[str, frozenset[str]]:
+    """Return the types that each message uses, by full name; a map is no type of its own (see TypeSpec.uses)."""
+    definition = parse(info.schema)
+    found = {"": frozenset({definition.root.full_name})}
+    for name in definition.reachable:
+        for element in () if is_shipped(name) else definition.image.files[name].elements:
+            if isinstance(element, ProtoMessage) and not element.is_map_entry:
+                held = (field.value for field in element.fields().values())
+                found[element.full_name] = frozenset(
+                    each.type_name.removeprefix(".") for each in held if each.type_name
+                )
+            elif isinstance(element, ProtoEnum):
+                found[element.full_name] = frozenset()
+    return found
+
+
+# One message that proves an incompatibility: the writer's bytes, and protobuf's own result for the
+# reader.
 
 
 def counterexample(
@@ -198,3 +423,61 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value)
+
+
+# An incompatibility of protobuf messages in words.
+
+
+_CONSEQUENCES = {
+    "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",
+    "FIELD_SAME_DEFAULT": "A message that does not carry the field means one thing to its writer and another to the reader.",
+    "FIELD_SAME_ONEOF": "What the message said first is lost.",
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": "The reader keeps one of several values or none, or takes one value for a list.",
+    "FIELD_WIRE_COMPATIBLE_TYPE": "The bytes mean something else: the reader fails, misses the field or sees another value.",
+    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Its extensions lie elsewhere in the bytes, and the reader does not find them.",
+    "MESSAGE_SAME_REQUIRED_FIELDS": "A message without it does not parse: the reader throws.",
+}
+
+_FIXES = {
+    "ENUM_VALUE_NO_DELETE": (
+        "Keep every value, and write new ones only when all readers know them; or make the enum open: proto3, or "
+        "`option features.enum_type = OPEN;`."
+    ),
+    "FIELD_SAME_DEFAULT": "Keep the default as it was.",
+    "FIELD_SAME_ONEOF": "Leave fields that exist where they are; only new fields belong in a oneof.",
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": "Keep it as it was, or write `reserved {number};` and take a new number.",
+    "FIELD_WIRE_COMPATIBLE_TYPE": "Keep the type, or write `reserved {number};` and take a new number for the new type.",
+    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Keep `message_set_wire_format` as it was.",
+    "MESSAGE_SAME_REQUIRED_FIELDS": "Leave it optional, or as it was: a required field can be neither added nor removed.",
+}
+
+
+def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
+    """Which field it is, what becomes of the messages, and what to write instead."""
+    found = breakage.incompatibility
+    roots = [parse(info.schema).root for info in (new, old)]
+    number = found.pointer.partition("/fields/")[2].partition("/")[0]
+    sentence = f"{found.message[:1].upper()}{found.message[1:]}."
+    is_older = breakage.direction == "old_reads_new"
+    if not is_provable(found, reader=roots[is_older], writer=roots[not is_older]):
+        sentence += " No message can be shown: each would have to contain itself, or be too large."
+    return Explanation(
+        field_path(found.pointer, *roots),
+        f"{sentence} {_CONSEQUENCES[found.rule]}",
+        _FIXES[found.rule].format(number=number),
+        _counterpart(found.pointer, reader=roots[1], writer=roots[0]) if is_older else found.pointer,
+        found.pointer if is_older else None,
+    )
+
+
+def _counterpart(pointer: str, *, reader: ProtoMessage, writer: ProtoMessage) -> str:
+    """`pointer` into the reader's definition as one into the writer's, where the message or enum may be called otherwise."""
+    noun, name, *rest = pointer.split("/")[1:]
+    for pair in pairs(reader=reader, writer=writer):
+        names = [(pair.reader.full_name, pair.writer.full_name)]
+        if noun == "enums":
+            names = [(read.type_name, written.type_name) for read, written in pair.fields() if written]
+        for ours, theirs in names:
+            if ours == name and theirs:
+                return "/" + "/".join((noun, theirs, *rest))
+    return pointer

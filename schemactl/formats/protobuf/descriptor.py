@@ -1,4 +1,6 @@
-"""Compiled `.proto` files: full names, resolved features, and places in the `.proto`.
+"""Compiled `.proto` files as Java and Go see them: elements, editions, kinds, defaults.
+
+proto2 and proto3 are editions, too: `syntax` picks the defaults (protobuf's "Feature Settings for Editions").
 
 `google.protobuf.descriptor_pb2` gives the facts one by one; the rules ask about elements as Go's protoreflect and
 Java's Descriptors answer, with the file's edition taken into account.
@@ -6,36 +8,215 @@ Java's Descriptors answer, with the file's edition taken into account.
 
 from __future__ import annotations
 
+import math
+import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from google.protobuf.descriptor_pb2 import (
+    EDITION_2023,
+    EDITION_2024,
+    EDITION_PROTO2,
+    EDITION_PROTO3,
     DescriptorProto,
     EnumDescriptorProto,
+    EnumOptions,
     EnumValueDescriptorProto,
     FeatureSet,
     FieldDescriptorProto,
+    FieldOptions,
     FileDescriptorProto,
     FileDescriptorSet,
+    FileOptions,
+    MessageOptions,
     MethodDescriptorProto,
     ServiceDescriptorProto,
     SourceCodeInfo,
 )
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.text_encoding import CUnescape
+from google.protobuf.unknown_fields import UnknownFieldSet
 
-from schemactl.formats.protobuf_native.features import Features, file_features, resolve
-from schemactl.formats.protobuf_native.kinds import (
-    ENUM,
-    GROUP,
-    MAP,
-    MESSAGE,
-    REPEATED,
-    Kind,
-    cardinality_of,
-    kind_of,
+# The features of protobuf editions: a file's defaults, and the overrides of its elements.
+
+
+JAVA_FEATURES = 1001
+"""Field number of the extension `pb.java` of FeatureSet."""
+
+JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
+
+JAVA_UTF8_VERIFY = 2
+"""`pb.JavaFeatures.Utf8Validation.VERIFY`."""
+
+
+class Features(NamedTuple):
+    """The features in force for one element, as the numbers of their enums (`java_legacy_closed_enum`: 0 or 1)."""
+
+    field_presence: int
+    enum_type: int
+    utf8_validation: int
+    message_encoding: int
+    json_format: int
+    java_utf8_validation: int
+    java_legacy_closed_enum: int
+
+
+_Standard: TypeAlias = Literal[
+    "field_presence",
+    "enum_type",
+    "utf8_validation",
+    "message_encoding",
+    "json_format",
+]
+_STANDARD: tuple[_Standard, ...] = get_args(_Standard)
+
+PROTO2 = Features(
+    FeatureSet.EXPLICIT,
+    FeatureSet.CLOSED,
+    FeatureSet.NONE,
+    FeatureSet.LENGTH_PREFIXED,
+    FeatureSet.LEGACY_BEST_EFFORT,
+    1,
+    1,
 )
+PROTO3 = Features(
+    FeatureSet.IMPLICIT,
+    FeatureSet.OPEN,
+    FeatureSet.VERIFY,
+    FeatureSet.LENGTH_PREFIXED,
+    FeatureSet.ALLOW,
+    1,
+    0,
+)
+DEFAULTS = {
+    EDITION_PROTO2: PROTO2,
+    EDITION_PROTO3: PROTO3,
+    EDITION_2023: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
+    EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
+}
+"""What each edition starts with; an edition not listed starts as the newest one before it."""
+
+
+Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
+
+
+def edition_of(file: FileDescriptorProto) -> int:
+    """Return the file's edition; proto2 and proto3 have numbers of their own."""
+    if file.syntax == "editions":
+        return file.edition
+    return EDITION_PROTO3 if file.syntax == "proto3" else EDITION_PROTO2
+
+
+def file_features(file: FileDescriptorProto) -> Features:
+    """Return the features in force at the top of `file`."""
+    edition = edition_of(file)
+    known = [number for number in DEFAULTS if number <= edition]
+    base = DEFAULTS[max(known)] if known else PROTO2
+    return resolve(base, file.options) if file.HasField("options") else base
+
+
+def resolve(parent: Features, options: Options) -> Features:
+    """Return the features in force for an element with `options` inside one with `parent`."""
+    if not options.HasField("features"):
+        return parent
+    own = options.features
+    changed: dict[str, int] = {name: getattr(own, name) for name in _STANDARD if own.HasField(name)}
+    java = extension_of(own, JAVA_FEATURES)
+    for name, number in (("java_legacy_closed_enum", 1), ("java_utf8_validation", 2)):
+        if number in java:
+            changed[name] = java[number]
+    return parent._replace(**changed)
+
+
+def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
+    """Return the numeric fields of extension `number`, by field number; {} when it is not set.
+
+    Read from the wire: the extension's own class may or may not be registered in this process.
+    """
+    contents = [value for field, value in _fields(features.SerializeToString()) if field == number]
+    return {
+        field: value
+        for content in contents
+        if isinstance(content, bytes)
+        for field, value in _fields(content)
+        if isinstance(value, int)
+    }
+
+
+def field_numbers(features: FeatureSet) -> set[int]:
+    """Return the numbers of everything set in `features`, known to this protobuf release or not."""
+    return {field for field, _ in _fields(features.SerializeToString())}
+
+
+def _fields(data: bytes) -> list[tuple[int, object]]:
+    """Return number and value of each field in a serialized message; nothing of what is none."""
+    try:
+        # To a message without fields all are unknown.
+        unknown: Any = UnknownFieldSet(Empty.FromString(data))
+        return [(field.field_number, field.data) for field in unknown]
+    except DecodeError:
+        return []
+
+
+# The kind of a field's values on the wire, and its cardinality.
+
+
+Kind = int
+"""A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP whatever the file's syntax."""
+
+DOUBLE = FieldDescriptorProto.TYPE_DOUBLE
+FLOAT = FieldDescriptorProto.TYPE_FLOAT
+BOOL = FieldDescriptorProto.TYPE_BOOL
+STRING = FieldDescriptorProto.TYPE_STRING
+BYTES = FieldDescriptorProto.TYPE_BYTES
+ENUM = FieldDescriptorProto.TYPE_ENUM
+MESSAGE = FieldDescriptorProto.TYPE_MESSAGE
+GROUP = FieldDescriptorProto.TYPE_GROUP
+
+KIND_NAMES: Mapping[int, str] = {
+    number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()
+}
+"""As a `.proto` writes them."""
+
+EXPLICIT, IMPLICIT, REQUIRED, REPEATED, MAP = (
+    "optional with explicit presence",
+    "optional with implicit presence",
+    "required",
+    "repeated",
+    "map",
+)
+"""How many values a field has, in buf's words."""
+
+
+def kind_of(proto: FieldDescriptorProto, features: Features, *, is_map_part: bool) -> Kind:
+    """Return the kind of a field; maps and their values are length-prefixed whatever the features say."""
+    delimited = features.message_encoding == FeatureSet.DELIMITED
+    return GROUP if proto.type == MESSAGE and delimited and not is_map_part else proto.type
+
+
+def cardinality_of(proto: FieldDescriptorProto, features: Features, kind: Kind) -> str:
+    """Return how many values a field has, unless it is a map."""
+    if proto.label == FieldDescriptorProto.LABEL_REPEATED:
+        return REPEATED
+    legacy_required = features.field_presence == FeatureSet.LEGACY_REQUIRED and not proto.extendee
+    if proto.label == FieldDescriptorProto.LABEL_REQUIRED or legacy_required:
+        return REQUIRED
+    if (
+        features.field_presence != FeatureSet.IMPLICIT
+        or kind in (MESSAGE, GROUP)
+        or proto.extendee
+        or proto.HasField("oneof_index")
+    ):
+        return EXPLICIT
+    return IMPLICIT
+
+
+# Compiled `.proto` files: full names, resolved features, and places in the `.proto`.
+
 
 Path: TypeAlias = tuple[int, ...]
 """Field numbers and indexes from a FileDescriptorProto to a part of it (`SourceCodeInfo.Location.path`)."""
@@ -451,3 +632,113 @@ def declared_by(files: Iterable[File]) -> Declarations:
                     key = element.proto.extendee.removeprefix("."), element.proto.number
                     found.extensions.setdefault(key, element)
     return found
+
+
+# The value that a reader gets for a field that the message does not have.
+
+
+Default: TypeAlias = bool | int | float | str | bytes
+
+
+def can_have_default(field: ProtoField) -> bool:
+    """Return whether the field is no list, map or message."""
+    return not field.is_repeated and not field.is_message
+
+
+def default_of(field: ProtoField) -> Default:
+    """Return the declared default, else the zero of the type; of an enum the number, of a float the nearest 32-bit value."""
+    text, given = field.proto.default_value, field.proto.HasField("default_value")
+    if field.kind == STRING:
+        return text
+    if field.kind == BYTES:
+        return CUnescape(text)
+    if field.kind == BOOL:
+        return text == "true"
+    if field.kind == ENUM:
+        numbers = field.enum.numbers()
+        return numbers.get(text, 0) if given else next(iter(numbers.values()), 0)
+    if field.kind in (FLOAT, DOUBLE):
+        value = float(text) if given else 0.0
+        return to_float32(value) if field.kind == FLOAT else value
+    return int(text) if given else 0
+
+
+def to_float32(value: float) -> float:
+    """Return `value` as 32 bits hold it."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def same_default(old: ProtoField, new: ProtoField) -> bool:
+    """Whether both give readers the same value, as buf compares: numbers by value whatever their type.
+
+    So do fields that have no default, and those that declare none, whatever their types.
+    """
+    if not can_have_default(old) or not can_have_default(new):
+        return True
+    defaults = (default_of(old), default_of(new))
+    if all(map(is_zero, defaults)):
+        return True
+    before, after = (each.encode() if isinstance(each, str) else each for each in defaults)
+    if isinstance(before, float) and isinstance(after, float):
+        if old.kind != new.kind:
+            before, after = to_float32(before), to_float32(after)
+        return before == after or (math.isnan(before) and math.isnan(after))
+    return before == after
+
+
+def is_zero(default: Default) -> bool:
+    """Return whether this is the default of a field that declares none; minus zero is not."""
+    if isinstance(default, float):
+        return default == 0 and math.copysign(1, default) > 0
+    return not default
+
+
+def printed(field: ProtoField) -> str:
+    """Return the default as buf prints it (Go's %v and %q)."""
+    value = default_of(field)
+    if field.kind == ENUM:
+        enum = field.enum
+        name = next(name for name, number in enum.numbers().items() if number == value)
+        return f"{enum.proto.name}.{name}"
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case bytes():
+            return "[" + ",".join(f"0x{byte:X}" for byte in value) + "]"
+        case str():
+            return quoted(value)
+        case float():
+            return _go_float(value, single=field.kind == FLOAT)
+    return str(value)
+
+
+_ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
+
+
+def quoted(text: str) -> str:
+    """Return the text as Go's %q writes it."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _ESCAPES:
+        return f"\\{_ESCAPES[character]}"
+    if character.isprintable():
+        return character
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _go_float(value: float, *, single: bool) -> str:
+    """Return the shortest digits that read back as `value`, with an exponent below -4 and from 6 on (Go's %v)."""
+    if math.isnan(value) or math.isinf(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    for digits in range(17):
+        text = f"{value:.{digits}e}"
+        if (to_float32(float(text)) if single else float(text)) == value:
+            break
+    power = int(text.partition("e")[2])
+    return text if power < -4 or power >= 6 else f"{value:.{max(digits - power, 0)}f}"

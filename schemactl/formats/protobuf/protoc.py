@@ -21,10 +21,16 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.core.errors import InvalidSchema, SchemactlError, Source, meant
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.formats.protobuf_native.descriptor import Image, ProtoMessage, Span
-from schemactl.formats.protobuf_native.places import comments, locator, source_at
-from schemactl.formats.protobuf_native.worker import worker
-from schemactl.formats.protobuf_native.wrapper import find_message, from_descriptor_set, render
+from schemactl.formats.protobuf.definition import (
+    comments,
+    find_message,
+    from_descriptor_set,
+    locator,
+    render,
+    source_at,
+)
+from schemactl.formats.protobuf.descriptor import Image, ProtoMessage, Span
+from schemactl.formats.protobuf.protoc_process import worker
 
 MAX_SOURCE_BYTES: Final = 5 * 2**20
 """Of one definition with its imports: a broker stores no larger schema."""
