@@ -21,8 +21,8 @@ from typing import Any, Final
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from schemactl.broker import legacy_json
-from schemactl.broker.java_messages import parse_message
+from schemactl.broker import validation
+from schemactl.broker.exceptions import parse_message
 from schemactl.cli.json_lines import answer_lines
 from schemactl.cli.selection import number_of
 from schemactl.codec import avro_definition
@@ -157,9 +157,9 @@ PARSERS: Final[dict[str, Parser]] = {
     "a broker's page": _answer("text/html", "<th>MESSAGE:</th><td>"),
     "a broker's JSON": _answer("application/json", '{"reason":"An unexpected error occurred in the server'),
     "uploads": lambda text: jackson.read(text.encode()),
-    "legacy JSON": lambda text: legacy_json.read(text.encode()),
+    "legacy JSON": lambda text: validation.read(text.encode()),
     "numbers in legacy JSON": _in_avro(
-        '{"type":"number","maximum":$}', lambda text: legacy_json.read(text.encode())
+        '{"type":"number","maximum":$}', lambda text: validation.read(text.encode())
     ),
     "a KEY_VALUE's text": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(SchemaType.KEY_VALUE, text, {}),
     "a KEY_VALUE's value": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(

@@ -7,29 +7,3 @@ find_version     the number of a version with the same bytes
 unreadable_version  the version that no upload can follow
 admit            a client that connects: whether it is let in, and what is registered
 """
-
-from schemactl.broker.connect import (
-    Decision,
-    PoliciesInForce,
-    TopicState,
-    admit,
-    policies_at,
-    policies_in_force,
-)
-from schemactl.broker.upload import check_consumer, find_version, put, test, unreadable_version
-from schemactl.core.schema import NO_DATA
-
-__all__ = [
-    "NO_DATA",
-    "Decision",
-    "PoliciesInForce",
-    "TopicState",
-    "admit",
-    "check_consumer",
-    "find_version",
-    "policies_at",
-    "policies_in_force",
-    "put",
-    "test",
-    "unreadable_version",
-]

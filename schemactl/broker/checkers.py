@@ -8,15 +8,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Final, Protocol
 
-from schemactl.broker import legacy_json
-from schemactl.broker.data import SchemaData, halves
-from schemactl.broker.definitions import (
-    advanced_violation,
-    never_readable,
-    parse_avro,
-    require_readable,
-    root_message,
-)
+from schemactl.broker import validation
 from schemactl.broker.exceptions import (
     IO,
     NULL_POINTER,
@@ -25,6 +17,15 @@ from schemactl.broker.exceptions import (
     incompatible,
     is_error,
     shown,
+)
+from schemactl.broker.validation import (
+    SchemaData,
+    advanced_violation,
+    halves,
+    never_readable,
+    parse_avro,
+    require_readable,
+    root_message,
 )
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import UsageError
@@ -152,7 +153,7 @@ def _parses(data: SchemaData, release: Release, goes_on: Callable[[JavaException
 
 def _is_legacy(data: SchemaData) -> bool:
     try:
-        legacy_json.read(data.data or b"")
+        validation.read(data.data or b"")
     except JavaException as thrown:
         if thrown.exception != IO:
             raise
@@ -161,7 +162,7 @@ def _is_legacy(data: SchemaData) -> bool:
 
 
 def _check_ids(old: SchemaData, new: SchemaData) -> None:
-    before, after = legacy_json.read(old.data or b""), legacy_json.read(new.data or b"")
+    before, after = validation.read(old.data or b""), validation.read(new.data or b"")
     if before is None or before.id is None or after is None:
         raise JavaException(
             NULL_POINTER,

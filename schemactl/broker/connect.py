@@ -1,21 +1,118 @@
-"""Whether a broker lets a client connect with the schema it brings (ServerCnx, AbstractTopic)."""
+"""Whether a producer, consumer or reader is let in, with the numbered connect rules.
+
+docs/reference/connects.md has them, which this module reads. ServerCnx.handleProducer, ServerCnx.handleSubscribe and AbstractTopic are
+their source; tests compare the rows with real brokers.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
 
 from schemactl.broker.checkers import known_to
-from schemactl.broker.data import uploaded
-from schemactl.broker.exceptions import INCOMPATIBLE, INVALID, NOT_EXIST, answer
-from schemactl.broker.java_client import require_consumable, require_producible
+from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID, NOT_EXIST, answer
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
+from schemactl.broker.validation import SchemaData, halves, parse_avro, stored, uploaded
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType, SchemaVersion, live
-from schemactl.formats.avro.schema import JavaException
+from schemactl.formats.avro.json_text import schema_text
+from schemactl.formats.avro.schema import Enum, Fixed, JavaException, Record, Schema
+
+# The rows of Pulsar's rules on clients that connect: `admit` names the one behind each decision.
+
+
+_ROW: Final = re.compile(r"^\| ([PCJ]\d+) \| (.+?) \| (.+?) \| \[\w+\]\((\S+)\) \|$", re.MULTILINE)
+
+
+class ConnectRule(NamedTuple):
+    """A row: which client connects where, what the broker does, and the address of the class that decides it."""
+
+    when: str
+    then: str
+    source: str
+
+
+@cache
+def connect_rules() -> Mapping[str, ConnectRule]:
+    """Return the rows by their ids: of producers, of consumers and readers, and of Java's client."""
+    # In a wheel the page lies beside this module.
+    page = Path(__file__).with_name("_connects.md")
+    if not page.is_file():
+        page = Path(__file__).parents[2] / "docs" / "reference" / "connects.md"
+    return {row: ConnectRule(*cells) for row, *cells in _ROW.findall(page.read_text(encoding="utf-8"))}
+
+
+# What Pulsar's Java client refuses itself: AUTO_CONSUME and AUTO_PRODUCE_BYTES on a topic whose
+# schema they cannot use.
+
+
+_UNSUPPORTED: Final = frozenset({SchemaType.PROTOBUF, SchemaType.EXTERNAL})
+_AVRO_TEXT: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
+
+
+def require_consumable(latest: SchemaInfo, release: Release) -> None:
+    """Raise what AUTO_CONSUME throws on a topic whose latest schema this is (AutoConsumeSchema.generateSchema)."""
+    data = stored(latest)
+    if data.type not in _AVRO_TEXT:
+        _require_instance(data, release)
+    elif isinstance(_parse(data, release), Enum | Fixed) and data.type is SchemaType.JSON:
+        # It looks for a Java class of that name, which an application hardly ever has.
+        raise JavaException(
+            ILLEGAL_ARGUMENT, "Must specify one of the pojo or jsonDef for the schema definition."
+        )
+
+
+def require_producible(latest: SchemaInfo, release: Release) -> None:
+    """Raise what AUTO_PRODUCE_BYTES throws on a topic whose latest schema this is (PulsarClientImpl.createProducerAsync)."""
+    data = stored(latest)
+    if data.type is SchemaType.PROTOBUF:
+        _require_record(data, release)
+    else:
+        _require_instance(data, release)
+
+
+def _require_instance(data: SchemaData, release: Release) -> None:
+    """Follow AutoConsumeSchema.getSchema."""
+    if data.type in _UNSUPPORTED:
+        raise JavaException(
+            ILLEGAL_ARGUMENT,
+            f"Retrieve schema instance from schema info for type '{data.type.name}' is not supported yet",
+        )
+    if data.type is SchemaType.KEY_VALUE:
+        for half in halves(data, release):
+            _require_instance(half, release)
+    elif data.type in _AVRO_TEXT:
+        _require_record(data, release)
+
+
+def _require_record(data: SchemaData, release: Release) -> None:
+    schema = _parse(data, release)
+    if not isinstance(schema, Record):
+        kind = schema.type
+        raise JavaException(
+            "AvroRuntimeException",
+            f"Schema typed [org.apache.avro.Schema${kind.capitalize()}Schema], simple-type:[{kind.upper()}] is not supported. "
+            f"schema-content: {schema_text(schema)}",
+        )
+
+
+def _parse(data: SchemaData, release: Release) -> Schema:
+    try:
+        return parse_avro(data, release)
+    except JavaException:
+        # A client validates no namespaces; a broker newer than 4.0 does.
+        return parse_avro(data, Release.R4_0)
+
+
+# Whether a broker lets a client connect with the schema it brings (ServerCnx, AbstractTopic).
+
 
 Role = Literal["producer", "consumer", "reader", "message"]
 """`message`: a connected producer that sends one message with this schema."""

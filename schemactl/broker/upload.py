@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from schemactl.broker.checkers import DEFAULT, Checker, checkers
-from schemactl.broker.data import SchemaData, stored, uploaded
-from schemactl.broker.definitions import parse_avro_strictly, validate
 from schemactl.broker.exceptions import (
     INCOMPATIBLE,
     NOT_EXIST,
@@ -22,6 +20,7 @@ from schemactl.broker.exceptions import (
     is_error,
     shown,
 )
+from schemactl.broker.validation import SchemaData, parse_avro_strictly, stored, uploaded, validate
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live, next_number

@@ -1,37 +1,209 @@
-"""How a broker parses and validates a single definition (SchemaDataValidator)."""
+"""`SchemaDataValidator`: parse and validate one definition; legacy JSON schemas.
+
+`read` decides as `ObjectMapper.readValue(data, JsonSchema.class)` does (jackson-module-jsonSchema 2.17), as far as definitions
+are known to need it: each schema has a known `type`, at the top, in `properties` and in `items`; `required` is a flag and no
+list of names. The shapes that Jackson gives to other properties, such as numbers to `maximum`, are not judged.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from schemactl.broker import legacy_json
-from schemactl.broker.data import SchemaData, halves
 from schemactl.broker.exceptions import (
     ILLEGAL_ARGUMENT,
     IO,
+    NULL_POINTER,
     PARSE,
     SERIALIZATION,
     VALIDATION,
     incompatible,
     invalid,
     is_error,
+    parse_message,
 )
-from schemactl.broker.java_messages import parse_message
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.schema import Release
+from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS, protobuf
 from schemactl.formats.avro import resolving_grammar
 from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import JavaException, Schema
+from schemactl.formats.key_value import FramingError, unframe
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf.definition import ProtoDefinition
+
+
+# A definition in the form of the registry's own code (`SchemaData`), and the two halves of a
+# KEY_VALUE definition.
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaData:
+    """Type, bytes and properties. `data` is None where Java has null: an upload or a half without any."""
+
+    type: SchemaType
+    data: bytes | None
+    properties: Mapping[str, str]
+
+    @property
+    def content(self) -> tuple[SchemaType, bytes]:
+        """Type and bytes: what SchemaHash stands for."""
+        return self.type, self.data or b""
+
+    @property
+    def text(self) -> str:
+        """The bytes as text, as `new String(data, UTF_8)`.
+
+        Raises:
+            JavaException: there are none.
+        """
+        if self.data is None:
+            raise JavaException(NULL_POINTER, 'Cannot read the array length because "bytes" is null')
+        return self.data.decode("utf-8", "replace")
+
+
+def uploaded(info: SchemaInfo) -> SchemaData:
+    """Return a definition as it is uploaded."""
+    return SchemaData(info.type, None if info.schema is NO_DATA else info.schema, info.properties)
+
+
+def stored(info: SchemaInfo) -> SchemaData:
+    """Return a definition as it comes out of the store."""
+    # The stored form has no negative codes (SchemaRegistryServiceImpl.convertFromDomainType).
+    kind = info.type if info.type.value >= 0 else SchemaType.NONE
+    return SchemaData(kind, info.schema, info.properties)
+
+
+def halves(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
+    """Return key and value, read as leniently as KeyValueSchemaInfo.decodeKeyValueSchemaInfo does: trailing bytes are ignored.
+
+    Raises:
+        JavaException: the framing ends early, a length is negative, a half's type is unknown or its properties are no object.
+    """
+    if data.data is None:
+        raise JavaException(NULL_POINTER, 'Cannot read the array length because "array" is null')
+    try:
+        key, value, _ = unframe(data.data)
+    except FramingError as error:
+        raise error.java from None
+    return _half(data, "key", key, release), _half(data, "value", value, release)
+
+
+def _half(whole: SchemaData, half: str, data: bytes | None, release: Release) -> SchemaData:
+    name = whole.properties.get(f"{half}.schema.type", SchemaType.BYTES.name)
+    kind = SchemaType.__members__.get(name)
+    if kind is None or release < SPECS[kind].first_release:
+        raise JavaException(
+            ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}"
+        )
+    return SchemaData(kind, data, _properties(whole.properties.get(f"{half}.schema.properties")))
+
+
+def _properties(text: str | None) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        found, shown = json.loads(text), text
+    except (ValueError, RecursionError):
+        found, shown = None, json.dumps(text, ensure_ascii=False)
+    if not isinstance(found, dict):
+        words = f"java.lang.IllegalStateException: Not a JSON Object: {shown}"
+        raise JavaException("JsonSyntaxException", words)
+    return {name: str(value) for name, value in found.items()}
+
+
+# JSON definitions of clients before 2.1: Jackson's own JSON Schema class, which brokers before 4.2
+# still read.
+
+
+_TYPES: Final = ("any", "null", "boolean", "string", "number", "integer", "array", "object")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """What the broker compares of a legacy definition: its `id`, None where it has none."""
+
+    id: str | None
+
+
+def read(data: bytes) -> JsonSchema | None:
+    """Return the legacy definition in `data`; None for JSON `null` and for an array that holds a type alone.
+
+    Raises:
+        JavaException: IO where Jackson rejects the text, ILLEGAL_ARGUMENT where it does not know the top-level `type`.
+    """
+    text = data.decode(json.detect_encoding(data), "replace")
+    try:
+        # What follows the first JSON value is ignored.
+        value, _ = _DECODER.raw_decode(text.lstrip(" \t\r\n"))
+        return _json_schema(value)
+    except (ValueError, RecursionError) as error:
+        raise JavaException(IO, str(error)) from None
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"Non-standard token '{name}'")
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_constant)
+"""Reads a number as it is written, for where a text is expected Jackson takes it as one."""
+
+
+def _json_schema(value: Any) -> JsonSchema | None:
+    """Return the schema in an object, or in an array of its type and the rest: Jackson's other form."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        value = [value.get("type"), value]
+    kind = _text(value[0]) if isinstance(value, list) and value else None
+    if kind is None:
+        raise ValueError("missing type id property 'type'")
+    if kind not in _TYPES:
+        standard = "[STRING, NUMBER, INTEGER, BOOLEAN, OBJECT, ARRAY, NULL, ANY]"
+        raise JavaException(
+            ILLEGAL_ARGUMENT,
+            f"Can not resolve JsonSchema 'type' id of \"{kind}\", not recognized as one of standard values: {standard}",
+        )
+    if len(value) == 1:
+        return None
+    if len(value) > 2 or not isinstance(value[1], dict) or not _fits(value[1]):
+        raise ValueError("a property has another shape than JsonSchema gives it")
+    return JsonSchema(_text(value[1].get("id")))
+
+
+def _text(value: Any) -> str | None:
+    """Return what Jackson reads as a text, which a boolean is, too."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else None
+
+
+def _fits(schema: dict[str, Any]) -> bool:
+    """Return whether the properties have the shapes that JsonSchema gives them."""
+    properties, items = schema.get("properties") or {}, schema.get("items")
+    if not isinstance(properties, dict) or any(
+        isinstance(schema.get(name), list | dict) for name in ("id", "required")
+    ):
+        return False
+    return all(map(_is_schema, [*properties.values(), *(items if isinstance(items, list) else [items])]))
+
+
+def _is_schema(value: Any) -> bool:
+    try:
+        _json_schema(value)
+    except (ValueError, JavaException):
+        return False
+    return True
+
+
+# How a broker parses and validates a single definition (SchemaDataValidator).
+
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
 _KEPT: Final = 4096
@@ -44,7 +216,7 @@ def parse_avro(data: SchemaData, release: Release) -> Schema:
     Raises:
         JavaException: what Java's parser throws.
     """
-    return _schema(_read_avro(data.text, release).lenient)
+    return _parsed_schema(_read_avro(data.text, release).lenient)
 
 
 def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
@@ -53,7 +225,7 @@ def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
     Raises:
         JavaException: what Java's parser throws, also for a default that is no value of its field's type.
     """
-    return _schema(_read_avro(data.text, release).strict)
+    return _parsed_schema(_read_avro(data.text, release).strict)
 
 
 def require_readable(*, reader: Schema, writer: Schema, release: Release) -> None:
@@ -100,7 +272,7 @@ def _thrown(text: str, problem: InvalidAvro, release: Release) -> JavaException:
     return JavaException(problem.exception, parse_message(text, problem, release))
 
 
-def _schema(found: Schema | JavaException) -> Schema:
+def _parsed_schema(found: Schema | JavaException) -> Schema:
     if isinstance(found, JavaException):
         raise found.with_traceback(None)
     return found
@@ -200,7 +372,7 @@ def _validate_avro(data: SchemaData, release: Release) -> None:
 
 def _validate_legacy(data: SchemaData) -> None:
     try:
-        legacy_json.read(data.data or b"")
+        read(data.data or b"")
     except JavaException as thrown:
         if thrown.exception != IO:
             raise

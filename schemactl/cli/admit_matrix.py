@@ -75,7 +75,7 @@ def matrix(
 
 def text(found: Matrix) -> str:
     """Return the answers as two tables, and the rows of Pulsar's rules that they come from."""
-    from schemactl.broker.connect_rules import connect_rules
+    from schemactl.broker.connect import connect_rules
 
     blocks = [str(found.topic)]
     if found.declared:
@@ -108,7 +108,7 @@ def _answer(decision: Decision) -> str:
 
 def facts(found: Matrix) -> dict[str, Any]:
     """Return the answers as JSON has them."""
-    from schemactl.broker.connect_rules import connect_rules
+    from schemactl.broker.connect import connect_rules
 
     used = {entry.decision.row for entry in found.entries}
     return {

@@ -7,8 +7,7 @@ import base64
 import pytest
 from corpora import Json, rows
 
-from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit
-from schemactl.broker.connect_rules import connect_rules
+from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit, connect_rules
 from schemactl.broker.upload import put
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy

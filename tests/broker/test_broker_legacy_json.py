@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker.legacy_json import JsonSchema, read
+from schemactl.broker.validation import JsonSchema, read
 from schemactl.formats.avro.schema import JavaException
 
 

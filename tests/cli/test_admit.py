@@ -11,7 +11,7 @@ import shop
 from corpora import rows
 from scratch import Scratch
 
-from schemactl.broker.connect_rules import connect_rules
+from schemactl.broker.connect import connect_rules
 
 pytestmark = pytest.mark.slow
 
