@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.api import check, load_project, parse_schema
     from schemactl.broker.checkers import Checker
     from schemactl.checking.report import CheckReport
-    from schemactl.compat import compare, judge
+    from schemactl.comparison.compatibility import compare, judge
     from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
     from schemactl.core.findings import (
         Answer,
@@ -82,8 +82,8 @@ _MODULES = {
     "parse_schema": "api",
     "Checker": "broker.checkers",
     "CheckReport": "checking.report",
-    "compare": "compat",
-    "judge": "compat",
+    "compare": "comparison.compatibility",
+    "judge": "comparison.compatibility",
     "DeclarationError": "core.errors",
     "InvalidSchema": "core.errors",
     "SchemactlError": "core.errors",

@@ -11,7 +11,7 @@ from functools import partial
 from threading import Event, Lock
 from typing import Final
 
-from schemactl.changes import content_identity, stamp, upload
+from schemactl.comparison.changes import content_identity, stamp, upload
 from schemactl.core.deadline import OutOfTime, Worker
 from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.core.names import NamespaceName, TopicName

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemactl.changes import Change, NumbersDiffer, VersionsMissing, VersionsUnknown, find_changes
+from schemactl.comparison.changes import Change, NumbersDiffer, VersionsMissing, VersionsUnknown, find_changes
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Waiver
 from schemactl.core.schema import Commit

@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from schemactl import registry_url
 from schemactl.broker.upload import check_consumer
-from schemactl.changes import Contents
 from schemactl.checking.report import CheckReport, TopicCheck, client_impacts
-from schemactl.compat import breakages
+from schemactl.comparison.changes import Contents
+from schemactl.comparison.compatibility import breakages
 from schemactl.core.catalog import Client, chosen_topics
 from schemactl.core.names import TopicName
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy

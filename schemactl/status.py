@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from schemactl.changes import Contents, stamp
+from schemactl.comparison.changes import Contents, stamp
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import live

@@ -14,7 +14,7 @@ import brokers
 from command import Printed, schemactl
 from scratch import Scratch, declared, record
 
-from schemactl.changes import unstamped
+from schemactl.comparison.changes import unstamped
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.registry.base import Scope

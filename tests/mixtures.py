@@ -23,7 +23,7 @@ from command import Printed, schemactl
 from imported_package import imported
 from scratch import Scratch, declared
 
-from schemactl.changes import unstamped
+from schemactl.comparison.changes import unstamped
 from schemactl.core.errors import SchemaRejected
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion

@@ -12,8 +12,9 @@ from corpora import record as record_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemactl import compare, compat, judge
-from schemactl.compat import breakages
+from schemactl import compare, judge
+from schemactl.comparison import compatibility
+from schemactl.comparison.compatibility import breakages
 from schemactl.core.findings import Breakage, DataState, Direction, Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
@@ -57,7 +58,7 @@ def test_every_recorded_history_breaks_where_avro_says() -> None:
 
 
 def test_the_documented_example_is_true() -> None:
-    assert doctest.testmod(compat).failed == 0
+    assert doctest.testmod(compatibility).failed == 0
 
 
 def test_the_broker_and_the_data_often_disagree() -> None:

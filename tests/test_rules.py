@@ -41,7 +41,7 @@ from schemactl.checking.gate import judging, with_settings
 from schemactl.checking.report import undecided
 from schemactl.checking.run import Run
 from schemactl.checking.waiving import WaiverFile, with_waivers
-from schemactl.compat import judge
+from schemactl.comparison.compatibility import judge
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.findings import Finding, Outcome

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from schemactl.comparison.fingerprint import broker_fingerprint, broker_waiver, fingerprint
 from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.waivers import broker_fingerprint, broker_waiver, fingerprint
 
 ORDERS = TopicName.parse("shop/sales/orders")
 

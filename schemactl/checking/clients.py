@@ -11,7 +11,8 @@ from schemactl.broker.connect import Decision, TopicState, admit, policies_at
 from schemactl.checking.report import ClientImpact
 from schemactl.checking.run import Proposal, Run
 from schemactl.checking.schemas import places
-from schemactl.compat import breakages
+from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Client, ClientBuild, Topic
 from schemactl.core.findings import Breakage, Finding, Verdict
 from schemactl.core.policies import CompatibilityStrategy
@@ -19,7 +20,6 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.formats import counterexample, explain
-from schemactl.waivers import fingerprint
 
 
 def impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from schemactl.broker.checkers import known_to
-from schemactl.compat import judge
+from schemactl.comparison.compatibility import judge
+from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import Source
 from schemactl.core.findings import Direction, Finding, Outcome, Severity, Verdict
@@ -17,7 +18,6 @@ from schemactl.core.project import Project
 from schemactl.core.rules import Rule, rules
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import identity
-from schemactl.waivers import fingerprint
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
 """The policies that keep out schemas, or clients without one, each with the value that does so."""

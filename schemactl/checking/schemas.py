@@ -11,7 +11,8 @@ from schemactl.broker.checkers import known_to
 from schemactl.checking.causes import COMPARED_BY_BROKERS
 from schemactl.checking.policies import relaxed
 from schemactl.checking.run import Proposal, Run
-from schemactl.compat import breakages
+from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.fingerprint import broker_fingerprint
 from schemactl.core.errors import Source
 from schemactl.core.findings import (
     Answer,
@@ -29,7 +30,6 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import obligation, policy_origin, versions
 from schemactl.formats import counterexample, explain, on_the_wire, problems, spec
 from schemactl.formats.type_spec import Explanation
-from schemactl.waivers import broker_fingerprint
 
 _PROVED: Final = 100
 """The most findings of a topic that come with a counterexample: searching for one takes time."""

@@ -11,6 +11,7 @@ from schemactl.checking.merging import declared as declared_in
 from schemactl.checking.merging import is_same_schema
 from schemactl.checking.report import Change, TopicCheck
 from schemactl.checking.run import Proposal, Run
+from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Topic
 from schemactl.core.findings import DataState, Finding, Verdict
 from schemactl.core.names import TopicName
@@ -19,7 +20,6 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.formats import identity
-from schemactl.waivers import fingerprint
 
 
 def look_at(run: Run, name: TopicName) -> tuple[TopicCheck | None, list[Finding]]:

@@ -193,7 +193,7 @@ def _text(question: _Question, decision: Decision, role: str) -> str:
 
 def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
     """Say what the broker's message means, where it only has the definitions that it compared."""
-    from schemactl.compat import judge
+    from schemactl.comparison.compatibility import judge
     from schemactl.formats import explain
 
     if question.client is None or decision.by_client or "\n" not in decision.message:

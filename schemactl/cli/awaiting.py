@@ -71,7 +71,7 @@ def expect_nothing_awaited(target: OpenTarget, plan: Plan) -> None:
 
 
 def _missing(wanted: Iterable[SchemaVersion], held: tuple[SchemaVersion, ...]) -> list[int]:
-    from schemactl.changes import Contents
+    from schemactl.comparison.changes import Contents
 
     contents = Contents(held)
     return [each.number for each in wanted if each.info and not contents.find(each.info.load())]

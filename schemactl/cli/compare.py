@@ -120,7 +120,7 @@ def _verdicts(
     category: ProtoCategory | None = None,
     optional: tuple[str, ...] = (),
 ) -> Answer:
-    from schemactl.compat import judge
+    from schemactl.comparison.compatibility import judge
     from schemactl.core.json_values import breakage_value
     from schemactl.formats import InvalidInput, definition_of
 

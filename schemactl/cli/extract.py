@@ -140,8 +140,8 @@ def _declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
 def _check(
     args: argparse.Namespace, context: Context, info: SchemaInfo, declared: tuple[str, SchemaInfo] | None
 ) -> int:
-    from schemactl.changes import content_identity, same_text
     from schemactl.cli.diff import Side, differences
+    from schemactl.comparison.changes import content_identity, same_text
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
 
@@ -164,7 +164,7 @@ def _check(
 
 
 def _write(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
-    from schemactl.changes import same_text
+    from schemactl.comparison.changes import same_text
 
     path = output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc")
     data = _content(info, path)

@@ -13,7 +13,7 @@ from schemactl.cli.selection import add_trust, target_of
 from schemactl.core.errors import HistoryError, SchemactlError, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.changes import Change
+    from schemactl.comparison.changes import Change
     from schemactl.core.findings import Waiver
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import Commit
@@ -120,7 +120,7 @@ def _waivers(
     repository: Repository, project: Project, older: History | None, newer: History, changes: Iterable[Change]
 ) -> Iterator[Waiver]:
     """Yield the waivers that were added between two positions, even if they were removed again."""
-    from schemactl.changes import VersionsMissing
+    from schemactl.comparison.changes import VersionsMissing
     from schemactl.history import waivers_at
 
     known = {*waivers_at(repository, project, older.tip)} if older and older.tip else set()

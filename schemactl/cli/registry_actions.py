@@ -11,12 +11,12 @@ from typing import Any
 from schemactl import formats
 from schemactl.apply import restore_left
 from schemactl.broker.checkers import known_to
-from schemactl.changes import Contents, stamp
 from schemactl.cli.context import Context
 from schemactl.cli.schema_file import read_schema
 from schemactl.cli.selection import find, target_of
 from schemactl.cli.show import definition_value, print_definition
-from schemactl.compat import judge
+from schemactl.comparison.changes import Contents, stamp
+from schemactl.comparison.compatibility import judge
 from schemactl.core.errors import (
     NEGATIVE,
     InvalidSchema,

@@ -11,11 +11,11 @@ from schemactl.core.errors import UsageError
 from schemactl.core.names import matching
 
 if TYPE_CHECKING:
+    from schemactl.comparison.revision_diff import Revision
     from schemactl.core.findings import Waiver
     from schemactl.core.names import NamespaceName
     from schemactl.core.schema import Commit
     from schemactl.history import History, Repository
-    from schemactl.revision import Revision
 
 
 def is_range(text: str, states: States) -> bool:
@@ -39,9 +39,9 @@ def read_revision(
         DeclarationError: the files at hand have problems.
     """
     from schemactl import history
+    from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
     from schemactl.core.catalog import only
     from schemactl.core.names import TopicName, select_known
-    from schemactl.revision import NOT_APPROVED, Revision, find_subjects
 
     before, after = _named(text, states)
     older, newer = (states.approved if each is None else states.at(each) for each in (before, after))
@@ -111,7 +111,7 @@ def _commit(repository: Repository, name: str) -> Commit:
 
 def _between(repository: Repository, older: History, newer: History) -> tuple[int, tuple[str, ...]]:
     """Return the number of commits that only the newer state has, and their authors."""
-    from schemactl.revision import NOT_APPROVED
+    from schemactl.comparison.revision_diff import NOT_APPROVED
 
     end = newer.tip
     if end and end.id == NOT_APPROVED:

@@ -163,7 +163,7 @@ class States:
         return old, self.at_work(str(old.topic.name))
 
     def _named(self, topic: Topic, state: str) -> NamedDefinition:
-        from schemactl.changes import Contents
+        from schemactl.comparison.changes import Contents
 
         known = self.approved.catalog.topics.get(topic.name)
         info = topic.schema.load() if topic.schema else None

@@ -155,7 +155,7 @@ class ClientVerdict(NamedTuple):
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: the class reads and writes what is approved; 100: it does not."""
-    from schemactl.changes import Contents
+    from schemactl.comparison.changes import Contents
     from schemactl.formats import pair_of
 
     whole = _of_package(args) if args.package else _of_git(args, context)
@@ -277,7 +277,7 @@ def _against(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
 
 def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
     """Yield why the class cannot read those versions, or their readers cannot read it; newest version first."""
-    from schemactl.compat import breakages
+    from schemactl.comparison.compatibility import breakages
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.formats import explain
 

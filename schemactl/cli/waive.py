@@ -78,8 +78,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
     digits = _digits(args.fingerprint)
     report = within(DEFAULT_S, lambda deadline: check_project(request, deadline, note=context.note))
+    from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.report.cause import refusal_lines
-    from schemactl.waivers import BROKER_RULE
 
     findings = chosen(report, digits, args.fingerprint)
     owners = {each.topic: each.owner for each in report.topics}
@@ -132,7 +132,7 @@ def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
         UsageError: there are none, or several findings have fingerprints that begin so.
     """
     from schemactl.checking.causes import causes
-    from schemactl.waivers import short
+    from schemactl.comparison.fingerprint import short
 
     # A report of one topic, as JUnit's suites are, shows causes of its own.
     by_topic: dict[TopicName | None, list[Finding]] = {}

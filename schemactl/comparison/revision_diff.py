@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from schemactl import formats
-from schemactl.changes import (
+from schemactl.comparison.changes import (
     Change,
     NumbersDiffer,
     SchemaRemoved,
@@ -15,7 +15,8 @@ from schemactl.changes import (
     VersionsMissing,
     find_changes,
 )
-from schemactl.compat import breakages
+from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.fingerprint import broker_waiver, fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Direction, Waiver, WaiversAt
@@ -23,7 +24,6 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
 from schemactl.formats.type_spec import PartChange, part_changes
-from schemactl.waivers import broker_waiver, fingerprint
 
 NOT_APPROVED = "0" * 40
 """The id of the commit of what is not approved yet."""
@@ -71,7 +71,7 @@ class Subject:
     Attributes:
         name: in the newer state, else in the older.
         former: its name in the older state, where `renamed_from` says so.
-        changes: what differs besides new versions (see `schemactl.changes`).
+        changes: what differs besides new versions (see `schemactl.comparison.changes`).
         versions: new ones, oldest first.
         parts: the changes in the definition in force if it is a different text of a version that existed already.
         said: by key of its metadata, the old and the new value.

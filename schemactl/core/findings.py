@@ -18,7 +18,7 @@ class Waiver:
     """An entry of the waiver file: one finding on one change is approved all the same.
 
     Attributes:
-        rule: the finding's, as are `topic` and `fingerprint` (see `schemactl.waivers`).
+        rule: the finding's, as are `topic` and `fingerprint` (see `schemactl.comparison.fingerprint`).
         until: the last day, in UTC, on which it approves anything.
         source: where the entry stands.
         field: the finding's, for people.
@@ -197,7 +197,7 @@ class Finding:
         before_change: the place is as it was approved: the line, or its file, is gone.
         only_at_tip: it was not so where the work left the approved history: what was approved since makes it so.
         commit: the one of the branch that it is about; None: it is about the end.
-        fingerprint: what a waiver of it names (see `schemactl.waivers`); "": none can waive it.
+        fingerprint: what a waiver of it names (see `schemactl.comparison.fingerprint`); "": none can waive it.
         waiver: by which it is approved all the same; None: it is not.
         targets: those for which it holds; (): it is about no target in particular.
         owner: who answers for what it is about, where that is a client; "": whoever answers for the topic.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemactl.changes import Generations
+from schemactl.comparison.changes import Generations
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.drift import DriftReport
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaVersion, live
 from schemactl.core.wording import versions
@@ -13,7 +14,6 @@ from schemactl.formats import spec
 from schemactl.plan.refusals import Commands
 from schemactl.plan.steps import PlanRefusal
 from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
-from schemactl.waivers import fingerprint
 
 
 class DriftKind(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from schemactl.changes import (
+from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
     PoliciesChanged,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import quote
 
 from schemactl.broker.upload import put
-from schemactl.changes import last_tombstone, unstamped, upload
+from schemactl.comparison.changes import last_tombstone, unstamped, upload
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome

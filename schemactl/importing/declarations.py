@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from schemactl.changes import content_identity, unstamped
+from schemactl.comparison.changes import content_identity, unstamped
 from schemactl.core.catalog import Namespace, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.json_values import json_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schemactl.changes import Change
+from schemactl.comparison.changes import Change
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import WaiversAt
 from schemactl.core.names import NamespaceName, TopicName

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from schemactl import formats
 from schemactl.broker.upload import put
-from schemactl.changes import (
+from schemactl.comparison.changes import (
     Contents,
     GenerationBegins,
     NamespaceAdded,
@@ -25,6 +25,7 @@ from schemactl.changes import (
     last_tombstone,
     upload,
 )
+from schemactl.comparison.fingerprint import broker_waiver
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Answer, Outcome, Waiver, WaiversAt
@@ -60,7 +61,6 @@ from schemactl.plan.steps import (
 )
 from schemactl.target_numbers.apart import TopicApart, find_apart
 from schemactl.target_numbers.mapping import TargetNumbers
-from schemactl.waivers import broker_waiver
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import cast
 
-from schemactl.changes import Contents, content_identity, is_behind, last_tombstone, upload
+from schemactl.comparison.changes import Contents, content_identity, is_behind, last_tombstone, upload
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import WaiversAt
 from schemactl.core.names import TopicName

@@ -11,8 +11,8 @@ from shlex import quote
 
 from schemactl import formats
 from schemactl.broker.upload import unreadable_version
-from schemactl.changes import Contents, stamp, upload
-from schemactl.compat import breakages
+from schemactl.comparison.changes import Contents, stamp, upload
+from schemactl.comparison.compatibility import breakages
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import did_you_mean
 from schemactl.core.findings import Answer, Outcome

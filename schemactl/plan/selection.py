@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from schemactl.changes import Contents
+from schemactl.comparison.changes import Contents
 from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, only, part_of
 from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known
 from schemactl.core.policies import REPLICATION, Policies

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from schemactl.checking.causes import Cause
 from schemactl.checking.report import ORDER, CheckReport, PolicyChange, TopicCheck
+from schemactl.comparison.fingerprint import short
 from schemactl.core.findings import Finding, Severity, Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import cut, on_one_line
 from schemactl.core.wording import counted, format_version, versions
-from schemactl.waivers import short
 
 if TYPE_CHECKING:
     from schemactl.report.schema_diff import SchemaDiff

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
 from schemactl.core.wording import day, versions
 from schemactl.formats.type_spec import PartChange
 from schemactl.report.markdown import code, plain
 from schemactl.report.revision_text import changed, total, waived
-from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 
 
 def render(revision: Revision) -> str:

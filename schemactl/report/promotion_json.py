@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemactl.changes import (
+from schemactl.comparison.changes import (
     Change,
     GenerationBegins,
     NamespaceAdded,

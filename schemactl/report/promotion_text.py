@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemactl.changes import (
+from schemactl.comparison.changes import (
     Change,
     GenerationBegins,
     NamespaceAdded,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
 from schemactl.core.json_values import Json, commit_value, json_text, waiver_value
 from schemactl.core.schema import Commit
 from schemactl.core.wording import kind_of
 from schemactl.formats.type_spec import PartChange
 from schemactl.report.promotion_json import change_value
-from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 
 FORMAT_VERSION = 1
 

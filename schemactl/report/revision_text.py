@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from schemactl.changes import SchemaRemoved
+from schemactl.comparison.changes import SchemaRemoved
+from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
 from schemactl.core.findings import Waiver
 from schemactl.core.names import NamespaceName
 from schemactl.core.schema import Commit
@@ -13,7 +14,6 @@ from schemactl.core.terminal import SIGNS, cut, on_one_line, paint
 from schemactl.core.wording import counted, kind_of, versions
 from schemactl.formats.type_spec import PartChange
 from schemactl.report.promotion_text import change_lines, commit_words, version_words
-from schemactl.revision import NOT_APPROVED, NewVersion, Revision, Subject
 
 _LONGEST_DOC: Final = 200
 

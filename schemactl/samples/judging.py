@@ -13,6 +13,7 @@ from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.verifying import judge
+from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.core.findings import Finding
@@ -22,7 +23,6 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.samples.files import Sample, assign, read
 from schemactl.topic_codec import codec_of
-from schemactl.waivers import fingerprint
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from schemactl.changes import Contents, Generations, content_identity, last_tombstone, stamp
+from schemactl.comparison.changes import Contents, Generations, content_identity, last_tombstone, stamp
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import first_of
 from schemactl.core.json_values import Json

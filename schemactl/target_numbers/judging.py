@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from schemactl.changes import Contents
+from schemactl.comparison.changes import Contents
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.core.names import TopicName

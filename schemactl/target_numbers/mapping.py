@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from schemactl import formats
-from schemactl.changes import Contents, last_tombstone
+from schemactl.comparison.changes import Contents, last_tombstone
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.names import NamespaceName, TopicName

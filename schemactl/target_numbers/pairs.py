@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from schemactl.changes import Contents, Generations, stamp, upload
+from schemactl.comparison.changes import Contents, Generations, stamp, upload
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, commit_value, read_document, read_schema, schema_value

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from schemactl.changes import Generations, content_identity, last_tombstone, unstamped
+from schemactl.comparison.changes import Generations, content_identity, last_tombstone, unstamped
 from schemactl.core import atomic_files
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName

@@ -11,7 +11,7 @@ import pytest
 from estate import ORDERS, Estate, avro
 from scratch import declared, record
 
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType

@@ -16,7 +16,7 @@ import brokers
 import pytest
 from topics_to_generate import CLICK
 
-from schemactl.changes import Contents
+from schemactl.comparison.changes import Contents
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting import extract

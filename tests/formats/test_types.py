@@ -12,7 +12,7 @@ from scratch import Scratch
 
 from schemactl import formats
 from schemactl.cli import main
-from schemactl.compat import judge
+from schemactl.comparison.compatibility import judge
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion

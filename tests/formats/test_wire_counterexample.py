@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl import formats
-from schemactl.compat import breakages
+from schemactl.comparison.compatibility import breakages
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.policies import CompatibilityStrategy

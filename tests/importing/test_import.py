@@ -15,7 +15,7 @@ import pytest
 from command import Printed, schemactl
 from scratch import Scratch, declared, record
 
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType

@@ -17,7 +17,7 @@ from property_runs import EXAMPLES
 from random_avro import JsonValue, Maker
 from scratch import Scratch
 
-from schemactl.changes import content_identity
+from schemactl.comparison.changes import content_identity
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, live

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from schemactl.apply import apply_plan
-from schemactl.changes import unstamped
+from schemactl.comparison.changes import unstamped
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies

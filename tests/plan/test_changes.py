@@ -8,7 +8,7 @@ from approved import A_WITH_DOC, ORDERS, REFUNDS, SALES, A, B, C, S, catalog, to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemactl.changes import (
+from schemactl.comparison.changes import (
     COMMIT_PROPERTY,
     NamespaceAdded,
     NumbersDiffer,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
-from schemactl.changes import last_tombstone, unstamped
+from schemactl.comparison.changes import last_tombstone, unstamped
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies

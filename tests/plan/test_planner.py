@@ -30,7 +30,7 @@ from approved import (
 )
 
 from schemactl.apply import apply_plan
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.findings import Answer, Outcome

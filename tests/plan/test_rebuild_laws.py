@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
 from schemactl.apply import apply_plan
-from schemactl.changes import unstamped
+from schemactl.comparison.changes import unstamped
 from schemactl.core.catalog import Catalog
 from schemactl.core.names import TopicName
 from schemactl.core.policies import Policies

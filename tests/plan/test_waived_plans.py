@@ -14,6 +14,7 @@ from forks import Say, assert_killed, die_after, forked
 from scratch import record as avsc
 
 from schemactl.apply import apply_plan
+from schemactl.comparison.fingerprint import BROKER_RULE, broker_fingerprint
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Waiver
 from schemactl.core.policies import Policies
@@ -24,7 +25,6 @@ from schemactl.plan.registry_state import observe
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import Permissions, Plan, RegisterVersion, RelaxStrategy, RestoreStrategy
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.waivers import BROKER_RULE, broker_fingerprint
 
 BROKEN = record(ID, NEEDED)
 AFTER = record(ID, NEEDED, NOTE)

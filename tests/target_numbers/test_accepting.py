@@ -8,7 +8,7 @@ from estate import ORDERS, avro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemactl.changes import Contents, content_identity
+from schemactl.comparison.changes import Contents, content_identity
 from schemactl.core.catalog import Topic
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.target_numbers.acceptance import AcceptanceReason

@@ -12,7 +12,7 @@ import pytest
 from estate import ORDERS, PROJECT, Estate, avro
 from scratch import record
 
-from schemactl.changes import COMMIT_PROPERTY
+from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType

@@ -1,0 +1,1 @@
+"""What differs between two schemas, catalogs or revisions, and whom it breaks."""
