@@ -31,7 +31,7 @@ from schemactl.plan.planner import make_plan
 from schemactl.plan.registry_state import observe
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import Origin, Permissions
-from schemactl.registry.pulsar.connection import CONNECTIONS, AdminConnection
+from schemactl.registry.pulsar.http import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 TOPICS_IN_A_NAMESPACE = 100

@@ -34,7 +34,7 @@ from schemactl.plan.steps import (
     SetPolicies,
     TakeNumber,
 )
-from schemactl.registry.base import Registry, Scope
+from schemactl.registry.interface import Registry, Scope
 
 PARALLEL: Final = 8
 """So many topics are worked on at once."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Final, Literal
 
-from schemactl import registry_url
 from schemactl.broker.upload import check_consumer
 from schemactl.checking.report import CheckReport, TopicCheck, client_impacts
 from schemactl.comparison.changes import Contents
@@ -20,6 +19,7 @@ from schemactl.core.schema import SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.formats import explain, spec
+from schemactl.registry import url
 
 Order = Literal["any order", "consumers first", "producers first", "no safe order"]
 
@@ -276,7 +276,7 @@ class _Planner:
         version = f"version {self._facts.version}"
         version += f" ({number} there)" if number != self._facts.version else ""
         apply = self._apply(target, known, version)
-        if known and registry_url.parse(known.registry).kind != "pulsar":
+        if known and url.parse(known.registry).kind != "pulsar":
             # Clients connect to brokers.
             yield apply
             return

@@ -17,8 +17,8 @@ from scratch import Scratch, declared, record
 from schemactl.comparison.changes import unstamped
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 PROJECT = """\

@@ -27,7 +27,7 @@ from schemactl.comparison.changes import unstamped
 from schemactl.core.errors import SchemaRejected
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 # Without types, and to a type checker the folder of tests of that name.

@@ -27,7 +27,7 @@ from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import Project
 from schemactl.declare.project import read_project
 from schemactl.registry import open_registry
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 
 README: Final = Path(history.__file__).with_name("README.md")
 TARGETS: Final = ("dev", "stage", "prod")

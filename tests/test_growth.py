@@ -41,10 +41,10 @@ from schemactl.formats.avro.json_text import InvalidAvro, read
 from schemactl.formats.avro.parser import parse, problems
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.protobuf import load
-from schemactl.registry.pulsar.replies import Reply, can_succeed_later, exception
-from schemactl.registry.pulsar.replies import error_message as broker_words
-from schemactl.serve import jackson
-from schemactl.serve.answers import BadRequest, ErrorPage
+from schemactl.registry.pulsar.responses import Reply, can_succeed_later, exception
+from schemactl.registry.pulsar.responses import error_message as broker_words
+from schemactl.registry.server import http
+from schemactl.registry.server.http import BadRequest, ErrorPage
 from schemactl.source import JsonText, place
 
 pytestmark = pytest.mark.timed
@@ -156,7 +156,7 @@ PARSERS: Final[dict[str, Parser]] = {
     "a broker's words": _answer("text/plain", "An unexpected error occurred in the server Message:"),
     "a broker's page": _answer("text/html", "<th>MESSAGE:</th><td>"),
     "a broker's JSON": _answer("application/json", '{"reason":"An unexpected error occurred in the server'),
-    "uploads": lambda text: jackson.read(text.encode()),
+    "uploads": lambda text: http.read(text.encode()),
     "legacy JSON": lambda text: validation.read(text.encode()),
     "numbers in legacy JSON": _in_avro(
         '{"type":"number","maximum":$}', lambda text: validation.read(text.encode())

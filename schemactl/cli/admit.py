@@ -156,7 +156,7 @@ def _state(
     """Return the topic as history or a registry has it, and what is in force there."""
     from schemactl.broker.connect import policies_at
     from schemactl.core.catalog import Topic
-    from schemactl.registry.base import Scope
+    from schemactl.registry.interface import Scope
 
     if args.target is None:
         project, _ = context.project()

@@ -13,8 +13,8 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, live
 from schemactl.formats import InvalidInput, properties_of
-from schemactl.registry.database import MEMORY
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.storage import MEMORY
 
 ROLES: Final = get_args(Role)
 _SPACE = NamespaceName("tenant", "namespace")

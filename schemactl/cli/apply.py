@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from schemactl.cli.ready_plan import ReadyPlan
     from schemactl.core.deadline import Deadline
     from schemactl.plan.steps import Plan, PlanStep
-    from schemactl.registry.base import Registry
+    from schemactl.registry.interface import Registry
 
 _MOST_PARALLEL: Final = 64
 

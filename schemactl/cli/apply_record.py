@@ -22,7 +22,7 @@ from schemactl.report.plan_json import result_document, started_document
 if TYPE_CHECKING:
     from schemactl.apply import Result
     from schemactl.cli.ready_plan import ReadyPlan
-    from schemactl.registry.base import Registry
+    from schemactl.registry.interface import Registry
     from schemactl.status import LastApply
 
 FOLDER: Final = ".schemactl/results"

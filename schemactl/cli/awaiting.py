@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from schemactl.core.schema import SchemaVersion
     from schemactl.plan.refusals import Awaited
     from schemactl.plan.steps import Plan
-    from schemactl.registry.base import Scope
+    from schemactl.registry.interface import Scope
 
     Ask = Callable[[ChosenTarget, Scope], Catalog]
 
@@ -82,7 +82,7 @@ def _held(
 ) -> tuple[Catalog, str]:
     """Return what the target at `place` holds of `topics`, by declared names, and where that is known from."""
     from schemactl.core.catalog import Catalog
-    from schemactl.registry.base import Scope
+    from schemactl.registry.interface import Scope
 
     names = {place.target.names.there(name): name for name in topics}
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Client, Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Target
-    from schemactl.registry.base import ConnectedClient, TopicClients
+    from schemactl.registry.interface import ConnectedClient, TopicClients
 
 _EPILOG = """\
 A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is the one

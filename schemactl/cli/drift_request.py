@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schemactl.plan.refusals import Awaited, AwaitedBy
     from schemactl.plan.registry_state import RegistryState
     from schemactl.plan.steps import Plan
-    from schemactl.registry.base import Registry, Scope
+    from schemactl.registry.interface import Registry, Scope
     from schemactl.target_numbers.mapping import TargetNumbers
 
 
@@ -93,7 +93,7 @@ class DriftRequest:
         """Return the selected part of Git by the target's names, and the state of the registry. This is what takes long."""
         from schemactl.plan.registry_state import observe
         from schemactl.plan.selection import renamed, scope_of, select
-        from schemactl.registry.base import Scope
+        from schemactl.registry.interface import Scope
 
         asked, names, registry = self.asked, self.target.names, self.target.registry
         nothing = Scope(frozenset(), frozenset())
@@ -133,7 +133,7 @@ class DriftRequest:
 def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
     """Return the namespaces and topics of the registry that Git never declared."""
     from schemactl.plan.selection import scope_of
-    from schemactl.registry.base import Scope
+    from schemactl.registry.interface import Scope
 
     declared, there = scope_of(git), registry.everything(asked_namespaces(asked.namespaces))
     managed = {name.schema_id for name in git.topics}
@@ -143,7 +143,7 @@ def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
 
 def _joined(scope: Scope, others: Scope, asked: DriftScope) -> Scope:
     """Return `scope` together with the selected part of `others`."""
-    from schemactl.registry.base import Scope
+    from schemactl.registry.interface import Scope
 
     topics = topic_match.select(others.topics, asked.topics, asked.namespaces)
     spaces = frozenset(

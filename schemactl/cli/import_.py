@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from schemactl.core.schema import Commit
     from schemactl.history import Repository
     from schemactl.importing.catalog import ImportResult
-    from schemactl.registry.base import Registry
+    from schemactl.registry.interface import Registry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -99,9 +99,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
     """Return the project, and whether its file is still to be written."""
-    from schemactl import registry_url
     from schemactl.core.project import Project, Target
     from schemactl.declare import project as declare_project
+    from schemactl.registry import url
 
     folder = Path(context.directory).resolve()
     found = context.config or any(
@@ -121,7 +121,7 @@ def _project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Pro
             fix="name it with --registry URL, or write the project file: schemactl init --bare",
         )
     try:
-        registry_url.parse(args.registry)
+        url.parse(args.registry)
     except ValueError as error:
         raise UsageError(f"--registry: {error.args[0]}", fix=(*error.args, "")[1]) from None
     inside = folder.relative_to(top).as_posix().removeprefix(".")
@@ -160,7 +160,7 @@ def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catal
     """Return the selected part of the registry, by the names under which it is to be declared."""
     from schemactl.core.names import TargetNames
     from schemactl.plan.selection import renamed
-    from schemactl.registry.base import Scope
+    from schemactl.registry.interface import Scope
 
     there = registry.everything(asked_namespaces(args.namespace))
     known = frozenset(there.topics)

@@ -118,7 +118,7 @@ class ReadingSetup:
         Raises:
             NumbersContradicted: a number in the registry is neither Git's nor recorded.
         """
-        from schemactl.registry.base import Scope
+        from schemactl.registry.interface import Scope
         from schemactl.report.numbers_text import render
         from schemactl.target_numbers.apart import other_spellings, topic_apart
 

@@ -32,7 +32,7 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import moment, numbers, versions
-from schemactl.registry.base import Registry
+from schemactl.registry.interface import Registry
 
 _MOST_SHOWN = 8
 

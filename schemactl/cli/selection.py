@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import ApprovedProject
-    from schemactl.registry.base import Registry, Scope
+    from schemactl.registry.interface import Registry, Scope
 
 TOPIC_HELP: Final = (
     "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"

@@ -56,8 +56,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.registry import open_embedded
 
     try:
-        from schemactl.serve.guard import host_name, is_loopback
-        from schemactl.serve.server import serve
+        from schemactl.registry.server.app import host_name, is_loopback, serve
     except ModuleNotFoundError as error:
         raise SchemactlError(
             f"serve needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[serve]"'

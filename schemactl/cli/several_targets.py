@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.history import History, Repository
     from schemactl.plan.steps import Origin
-    from schemactl.registry.base import Registry
+    from schemactl.registry.interface import Registry
     from schemactl.target_numbers.mapping import TargetNumbers
 
 T = TypeVar("T")

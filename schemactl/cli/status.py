@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.plan.refusals import Awaited
     from schemactl.plan.steps import Plan
-    from schemactl.registry.base import Scope
+    from schemactl.registry.interface import Scope
     from schemactl.status import LastApply
 
 

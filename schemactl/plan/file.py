@@ -48,7 +48,7 @@ from schemactl.plan.steps import (
     SetPolicies,
     TakeNumber,
 )
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 from schemactl.target_numbers.apart import apart_values, read_apart
 
 FORMAT_VERSION = 1

@@ -13,7 +13,7 @@ from schemactl.plan.planned_state import PlannedState
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import CreateNamespace, CreateTenant, PlanRefusal, RestoreStrategy
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 
 Planned = TypeVar("Planned", bound=PlannedState)
 

@@ -16,7 +16,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaVersion, live
 from schemactl.core.wording import policy_word
-from schemactl.registry.base import Registry, Scope
+from schemactl.registry.interface import Registry, Scope
 
 _TOMBSTONE: Final = "tombstone"
 POLICIES_SHAPE: Final[Json] = {

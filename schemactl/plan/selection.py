@@ -11,7 +11,7 @@ from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, onl
 from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known
 from schemactl.core.policies import REPLICATION, Policies
 from schemactl.core.schema import SchemaVersion
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 from schemactl.target_numbers.mapping import TargetNumbers
 
 

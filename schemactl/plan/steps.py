@@ -11,7 +11,7 @@ from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies, address
 from schemactl.core.schema import Commit, Release, SchemaVersion
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 from schemactl.target_numbers.apart import TopicApart
 
 

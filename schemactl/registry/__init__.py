@@ -6,18 +6,20 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from schemactl.core.atomic_files import reject_links, top_of
 from schemactl.core.errors import RegistryError, UsageError
 from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import Target
 from schemactl.core.schema import Release
-from schemactl.registry.base import OnProgress, Registry, Scope, Warn, no_progress, no_warning
-from schemactl.registry.database import MEMORY
-from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import OnProgress, Registry, Scope, Warn, no_progress, no_warning
 from schemactl.registry.storage import SchemaStorage
-from schemactl.registry_url import RegistryUrl, parse
+from schemactl.registry.url import RegistryUrl, parse
+
+if TYPE_CHECKING:
+    from schemactl.registry.embedded import EmbeddedRegistry
+
 
 __all__ = ["Registry", "Scope", "open_embedded", "open_registry"]
 
@@ -106,6 +108,9 @@ def open_embedded(
 def _embedded(
     url: str, parsed: RegistryUrl, *, release: Release, defaults: BrokerDefaults, folder: Path
 ) -> EmbeddedRegistry:
+    from schemactl.registry.embedded import EmbeddedRegistry
+    from schemactl.registry.storage import MEMORY
+
     storage = _own_storage(url, parsed, folder) if parsed.kind == "storage" else None
     path = MEMORY if parsed.kind == "memory" else _path(parsed.path, folder)
     return EmbeddedRegistry(path, storage=storage, url=url, release=release, defaults=defaults)
@@ -113,6 +118,8 @@ def _embedded(
 
 def _path(text: str, folder: Path) -> str:
     """Return the path of the SQLite file; neither it nor a file that SQLite puts next to it may be a link in the repository."""
+    from schemactl.registry.storage import MEMORY
+
     if text == MEMORY:
         return text
     top = top_of(str(folder))

@@ -12,7 +12,7 @@ from estate import NAMESPACE, PROJECT, Estate
 from scratch import Scratch, declared, record
 
 from schemactl.core.names import NamespaceName
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 
 pytestmark = pytest.mark.slow
 

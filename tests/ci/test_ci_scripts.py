@@ -21,8 +21,8 @@ from command import schemactl
 from estate import ORDERS
 from scratch import ENVIRONMENT, Scratch, declared, record
 
-from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Scope
 
 pytestmark = pytest.mark.slow
 

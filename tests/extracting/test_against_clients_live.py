@@ -23,7 +23,7 @@ from schemactl.extracting import extract
 from schemactl.extracting.java_options import JavaOptions
 from schemactl.formats import identity
 from schemactl.formats.protobuf import load
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 
 # Without types, and to a type checker folders of tests of that name.
 pulsar: Any = import_module("pulsar")

@@ -17,7 +17,7 @@ from schemactl.plan.planner import make_plan
 from schemactl.plan.registry_state import observe
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import Origin, Permissions, Plan
-from schemactl.registry.base import Registry, Scope
+from schemactl.registry.interface import Registry, Scope
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")

@@ -34,8 +34,8 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo
 from schemactl.plan.steps import Plan, PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
-from schemactl.registry.base import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Registry
 
 TARGET = catalog(topic(ORDERS, A, B, C), topic(REFUNDS, A, B), sales=Policies(S.FULL))
 REPLAYED = orders(A, record(ID, NEEDED), policies=Policies(S.FULL))

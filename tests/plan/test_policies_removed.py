@@ -15,7 +15,7 @@ from scratch import declared
 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, CompatibilityStrategy, Policies
-from schemactl.registry.base import Registry, Scope
+from schemactl.registry.interface import Registry, Scope
 
 pytestmark = pytest.mark.slow
 

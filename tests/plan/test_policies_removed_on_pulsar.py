@@ -11,7 +11,7 @@ from estate import EstateOnPulsar
 from scratch import declared
 
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 
 pytestmark = pytest.mark.broker
 

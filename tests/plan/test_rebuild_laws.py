@@ -39,8 +39,8 @@ from schemactl.plan.rebuild import Lists, make_rebuild, without_versions
 from schemactl.plan.registry_state import observe
 from schemactl.plan.selection import applicable, scope_of
 from schemactl.plan.steps import Permissions, Plan
-from schemactl.registry.base import Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Registry, Scope
 from schemactl.target_numbers.pairs import FORMAT_VERSION, read_lists, topic_values
 
 CONTENTS = [A, B, C, record(ID, NEEDED), SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT64)]

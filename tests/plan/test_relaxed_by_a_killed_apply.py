@@ -12,8 +12,8 @@ from forks import Say, assert_killed, die_after, forked
 from scratch import record
 
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow

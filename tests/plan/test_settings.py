@@ -14,7 +14,7 @@ from scratch import declared
 
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import SETTINGS, Policies
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 
 pytestmark = pytest.mark.slow
 

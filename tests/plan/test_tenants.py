@@ -13,7 +13,7 @@ from scratch import declared
 
 from schemactl.core.names import NamespaceName
 from schemactl.plan.registry_state import observe, state_values
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from schemactl.plan.planner import make_plan
 from schemactl.plan.registry_state import observe
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import Permissions, Plan
-from schemactl.registry.base import Registry
+from schemactl.registry.interface import Registry
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 MAX_RUNS = 30

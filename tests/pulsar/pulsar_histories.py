@@ -13,7 +13,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.plan.steps import Origin
-from schemactl.registry.base import Registry
+from schemactl.registry.interface import Registry
 
 S = CompatibilityStrategy
 

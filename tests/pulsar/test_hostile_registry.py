@@ -23,10 +23,10 @@ from command import Printed, schemactl
 from hostile import answer, good, spoilt
 from scratch import Scratch, declared, record
 
-from schemactl.registry.pulsar import connection as connections
-from schemactl.registry.pulsar import http_limits, replies, request_watch
-from schemactl.registry.pulsar.replies import Reply
-from schemactl.registry.pulsar.request_watch import RequestWatch
+from schemactl.registry.pulsar import http as connections
+from schemactl.registry.pulsar import responses
+from schemactl.registry.pulsar.http import RequestWatch
+from schemactl.registry.pulsar.responses import Reply
 
 pytestmark = pytest.mark.slow
 
@@ -211,7 +211,7 @@ FLOODS: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
-from schemactl.registry.pulsar import connection
+from schemactl.registry.pulsar import http as connection
 connection._RETRY_DEADLINE_S = connection._FIRST_RETRY_DEADLINE_S = 0.2
 from schemactl.cli import main
 sys.exit(main(sys.argv[1:]))
@@ -247,7 +247,7 @@ def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place,
 def test_an_answer_that_drips_is_given_up(
     place: Place, monkeypatch: pytest.MonkeyPatch, drip: tuple[bytes, bytes]
 ) -> None:
-    monkeypatch.setattr(http_limits, "ANSWER_WITHIN_S", 0.5)
+    monkeypatch.setattr(responses, "ANSWER_WITHIN_S", 0.5)
 
     def dripping() -> Iterable[bytes]:
         yield drip[0]
@@ -307,11 +307,11 @@ def test_who_waits_is_told_for_what_and_how_long(
     def answering(_method: str, _path: str) -> bytes:
         if len(place.server.asked) == 2:
             # Now it is known what the first one was answered.
-            monkeypatch.setattr(request_watch, "_WARN_AFTER_S", 0.0)
+            monkeypatch.setattr(connections, "_WARN_AFTER_S", 0.0)
         return answer(b"", "404 x" if told.is_set() else "503 x")
 
     monkeypatch.setattr(connections, "RequestWatch", watch)
-    monkeypatch.setattr(request_watch, "_WARN_AFTER_S", 1000.0)
+    monkeypatch.setattr(connections, "_WARN_AFTER_S", 1000.0)
     place.server.asked.clear()
     place.server.answering = answering
     err = place.run(*quiet, "registry", "list", ORDERS).err
@@ -351,4 +351,4 @@ def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pyte
 )
 def test_the_words_of_an_unexpected_error_are_its_message(text: str, words: str) -> None:
     reply = Reply(500, body=f"An unexpected error occurred in the server {text}".encode())
-    assert replies.error_message(reply) == words
+    assert responses.error_message(reply) == words

@@ -23,13 +23,12 @@ from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.findings import Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.registry.base import Scope
-from schemactl.registry.pulsar import connection as connections
-from schemactl.registry.pulsar import request_watch
-from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.registry.interface import Scope
+from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
-from schemactl.registry.pulsar.replies import retry_after_s
+from schemactl.registry.pulsar.responses import retry_after_s
 
 pytestmark = pytest.mark.slow
 
@@ -151,8 +150,8 @@ def test_another_retry_after_asks_for_nothing(header: str) -> None:
 
 
 def test_a_request_without_an_answer_is_named_once_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_watch, "_WARN_AFTER_S", 0.2)
-    monkeypatch.setattr(request_watch, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(connections, "_WARN_AFTER_S", 0.2)
+    monkeypatch.setattr(connections, "_LOOK_EVERY_S", 0.05)
     heard: list[str] = []
 
     def late(_: Asked) -> Said:

@@ -14,7 +14,7 @@ from applying import apply_until_done
 from faulty import faulty
 from pulsar_histories import History, told
 
-from schemactl.registry.pulsar import connection as connections
+from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow

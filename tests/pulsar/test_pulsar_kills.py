@@ -24,9 +24,9 @@ from schemactl.apply import Result, apply_plan
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import StalePlan
 from schemactl.plan.steps import Plan
-from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
-from schemactl.registry.pulsar.replies import Reply
+from schemactl.registry.pulsar.responses import Reply
 
 pytestmark = pytest.mark.broker
 

@@ -15,7 +15,7 @@ from schemactl.core.errors import RegistryError
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.registry import PulsarRegistry
 

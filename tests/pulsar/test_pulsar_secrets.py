@@ -13,8 +13,8 @@ from scratch import Scratch
 from scripted import Said, said, serving
 
 from schemactl.core.errors import RegistryError
-from schemactl.registry.pulsar.connection import AdminConnection
 from schemactl.registry.pulsar.credentials import Bearer, Credentials, is_private
+from schemactl.registry.pulsar.http import AdminConnection
 
 
 @pytest.fixture(autouse=True)

@@ -22,10 +22,10 @@ from schemactl.plan.planner import make_plan
 from schemactl.plan.registry_state import observe
 from schemactl.plan.selection import scope_of
 from schemactl.plan.steps import Origin, Permissions
-from schemactl.registry.base import Scope
+from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar import settings
 from schemactl.registry.pulsar.registry import PulsarRegistry
-from schemactl.registry.pulsar.replies import Reply
+from schemactl.registry.pulsar.responses import Reply
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")

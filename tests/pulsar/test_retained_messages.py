@@ -11,7 +11,7 @@ from pulsar_cluster import Namespace, namespace
 from waiting import assert_soon
 
 from schemactl.core.names import TopicName
-from schemactl.registry.pulsar.retention import _entries
+from schemactl.registry.pulsar.settings import _entries
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 

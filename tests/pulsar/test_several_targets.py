@@ -20,8 +20,8 @@ from faulty import Faults
 from scripted import Asked, Said, Server, said, serving
 
 from schemactl.core.names import TopicName
-from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Scope
 
 pytestmark = pytest.mark.slow
 

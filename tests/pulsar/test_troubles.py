@@ -26,8 +26,8 @@ from scratch import declared, record
 
 from schemactl.core.names import TopicName
 from schemactl.core.schema import live
-from schemactl.registry.base import Registry
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Registry
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
 pytestmark = pytest.mark.slow

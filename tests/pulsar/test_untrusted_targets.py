@@ -164,7 +164,7 @@ def test_an_approved_storage_needs_the_users_leave(tmp_path: Path, monkeypatch: 
     made = repository(tmp_path / "r", f'version: 1\ntargets: {{local: {{registry: "{url}"}}}}\n')
     made.flush()
     (tmp_path / "mine.py").write_text(
-        "from schemactl.registry.database import Database, SqliteStorage\n\n\nclass Storage(SqliteStorage):\n"
+        "from schemactl.registry.storage import Database, SqliteStorage\n\n\nclass Storage(SqliteStorage):\n"
         "    def __init__(self, folder):\n        super().__init__(Database(':memory:'))\n        print('made')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))

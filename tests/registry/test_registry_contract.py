@@ -21,10 +21,9 @@ from schemactl.core.findings import Outcome
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, live
-from schemactl.registry.base import RELAXED_FROM, UPDATES_OFF_FOR, Registry, Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import RELAXED_FROM, UPDATES_OFF_FOR, Registry, Relaxing, Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
-from schemactl.registry.relaxing import Relaxing
 
 S = CompatibilityStrategy
 

@@ -22,9 +22,9 @@ from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Polic
 from schemactl.core.project import Target
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.registry import open_registry
-from schemactl.registry.base import Scope
-from schemactl.registry.database import FORMAT_VERSION
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Scope
+from schemactl.registry.storage import FORMAT_VERSION
 
 SALES = NamespaceName("shop", "sales")
 ORDERS = TopicName("shop", "sales", "orders")

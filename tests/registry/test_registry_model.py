@@ -13,8 +13,8 @@ from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.registry.base import Scope
 from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.interface import Scope
 
 S = CompatibilityStrategy
 SALES = NamespaceName("shop", "sales")

@@ -18,11 +18,9 @@ from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import Target
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.registry import open_registry
-from schemactl.registry.base import Registry, Scope
-from schemactl.registry.database import Database, SqliteStorage
-from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry
-from schemactl.registry.entries import entry, version
-from schemactl.registry.storage import SchemaStorage, StoredSchema, number_of
+from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry, entry, version
+from schemactl.registry.interface import Registry, Scope
+from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema, number_of
 from schemactl.registry.storage_contract import StorageContract
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "storage.md"

@@ -17,9 +17,8 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import key_value
-from schemactl.registry.database import Database, SqliteStorage
-from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.entries import entry
+from schemactl.registry.embedded import EmbeddedRegistry, entry
+from schemactl.registry.storage import Database, SqliteStorage
 
 pytestmark = pytest.mark.slow
 

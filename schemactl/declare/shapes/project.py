@@ -7,7 +7,6 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Discriminator, Field, Tag
 
-from schemactl import registry_url
 from schemactl.core.project import OPTIONAL_CHECKERS, ClassKind
 from schemactl.core.wording import found, shortened
 from schemactl.declare.package_names import advised, owner
@@ -31,6 +30,7 @@ from schemactl.declare.shapes.leaf import (
     optional,
     text,
 )
+from schemactl.registry import url
 
 
 def check_format_version(value: object) -> None:
@@ -147,7 +147,7 @@ Globs = Annotated[
 class TargetShape(MappingShape):
     """A registry to plan against, and what differs there."""
 
-    registry: Annotated[Any, named(registry_url.parse, "a registry's URL", _REGISTRY)] = Field(
+    registry: Annotated[Any, named(url.parse, "a registry's URL", _REGISTRY)] = Field(
         description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API.",
         examples=["sqlite:.schemactl/registry.db", "https://pulsar.example.com:8443"],
     )

@@ -21,8 +21,8 @@ import urllib3
 
 from schemactl.core.errors import MissingCredentials, RegistryError
 from schemactl.core.terminal import on_one_line
-from schemactl.registry.pulsar import http_limits
-from schemactl.registry.pulsar.replies import Reply
+from schemactl.registry.pulsar import responses
+from schemactl.registry.pulsar.responses import Reply
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 _MAX_TOKEN_ANSWER_BYTES = 1 << 20
@@ -198,7 +198,7 @@ class _OAuth2:
         self.secrets = {secret}
         if not is_private(written["issuer"]):
             raise self._trouble("a secret is never sent over http, but to this machine: write https://")
-        self._http = http_limits.manager(
+        self._http = responses.manager(
             ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0)
         )
 
@@ -237,12 +237,12 @@ class _OAuth2:
         try:
             reply = self._http.request(method, url, body=form, headers=headers, preload_content=False)
             try:
-                data = http_limits.body_of(reply, most=_MAX_TOKEN_ANSWER_BYTES)
+                data = responses.body_of(reply, most=_MAX_TOKEN_ANSWER_BYTES)
             finally:
                 reply.release_conn()
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # Its text may hold the request, so only the kind of error is shown.
-            kind = http_limits.limit_reached(error) or type(error).__name__
+            kind = responses.limit_reached(error) or type(error).__name__
             raise self._trouble(f"{url.partition('?')[0][:_MAX_SHOWN]} cannot be reached ({kind})") from None
         try:
             value = Reply(reply.status, body=data).json()

@@ -15,8 +15,8 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS, spec
-from schemactl.registry.pulsar.connection import AdminConnection
-from schemactl.registry.pulsar.replies import (
+from schemactl.registry.pulsar.http import AdminConnection
+from schemactl.registry.pulsar.responses import (
     Reply,
     can_succeed_later,
     exception,

@@ -1,14 +1,21 @@
-"""The settings of model.SETTINGS over a cluster's admin API, and policies that take a moment to be in force."""
+"""Settings of namespaces, topics and brokers; retained messages."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from schemactl.core.errors import RegistryError
-from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
-from schemactl.registry.pulsar.connection import AdminConnection
+from schemactl.core.policies import SETTINGS, BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.wording import counted
+from schemactl.registry.pulsar.http import AdminConnection
+from schemactl.registry.pulsar.responses import strategy_named
+
+# The settings of model.SETTINGS over a cluster's admin API, and policies that take a moment to be in
+# force.
+
 
 _VISIBLE_WITHIN_S: Final = 15.0
 
@@ -114,3 +121,113 @@ def wait_until_in_force(what: str, policies: Policies, read_back: Callable[[], P
             )
         time.sleep(delay_s)
         delay_s = min(delay_s * 2, 1.0)
+
+
+# Which messages a topic, or a partition, retains.
+
+
+_INTERNAL_STATS: Final = {
+    "numberOfEntries": int,
+    "currentLedgerEntries": int,
+    "ledgers": [{"entries": int, "offloaded": bool | None}],
+    "compactedLedger": {"entries": int},
+}
+"""What tells whether a topic has messages (PersistentTopicInternalStats)."""
+
+
+def retained(connection: AdminConnection, path: str, *, written_with_schema: bool) -> str:
+    """Return how many entries the topic or partition at `path` retains, and where, as a clause; "" if none.
+
+    Entries in ledgers, offloaded entries and compacted ones count. With `written_with_schema`,
+    only those that may carry a version count.
+    """
+    # A partition that no client has asked for yet does not exist.
+    stats = connection.get(f"{path}/internalStats", _INTERNAL_STATS, absent=None)
+    for where, entries in _entries(stats) if stats else ():
+        if entries > 0 and not (written_with_schema and _are_without_version(connection, path)):
+            return f"{counted(entries, 'entry', 'entries')} {where}"
+    return ""
+
+
+def has_none(connection: AdminConnection, path: str) -> bool:
+    """Whether the topic at `path` exists, certainly retains nothing, and got no message since a broker loaded it.
+
+    A role that may not ask knows nothing for certain.
+    """
+    what = f"{path}/internalStats"
+    reply = connection.send("GET", what)
+    if not reply.fine:
+        return False
+    stats = connection.json(reply, f"GET {what}", {**_INTERNAL_STATS, "entriesAddedCounter": int})
+    return stats["entriesAddedCounter"] == 0 and not any(entries > 0 for _, entries in _entries(stats))
+
+
+def _are_without_version(connection: AdminConnection, path: str) -> bool:
+    """Whether neither the first nor the last message carries a schema version."""
+    path = f"{path}/examinemessage?messagePosition=1&initialPosition="
+    # A broker that shows none, or not to this role, leaves open what they carry. It says so with a 412, which is no reason to wait.
+    replies = (connection.send_once("GET", path + position) for position in ("latest", "earliest"))
+    return all(reply.fine and not reply.has_schema_version for reply in replies)
+
+
+def _entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield how many entries a topic, or partition, has, and where; -1 where there is no ledger."""
+    ledgers = stats["ledgers"]
+    yield "offloaded to long-term storage", sum(each["entries"] for each in ledgers if each.get("offloaded"))
+    yield "after compaction", stats["compactedLedger"]["entries"]
+    own = (stats["numberOfEntries"], stats["currentLedgerEntries"], *(each["entries"] for each in ledgers))
+    yield "of messages", max(own)
+
+
+# The brokers' own settings, which only a superuser may read.
+
+
+_SWITCHES: Final = {
+    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
+    "schema_validation_enforced": "isSchemaValidationEnforced",
+}
+"""The settings behind the policies that are true or false."""
+
+_STRATEGY: Final = "schemaCompatibilityStrategy"
+_POLICIES_OF_TOPICS: Final = "topicPoliciesServiceClassName"
+_AS_MESSAGES: Final = "SystemTopicBasedTopicPoliciesService"
+"""The class that brokers keep policies of topics with, unless another one is configured."""
+
+_SHAPE: Final = dict.fromkeys(
+    (_STRATEGY, _POLICIES_OF_TOPICS, *_SWITCHES.values(), *broker_keys()), str | None
+)
+
+
+class BrokerSettings:
+    """The configuration of `connection`'s brokers, read once; empty where the role may not read it."""
+
+    def __init__(self, connection: AdminConnection) -> None:
+        self._connection = connection
+        self._found: dict[str, Any] | None = None
+
+    def _known(self) -> dict[str, Any]:
+        if self._found is None:
+            what = "brokers/configuration/runtime"
+            reply = self._connection.send("GET", what)
+            self._found = self._connection.json(reply, f"GET {what}", _SHAPE) if reply.fine else {}
+        return self._found
+
+    def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
+        """Return `defaults` with the brokers' own booleans and settings in their place, as far as they are known."""
+        known = self._known()
+        values: dict[str, Any] = {
+            policy: known[key] == "true" for policy, key in _SWITCHES.items() if known.get(key)
+        }
+        return replace(defaults, **values, settings=of_brokers(known))
+
+    def strategy(self) -> CompatibilityStrategy | None:
+        """Return the strategy; None if it is not known."""
+        if not self._known():
+            return None
+        strategy = strategy_named(self._known().get(_STRATEGY))
+        # PulsarService takes UNDEFINED in its settings for FULL.
+        return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
+
+    def keep_policies_as_messages(self) -> bool:
+        """Whether brokers keep topic policies as messages in a system topic of the namespace; True if not known."""
+        return str(self._known().get(_POLICIES_OF_TOPICS) or _AS_MESSAGES).endswith(_AS_MESSAGES)

@@ -1,11 +1,21 @@
-"""The ASGI application: which endpoint answers which path, and the checks before it."""
+"""`serve`: the ASGI app, its process, and the guard against foreign hosts.
+
+A web page can make a name of its own lead to this machine (DNS rebinding), or send requests here. Browsers put the name into
+`Host` and the page's origin into `Origin`, and let no page change either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
+import uvicorn
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,10 +26,83 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from schemactl.core.errors import SchemactlError
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.serve import cluster, namespaces, schemas, settings, topics
-from schemactl.serve.answers import JSON, ErrorPage, Rejection, Unexpected, accepts_json
-from schemactl.serve.call import AdminCall, Endpoint
-from schemactl.serve.guard import Guard
+from schemactl.registry.server import cluster, namespaces, schemas, topics
+from schemactl.registry.server.http import (
+    JSON,
+    AdminCall,
+    Endpoint,
+    ErrorPage,
+    Rejection,
+    Unexpected,
+    accepts_json,
+    ok,
+)
+
+# The protection of a server without authentication: it answers only requests to host names that the
+# user allows.
+
+
+_MISDIRECTED, _FORBIDDEN = 421, 403
+_MAX_SHOWN = 100
+
+
+def is_loopback(name: str) -> bool:
+    """Whether the host name, or address without brackets, is this machine's own."""
+    try:
+        return name.lower() == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(text: str) -> str:
+    """Return the lowercased name in `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`; "" if there is none."""
+    try:
+        parts = urlsplit(f"//{text}")
+        _ = parts.port
+        is_host = parts.netloc == text and "@" not in text and not text.startswith(":")
+    except ValueError:
+        return ""
+    return (parts.hostname or "") if is_host else ""
+
+
+class Guard:
+    """Middleware that admits requests for this machine or an `allowed` host, and from no other host's page."""
+
+    def __init__(self, app: ASGIApp, allowed: Iterable[str] = ()) -> None:
+        self._app = app
+        self._allowed = frozenset(name.lower() for name in allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as an ASGI application."""
+        answer = self._refusal(scope) if scope["type"] == "http" else None
+        await (answer or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not self._knows(host_name(hosts[0])):
+            named = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
+            reason = (
+                f"schemactl serve: the request names {named}, which is not a name of this server. Use localhost or its loopback "
+                "address, or start the server with --allow-host NAME"
+            )
+            return ok({"reason": reason}, _MISDIRECTED)
+        for name, value in headers:
+            if name == b"origin" and not self._is_allowed_origin(value.decode("latin-1")):
+                reason = "schemactl serve: the request comes from a web page of another host. Allow that with --allow-host NAME"
+                return ok({"reason": reason}, _FORBIDDEN)
+        return None
+
+    def _is_allowed_origin(self, origin: str) -> bool:
+        scheme, _, host = origin.partition("://")
+        return scheme in ("http", "https") and self._knows(host_name(host))
+
+    def _knows(self, name: str) -> bool:
+        return bool(name) and (is_loopback(name) or name in self._allowed)
+
+
+# The ASGI application: which endpoint answers which path, and the checks before it.
+
 
 LARGEST_BODY_BYTES: Final = 32 << 20
 """A body beyond this is not read. The largest definition that a broker stores fits, however it is escaped."""
@@ -65,7 +148,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         "POST": namespaces.set_validation_enforced,
         "DELETE": namespaces.delete_bundle,
     },
-    **{f"{_SPACE}{path}": methods for path, methods in settings.of_namespaces().items()},
+    **{f"{_SPACE}{path}": methods for path, methods in namespaces.of_namespaces().items()},
     f"{_SPACE}/properties": {"GET": namespaces.properties, "PUT": namespaces.set_properties},
     f"{_SPACE}/property/{{key}}": {"DELETE": namespaces.delete_property},
     f"{_SPACE}/{{bundle}}": {"DELETE": namespaces.delete_bundle},
@@ -100,7 +183,7 @@ ENDPOINTS: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             },
             **{
                 f"/{{tenant}}/{{namespace}}/{{topic}}{path}": methods
-                for path, methods in settings.of_topics().items()
+                for path, methods in namespaces.of_topics().items()
             },
         }.items()
     },
@@ -237,3 +320,81 @@ class _WithoutLastSlash:
         if len(path) > 1 and path.endswith("/"):
             scope = {**scope, "path": path[:-1]}
         await self._app(scope, receive, send)
+
+
+# The server process: a socket, uvicorn, and an orderly end.
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_GRACE_S = 5
+"""How long requests under way may take once the server is asked to stop."""
+
+
+def serve(
+    registry: EmbeddedRegistry,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    allowed_hosts: Iterable[str] = (),
+) -> None:
+    """Serve `registry` until SIGINT or SIGTERM comes and requests under way are answered.
+
+    Args:
+        registry: it is not closed.
+        host: the address to listen on.
+        port: likewise; 0 is any free one.
+        allowed_hosts: the names, besides loopback's, by which clients may call the server.
+        ready: called with the URL as soon as requests are answered.
+
+    Raises:
+        SchemactlError: the address cannot be listened on.
+    """
+    listening = _listen(host, port)
+    bound = listening.getsockname()
+    shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+    config = uvicorn.Config(
+        build_app(registry, allowed_hosts),
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    # uvicorn raises the signal again once it has stopped; here it has then done its work.
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    try:
+        asyncio.run(_Server(config, f"http://{shown}:{bound[1]}", ready).serve([listening]))
+    finally:
+        listening.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, url: str, ready: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._url = url
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready(self._url)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio switches Nagle's algorithm off; with it on, each answer takes 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        raise SchemactlError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            fix="name another port with --port, or 0 for one that is free",
+        ) from error
+    return listening

@@ -9,9 +9,7 @@ from starlette.responses import Response
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import SETTINGS, BrokerDefaults
 from schemactl.core.schema import Release
-from schemactl.serve.answers import RestError, nothing, ok, plain
-from schemactl.serve.call import AdminCall
-from schemactl.serve.jackson import read_object, strings
+from schemactl.registry.server.http import AdminCall, RestError, nothing, ok, plain, read_object, strings
 
 NAME: Final = "standalone"
 """The cluster's name, as that of a standalone Pulsar."""

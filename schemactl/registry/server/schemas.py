@@ -12,9 +12,17 @@ from schemactl.core.errors import InvalidSchema, SchemaRejected
 from schemactl.core.findings import Outcome
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.formats import SPECS, spec
-from schemactl.serve.answers import ErrorPage, RestError, Unexpected, nothing, ok
-from schemactl.serve.call import AdminCall
-from schemactl.serve.jackson import read_object, text, texts
+from schemactl.registry.server.http import (
+    AdminCall,
+    ErrorPage,
+    RestError,
+    Unexpected,
+    nothing,
+    ok,
+    read_object,
+    text,
+    texts,
+)
 
 _PAYLOAD: Final = "org.apache.pulsar.common.protocol.schema.PostSchemaPayload"
 _NOT_FOUND: Final = "Schema not found"

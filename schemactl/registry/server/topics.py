@@ -8,11 +8,20 @@ from starlette.responses import Response
 
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.metadata import StoredTopic
-from schemactl.serve.answers import RestError, Unexpected, nothing, ok
-from schemactl.serve.call import AdminCall
-from schemactl.serve.jackson import boolean, integer, read, read_needed, read_strategy, texts
+from schemactl.registry.embedded import EmbeddedRegistry, StoredTopic
+from schemactl.registry.server.http import (
+    AdminCall,
+    RestError,
+    Unexpected,
+    boolean,
+    integer,
+    nothing,
+    ok,
+    read,
+    read_needed,
+    read_strategy,
+    texts,
+)
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
 
