@@ -18,7 +18,7 @@ from functools import partial
 import yaml
 
 from schemactl.declare.document import read_documents
-from schemactl.declare.yaml_text import read_yaml
+from schemactl.declare.yaml_parser import read_yaml
 
 DEMAND = 0.85
 ROUNDS = 15

@@ -14,12 +14,12 @@ from schemactl.core.policies import Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import Locator
 from schemactl.declare.files import Files, read_bytes
-from schemactl.declare.overlays import NO_OVERLAYS, read_overlays
 from schemactl.declare.project import read_project
+from schemactl.declare.reader import NO_OVERLAYS, read_overlays
+from schemactl.declare.source_location import tokens
 from schemactl.history import CommitFiles, History, Repository
 from schemactl.history import read as read_history
 from schemactl.history.versions import Progress, no_progress
-from schemactl.source import tokens
 
 D = TypeVar("D", Namespace, Topic)
 

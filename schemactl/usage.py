@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from schemactl.core.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean, first_of
 from schemactl.core.names import matching
-from schemactl.declare.catalog import Declared
 from schemactl.declare.definition import Definitions
 from schemactl.declare.files import AVRO_SUFFIXES, Files
+from schemactl.declare.reader import Declared
 from schemactl.declare.references import defined_names
 from schemactl.formats import spec
 

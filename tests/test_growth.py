@@ -30,12 +30,12 @@ from schemactl.codec.errors import InvalidDefinition
 from schemactl.core.errors import SchemactlError, meant
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.declare import yaml_text
+from schemactl.declare import yaml_parser
+from schemactl.declare.definition import gather, read_json
 from schemactl.declare.document import read_documents
 from schemactl.declare.files import decode, resolve, shown
-from schemactl.declare.json_text import read_json
 from schemactl.declare.project import read_project
-from schemactl.declare.proto import gather
+from schemactl.declare.source_location import JsonText, place
 from schemactl.formats import SPECS, key_value
 from schemactl.formats.avro.json_text import InvalidAvro, read
 from schemactl.formats.avro.parser import parse, problems
@@ -45,7 +45,6 @@ from schemactl.registry.pulsar.responses import Reply, can_succeed_later, except
 from schemactl.registry.pulsar.responses import error_message as broker_words
 from schemactl.registry.server import http
 from schemactl.registry.server.http import BadRequest, ErrorPage
-from schemactl.source import JsonText, place
 
 pytestmark = pytest.mark.timed
 
@@ -57,11 +56,11 @@ def _documents(front: str) -> Parser:
 
 
 def _without_libyaml(text: str) -> object:
-    composer, yaml_text.COMPOSER = yaml_text.COMPOSER, yaml_text.PythonComposer
+    composer, yaml_parser.COMPOSER = yaml_parser.COMPOSER, yaml_parser.PythonComposer
     try:
-        return yaml_text.read_yaml("a.yaml", text.encode())
+        return yaml_parser.read_yaml("a.yaml", text.encode())
     finally:
-        yaml_text.COMPOSER = composer
+        yaml_parser.COMPOSER = composer
 
 
 def _in_yaml(text: str) -> object:

@@ -50,9 +50,9 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
 from schemactl.core.rules import Rule, rules
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.declare import catalog
 from schemactl.declare import files as declare_files
 from schemactl.declare import project as declare_project
+from schemactl.declare import reader
 from schemactl.declare import waivers as declare_waivers
 from schemactl.declare.project import place_in_project
 from schemactl.formats import resolve
@@ -129,7 +129,7 @@ def found_in(path: Path) -> list[dict[str, Any]]:
         gate = judging_project(repository, str(path), None, proposed, "main")
         settings = judging(proposed, gate.project if gate else None)
         files = declare_files.WorktreeFiles(top)
-        declared = catalog.read(files, settings)
+        declared = reader.read(files, settings)
         waivers, wrong_waivers = declare_waivers.read_waivers(files, settings.waivers)
         if problems := (*declared.problems, *wrong_waivers):
             return [shown(each) for each in undecided(DeclarationError(problems)).findings]
@@ -278,7 +278,7 @@ def test_lint_finds_exactly_this_and_mends_what_does_no_harm(case: Case, tmp_pat
         (tmp_path / path).write_text(text, encoding="utf-8")
     settings, top = declare_project.load_project(str(tmp_path))
     files = declare_files.WorktreeFiles(top)
-    declared = catalog.read(files, settings)
+    declared = reader.read(files, settings)
     assert declared.problems == ()
     report, linted = lint(declared, settings, frozenset(declared.catalog.topics))
     assert [shown(each) for each in report.findings] == [with_defaults(each) for each in case["expect"]]

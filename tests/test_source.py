@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from schemactl.codec import avro_definition
 from schemactl.core.errors import Source
-from schemactl.declare.yaml_text import compose
-from schemactl.formats.avro import json_text as avro_text
-from schemactl.source import (
+from schemactl.declare.source_location import (
     JsonSyntaxError,
     JsonText,
     node_at,
@@ -25,6 +23,8 @@ from schemactl.source import (
     scan,
     tokens,
 )
+from schemactl.declare.yaml_parser import compose
+from schemactl.formats.avro import json_text as avro_text
 
 VALUES = st.recursive(
     st.none()

@@ -19,16 +19,15 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Target
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, versions
-from schemactl.declare.catalog import in_roots
 from schemactl.declare.files import WorktreeFiles
+from schemactl.declare.numbers_file import accept, numbers_path, read_numbers, write_numbers
+from schemactl.declare.reader import in_roots
+from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers, joined
 from schemactl.drift import DriftReport
 from schemactl.drift.differences import DriftItem, DriftKind
+from schemactl.history.target_history import numbers_of
 from schemactl.plan.selection import applicable, select
-from schemactl.target_numbers.acceptance import AcceptanceReason, joined
 from schemactl.target_numbers.apart import TopicApart, topic_apart
-from schemactl.target_numbers.file import numbers_of, numbers_path, read_numbers
-from schemactl.target_numbers.mapping import TargetNumbers, TopicNumbers
-from schemactl.target_numbers.writing import accept, write_numbers
 
 
 def accept_drift(args: argparse.Namespace, context: Context) -> int:

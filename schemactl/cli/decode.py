@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schemactl.cli.json_lines import Answer, Request
     from schemactl.codec import Options
     from schemactl.core.schema import SchemaInfo
-    from schemactl.target_numbers.mapping import TargetVersion
+    from schemactl.declare.target_numbers import TargetVersion
 
 _EPILOG = """\
 The value goes to standard output as JSON: bytes in base64, dates and times in ISO 8601, decimals as texts. Exit code 100: the

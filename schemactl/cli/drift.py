@@ -104,7 +104,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _unapproved_record(target: OpenTarget) -> Iterator[str]:
     """Yield a note if the numbers file of the working tree is not the approved one, by which drift is found."""
     from schemactl.declare.files import WorktreeFiles
-    from schemactl.target_numbers.file import numbers_of, read_numbers
+    from schemactl.declare.numbers_file import read_numbers
+    from schemactl.history.target_history import numbers_of
 
     place, repository = target.place, target.context.repository
     if repository.top is None:

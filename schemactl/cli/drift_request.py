@@ -16,12 +16,12 @@ from schemactl.core.errors import SchemactlError
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.names import TopicName
+    from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.drift import DriftReport
     from schemactl.plan.refusals import Awaited, AwaitedBy
     from schemactl.plan.registry_state import RegistryState
     from schemactl.plan.steps import Plan
     from schemactl.registry.interface import Registry, Scope
-    from schemactl.target_numbers.mapping import TargetNumbers
 
 
 @dataclass(frozen=True, slots=True)

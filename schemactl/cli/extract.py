@@ -190,9 +190,9 @@ def _content(info: SchemaInfo, path: Path) -> bytes:
 
     suffix = path.suffix.lower()
     if spec(info).language == "avro" and suffix == ".avsc":
-        from schemactl.layout.json_layout import laid_out
+        from schemactl.declare.formatter import laid_out_json
 
-        return laid_out(info.schema.decode()).encode()
+        return laid_out_json(info.schema.decode()).encode()
     if spec(info).language == "protobuf" and suffix == ".binpb":
         data: bytes = protobuf.load("definition").descriptor_set(info.schema)[0]
         return data

@@ -50,8 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: laid out; 100: files would change; 1: some files were left as they are because of a bug."""
-    from schemactl.layout import layout
-    from schemactl.rewriting import write
+    from schemactl.declare.formatter import layout, write
 
     is_check = args.check or args.diff or args.staged
     files, project, top = files_to_read(args, context)

@@ -59,10 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after everything that can be declared is declared."""
     from schemactl.core.catalog import Catalog
-    from schemactl.declare import catalog
     from schemactl.declare import files as declare_files
+    from schemactl.declare import reader
+    from schemactl.declare.writer import project_text
     from schemactl.importing.catalog import import_catalog
-    from schemactl.importing.declarations import project_text
 
     repository = context.repository
     if repository.top is None:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     target = chosen.target
     root = _root(args, context, project, top)
     files = declare_files.WorktreeFiles(str(top), folders=project.roots)
-    declared = Catalog() if is_new else catalog.load(files, project)
+    declared = Catalog() if is_new else reader.load(files, project)
     with closing(chosen.open(context)) as registry:
         imported = import_catalog(
             _held(args, registry, target),

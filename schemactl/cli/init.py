@@ -96,8 +96,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the files are written; nothing that exists is overwritten."""
-    from schemactl.declare.shapes import editor_schemas
-    from schemactl.importing.scaffold import EDITOR_FOLDER, editor_line
+    from schemactl.declare.models import editor_schemas
+    from schemactl.declare.writer import EDITOR_FOLDER, editor_line
 
     folder = Path(context.directory)
     if args.example:

@@ -75,15 +75,15 @@ def _report(
 ) -> CheckReport:
     """Return what is found in `files`, after what can be mended is, where that is asked for."""
     from schemactl.core.names import select_known
-    from schemactl.declare import catalog
+    from schemactl.declare import reader
     from schemactl.lint import lint
 
-    declared = catalog.load_all(files, project)
+    declared = reader.load_all(files, project)
     only = select_known(declared.catalog.topics, args.topic, args.namespace, where="the declared files")
     report, linted = lint(declared, project, only)
     if args.fix:
+        from schemactl.declare.formatter import write
         from schemactl.lint.fixing import fixed
-        from schemactl.rewriting import write
 
         contents = fixed(files, project, declared, linted)
         write(top, contents)
@@ -91,7 +91,7 @@ def _report(
             context.say(f"mended {path}")
         if contents:
             before = len(report.causes)
-            report, _ = lint(catalog.load_all(files, project), project, only)
+            report, _ = lint(reader.load_all(files, project), project, only)
             done = counted(before - len(report.causes), "finding")
             context.say(f"{done} mended{_seen_in_git_diff(contents, top, context)}")
     return report

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.json_values import Json
     from schemactl.core.project import Project
-    from schemactl.declare.catalog import Declared
+    from schemactl.declare.reader import Declared
     from schemactl.history import History, Repository
 
 

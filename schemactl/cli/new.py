@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Namespace, Topic
     from schemactl.core.project import Project
     from schemactl.declare.files import WorktreeFiles
-    from schemactl.importing.scaffold import Start
+    from schemactl.declare.writer import Start
 
 N = TypeVar("N")
 
@@ -83,10 +83,10 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the files are written."""
-    from schemactl.declare import catalog as declare_catalog
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
-    from schemactl.importing import scaffold
+    from schemactl.declare import reader as declare_catalog
+    from schemactl.declare import writer
 
     project, top = declare_project.load_project(context.directory, context.config)
     files = declare_files.WorktreeFiles(top, folders=project.roots)
@@ -97,24 +97,21 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.kind == "namespace":
         namespace = _parsed(NamespaceName.parse, args.name)
         _require_new(namespace, catalog.namespaces)
-        folder = scaffold.namespace_folder(namespace, catalog, project)
-        texts = scaffold.namespace_files(namespace, folder, args.strategy or "", said)
+        folder = writer.namespace_folder(namespace, catalog, project)
+        texts = writer.namespace_files(namespace, folder, args.strategy or "", said)
         following = f"schemactl new topic {namespace}/NAME"
     else:
         name = _topic_name(args.name, catalog)
-        stem = scaffold.topic_stem(name, scaffold.namespace_folder(name.namespace_name, catalog, project))
+        stem = writer.topic_stem(name, writer.namespace_folder(name.namespace_name, catalog, project))
         start, copied = _start(args, context, top, stem)
         values: dict[str, str | int] = {} if args.partitions is None else {"partitions": args.partitions}
         values |= {"schema_compatibility_strategy": args.strategy} if args.strategy else {}
-        texts = scaffold.topic_files(name, stem, start, values, said)
+        texts = writer.new_topic_files(name, stem, start, values, said)
         following = "schemactl check"
     declaration = next(iter(texts))
-    if (
-        files.kind(posixpath.join(project.folder, scaffold.EDITOR_FOLDER, "declarations.schema.json"))
-        == "file"
-    ):
+    if files.kind(posixpath.join(project.folder, writer.EDITOR_FOLDER, "declarations.schema.json")) == "file":
         texts[declaration] = (
-            scaffold.editor_line(declaration, project.folder, "declarations") + texts[declaration]
+            writer.editor_line(declaration, project.folder, "declarations") + texts[declaration]
         )
     contents = {path: text.encode() for path, text in texts.items()} | copied
     _expect_sound(contents, files, project, context)
@@ -181,8 +178,8 @@ def _start(args: argparse.Namespace, context: Context, top: str, stem: str) -> t
     Raises:
         UsageError: the options do not go together, or the given definition is no file.
     """
+    from schemactl.declare.writer import Start
     from schemactl.formats import SPECS
-    from schemactl.importing.scaffold import Start
 
     suffix = Path(args.given or "").suffix
     if args.given and suffix not in _SUFFIXES:
@@ -203,8 +200,8 @@ def _given(
     args: argparse.Namespace, context: Context, top: str, stem: str, start: Start
 ) -> tuple[Start, dict[str, bytes]]:
     """Return `start` with the definition that --from names, and the file that it is copied to, if it is."""
+    from schemactl.declare.writer import messages
     from schemactl.formats import SPECS
-    from schemactl.importing.scaffold import messages
 
     path, suffix = Path(context.directory, args.given).resolve(), Path(args.given).suffix
     defined = start.value if start.type is SchemaType.KEY_VALUE else start.type or SchemaType.NONE
@@ -237,9 +234,9 @@ def _expect_sound(
 
     A given definition may be wrong, or need files that the declaration has to refer to.
     """
-    from schemactl.declare import catalog as declare_catalog
     from schemactl.declare import document
     from schemactl.declare import files as declare_files
+    from schemactl.declare import reader as declare_catalog
 
     path, data = next(iter(contents.items()))
     documents = [document.read_documents(path, data)]

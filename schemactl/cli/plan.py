@@ -41,9 +41,9 @@ from schemactl.report import SHEET_FORMATS
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.names import TargetNames, TopicName
+    from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.plan.registry_state import RegistryState
     from schemactl.plan.steps import Permissions, Plan
-    from schemactl.target_numbers.mapping import TargetNumbers
 
 
 CREATE_TENANTS_OPTION: Final = (

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project, Target
     from schemactl.declare.files import Files
+    from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
     from schemactl.history import History, Merged
-    from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion
 
 
 class NumbersContradicted(SchemactlError):
@@ -84,7 +84,7 @@ class ReadingSetup:
 
     def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
         """Return the versions that messages of the topic may carry, by the target's numbers."""
-        from schemactl.target_numbers.mapping import target_versions
+        from schemactl.declare.target_numbers import target_versions
 
         return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
 
@@ -95,7 +95,7 @@ class ReadingSetup:
         """
         from schemactl.codegen.approved import OnTarget
         from schemactl.core.schema import SchemaVersion
-        from schemactl.target_numbers.mapping import target_number
+        from schemactl.declare.target_numbers import target_number
 
         if self.target is None:
             return None
@@ -173,8 +173,9 @@ def reading(
         SchemactlError: there is no project, or Git cannot say which schemas were approved.
     """
     from schemactl import history
+    from schemactl.declare.numbers_file import read_numbers
     from schemactl.effective import on_target
-    from schemactl.target_numbers.file import read_numbers, recorded_elsewhere
+    from schemactl.history.target_history import recorded_elsewhere
 
     found, top = project or context.project()
     place = approved_target(target, found, top, context) if target is not None else None

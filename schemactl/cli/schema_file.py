@@ -16,8 +16,8 @@ from schemactl.core.names import TopicName
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.declare.catalog import Declared
     from schemactl.declare.files import WorktreeFiles
+    from schemactl.declare.reader import Declared
 
 _YAML = (".yaml", ".yml")
 _DEFINITIONS = {
@@ -197,14 +197,14 @@ def _definition(
 def _build(path: Path, name: str, data: bytes, context: Context) -> Declared:
     """Return what the YAML `data` declares, as if it were a file called `name` beside `path`."""
     from schemactl.core.project import Project
-    from schemactl.declare import catalog
     from schemactl.declare import document as declare_document
+    from schemactl.declare import reader
 
     folder = path.parent.resolve()
     files = _files(folder, context)
     top = files.top
     document = declare_document.read_documents((folder.relative_to(top) / name).as_posix(), data)
-    declared = catalog.build([document], files, Project())
+    declared = reader.build([document], files, Project())
     if declared.problems:
         raise DeclarationError(declared.problems)
     return declared

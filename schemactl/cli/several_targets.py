@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from schemactl.core.findings import WaiversAt
     from schemactl.core.names import TargetNames
     from schemactl.core.project import Project, Target
+    from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.history import History, Repository
     from schemactl.plan.steps import Origin
     from schemactl.registry.interface import Registry
-    from schemactl.target_numbers.mapping import TargetNumbers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -113,8 +113,8 @@ class OpenTarget:
     @property
     def numbers(self) -> TargetNumbers | None:
         """What is recorded of the target's version numbers, by its own names; None: nothing. Raise DeclarationError where that has problems."""
+        from schemactl.history.target_history import numbers_of
         from schemactl.plan.selection import renamed_numbers
-        from schemactl.target_numbers.file import numbers_of
 
         place, repository = self.place, self.context.repository
         recorded = numbers_of(place.target, place.project, repository, self.approved)

@@ -80,11 +80,11 @@ def _candidate(read: TopicOfMessages, context: Context) -> SchemaInfo:
         DeclarationError: the files have problems.
         SchemactlError: they declare no schema for it.
     """
-    from schemactl.declare import catalog, files
+    from schemactl.declare import files, reader
     from schemactl.declare import project as declare_project
 
     project, top = declare_project.load_project(context.directory, context.config)
-    declared = catalog.read(files.WorktreeFiles(top, folders=(*project.roots,)), project)
+    declared = reader.read(files.WorktreeFiles(top, folders=(*project.roots,)), project)
     if declared.problems:
         raise DeclarationError(declared.problems)
     topic = declared.catalog.topics.get(read.topic.name)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
-    from schemactl.declare.catalog import Declared
     from schemactl.declare.files import WorktreeFiles
+    from schemactl.declare.reader import Declared
     from schemactl.history import History, Merged
 
 WORK: Final = "work"
@@ -91,7 +91,7 @@ class States:
     @cached_property
     def work(self) -> Declared:
         """What the working tree declares, and what is wrong with it. Raise UsageError in a bare repository."""
-        from schemactl.declare import catalog as declare_catalog
+        from schemactl.declare import reader as declare_catalog
 
         return declare_catalog.read(self.files, self.project)
 

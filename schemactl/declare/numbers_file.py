@@ -1,29 +1,43 @@
-"""The reader of numbers files: every problem with its place and what to write instead."""
+"""The numbers file: read, check against Git, write for `drift --accept`."""
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, meant
+from schemactl.comparison.changes import Contents, Generations, content_identity, last_tombstone, unstamped
+from schemactl.core import atomic_files
+from schemactl.core.catalog import Catalog
+from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, SchemactlError, Source, meant
 from schemactl.core.names import NamespaceName, TopicName, parse_name
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
-from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.core.wording import found, shortened
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, live, next_number
+from schemactl.core.wording import found, policy_words, shortened
 from schemactl.declare.document import capped
-from schemactl.declare.files import MAX_PROBLEMS, Files, obstacle, read_bytes, resolve, shown
-from schemactl.declare.yaml_text import YamlDocument, read_yaml
-from schemactl.formats import SPECS
-from schemactl.history import CommitFiles, History, Repository
-from schemactl.source import node_place
-from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
-from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, records_other_numbers
+from schemactl.declare.files import MAX_PROBLEMS, Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
+from schemactl.declare.source_location import node_place
+from schemactl.declare.target_numbers import (
+    Acceptance,
+    AcceptanceReason,
+    NumberEntry,
+    TargetNumbers,
+    TopicNumbers,
+    unusable,
+)
+from schemactl.declare.yaml_parser import YamlDocument, read_yaml, scalar
+from schemactl.formats import SPECS, spec
+
+# The reader of numbers files: every problem with its place and what to write instead.
+
 
 MAX_NUMBER: Final = 100_000
 """The highest number that can be recorded: no registry is asked for more versions of a topic."""
@@ -331,27 +345,327 @@ _VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 """What each key of an entry may hold, and how that is called."""
 
 
-def numbers_of(
-    target: Target, project: Project, repository: Repository, approved: History
-) -> TargetNumbers | None:
-    """Return the record of `target` at the tip of the whole approved history; None if there is none.
+# Write numbers files and their foreign definitions, and compute the record of a registry.
 
-    Raise DeclarationError with all problems of the numbers file.
+
+_HEAD: Final = """\
+# Which version each number of {target} stands for, where the two differ, and what else of it is accepted. `schemactl drift
+# --target {target} --accept` writes this file; what counts is the one at the tip of the approved ref.
+"""
+_PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
+    """Write the numbers file, and missing foreign definitions, below `top`; return their paths, relative to `top`.
+
+    The definitions come first, so that the file never names what does not exist. Raise SchemactlError if a path leads through a
+    link, or cannot be written.
     """
-    tip = approved.whole.tip
-    return None if tip is None else read_numbers(CommitFiles(repository, tip), project, target)
-
-
-def recorded_elsewhere(
-    topics: Iterable[TopicName], records: Iterable[TargetNumbers | None]
-) -> dict[TopicName, tuple[str, ...]]:
-    """Return those of `topics` whose numbers are not Git's on some targets, with the names of these targets.
-
-    Reading their messages needs `--target`. `records` are those of the targets; None: a target has none.
-    """
-    known = [each for each in records if each]
-    found = {
-        name: tuple(each.target for each in known if records_other_numbers(each.topics.get(name)))
-        for name in topics
+    files = WorktreeFiles(str(top))
+    top = top.resolve()
+    topics = {
+        name: TopicNumbers(
+            {number: _placed(numbers, name, entry) for number, entry in recorded.entries.items()}
+        )
+        for name, recorded in sorted(numbers.topics.items())
     }
-    return {name: targets for name, targets in found.items() if targets}
+    written = []
+    for recorded in topics.values():
+        for entry in recorded.entries.values():
+            if entry.foreign and entry.path:
+                data = _content(entry.foreign, entry.path)
+                if files.kind(entry.path) != "file" or files.read(entry.path) != data:
+                    _write(top, entry.path, data)
+                    written.append(entry.path)
+    text = numbers_text(replace(numbers, topics=topics))
+    _write(top, numbers.path, text.encode())
+    return [*written, numbers.path]
+
+
+def numbers_text(numbers: TargetNumbers) -> str:
+    """Return the file's text: a line for each number."""
+    lines = [_HEAD.format(target=shown(numbers.target))]
+    folder = posixpath.dirname(numbers.path)
+    for name in sorted({*numbers.topics, *numbers.accepted}, key=str):
+        lines.append(f"{scalar(str(name))}:\n")
+        recorded = numbers.topics.get(name) if isinstance(name, TopicName) else None
+        for number, entry in recorded.entries.items() if recorded else ():
+            lines.append(f"  {number}: {{{', '.join(_parts(entry, folder))}}}\n")
+        if accepted := numbers.accepted.get(name):
+            lines += [f"  {line}\n" for line in _accepted(accepted)]
+    return "".join(lines)
+
+
+def _accepted(acceptance: Acceptance) -> Iterator[str]:
+    if acceptance.unmanaged:
+        yield "unmanaged: true"
+    if acceptance.undeclarable:
+        yield f"undeclarable: {acceptance.undeclarable}"
+    if acceptance.fingerprint:
+        yield f'fingerprint: "{acceptance.fingerprint}"'
+    if policies := policy_words(acceptance.policies):
+        yield f"policies: {{{', '.join(f'{policy}: {value}' for policy, value in policies.items())}}}"
+    yield from _decision(acceptance.decision)
+
+
+def _decision(decision: AcceptanceReason) -> Iterator[str]:
+    if decision.reason:
+        yield f"reason: {_quoted(decision.reason)}"
+    if decision.owner:
+        yield f"owner: {_quoted(decision.owner)}"
+    if decision.accepted:
+        yield f"accepted: {decision.accepted.isoformat()}"
+    if decision.until:
+        yield f"until: {decision.until.isoformat()}"
+
+
+def _parts(entry: NumberEntry, folder: str) -> Iterator[str]:
+    if entry.git is not None:
+        yield f"git: {entry.git}"
+    if entry.foreign and entry.path:
+        yield f"foreign: {scalar(entry.path.removeprefix(f'{folder}/' if folder else ''))}"
+        yield f"type: {entry.foreign.type.name}"
+        if entry.foreign.properties:
+            written = sorted(entry.foreign.properties.items())
+            yield f"properties: {{{', '.join(f'{_quoted(key)}: {_quoted(value)}' for key, value in written)}}}"
+    if entry.deleted:
+        yield "deleted: true"
+    yield from _decision(entry.decision)
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotes; half a surrogate pair, which has no UTF-8, becomes a question mark."""
+    plain = text.encode(errors="replace").decode()
+    written = scalar(plain)
+    return written if written.startswith('"') else f'"{written}"'
+
+
+def _placed(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> NumberEntry:
+    """Return the entry with the path of its foreign definition, a new one where it has none yet."""
+    if entry.foreign is None or entry.path:
+        return entry
+    parts = (numbers.target, name.tenant, name.namespace, name.topic)
+    label = ".".join(parts[1:])
+    if not all(map(_PLAIN.fullmatch, parts[1:])) or name.domain != "persistent":
+        # Names that a file system may take for one another, or not take at all.
+        label = f"{re.sub('[^A-Za-z0-9_-]+', '_', name.topic)[:60]}-{hashlib.sha256(str(name).encode()).hexdigest()[:12]}"
+    target = (
+        numbers.target
+        if _PLAIN.fullmatch(numbers.target)
+        else hashlib.sha256(numbers.target.encode()).hexdigest()[:12]
+    )
+    content = hashlib.sha256(entry.foreign.schema).hexdigest()[:8]
+    file = f"foreign/{target}/{label}-{entry.number}-{content}{_suffix(entry.foreign)}"
+    return replace(entry, path=posixpath.join(posixpath.dirname(numbers.path), file))
+
+
+def _suffix(info: SchemaInfo) -> str:
+    return ".bin" if spec(info).language == "pair" and not _pair_text(info) else spec(info).suffix
+
+
+def _content(info: SchemaInfo, path: str) -> bytes:
+    if spec(info).language == "pair" and not path.endswith(".bin"):
+        return _pair_text(info)
+    return info.schema
+
+
+def _pair_text(info: SchemaInfo) -> bytes:
+    """Return the admin API's text of a definition; nothing where that would not restore its bytes."""
+    try:
+        text = spec(info).text(info) or ""
+        same = spec(info).from_text(info.type, text, info.properties).schema == info.schema
+        return text.encode() if same else b""
+    except (InvalidSchema, ValueError):
+        return b""
+
+
+def _write(top: Path, path: str, data: bytes) -> None:
+    try:
+        atomic_files.write(top / path, data, below=str(top))
+    except OSError as error:
+        raise SchemactlError(
+            f"{shown(path)} cannot be written: {error.strerror}", fix="run it again once it can be"
+        ) from error
+
+
+def accept(
+    git: Sequence[SchemaVersion],
+    entries: Sequence[SchemaVersion],
+    before: TopicNumbers | None,
+    decision: AcceptanceReason,
+) -> TopicNumbers | None:
+    """Return the record of what a registry holds of a topic; None if its numbers are Git's.
+
+    The record lists every number that is not Git's, and the last number, so that later ones count from there. A number that the
+    registry does not show is recorded as deleted, without its meaning so far: the list may have begun anew. An entry that is
+    still right stays as it is.
+
+    Args:
+        git: Git's versions.
+        entries: the registry's list, in order of number, tombstones among them.
+        before: the record so far.
+        decision: why it is accepted; it does not expire.
+    """
+    old = before.entries if before else {}
+    known, ended = Generations(git), last_tombstone(git)
+    readable = {entry.number for entry in live(entries)}
+    found: dict[int, NumberEntry] = {}
+    for entry in entries:
+        number = entry.number
+        version = known.find(entry)
+        # Of an earlier generation in Git, too.
+        has_ended = number <= ended and number not in readable and number not in old
+        new = NumberEntry(
+            number,
+            git=number if has_ended else version.number if version else None,
+            foreign=unstamped(entry.info) if entry.info and not version and not has_ended else None,
+            deleted=number not in readable and not has_ended,
+            reason=decision.reason,
+            accepted=decision.accepted,
+            owner=decision.owner,
+        )
+        still = number in old and old[number].deleted == new.deleted and _holds(old[number], entry, known)
+        found[number] = old[number] if still else new
+    listed = {number: each for number, each in found.items() if each.git != number or each.deleted}
+    if not listed:
+        return None
+    last = max(found)
+    return TopicNumbers(dict(sorted({**listed, last: found[last]}.items())))
+
+
+def _holds(old: NumberEntry, entry: SchemaVersion, known: Generations) -> bool:
+    """Return whether the recorded meaning of a number is still right; a foreign version may have been approved since."""
+    if entry.info is None:
+        return True
+    if old.foreign:
+        return content_identity(old.foreign) == content_identity(entry.info)
+    found = known.find(entry)
+    return found is not None and found.number == old.git
+
+
+# Check numbers files before they are approved, against the files and Git's history.
+
+
+_VERSION: Final = "write the number of a version of Git's, or `foreign` with the definition"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedNumbers:
+    """The numbers files among the checked files.
+
+    Attributes:
+        records: one for each target whose file has no problems.
+        problems: everything that is wrong with a file by itself.
+        paths: the existing files and their foreign definitions.
+        places: the same, and the paths of files that do not exist.
+    """
+
+    records: tuple[TargetNumbers, ...]
+    problems: tuple[Problem, ...]
+    paths: frozenset[str]
+    places: frozenset[str]
+
+
+def judge_files(files: Files, project: Project) -> JudgedNumbers:
+    """Read the numbers files of all targets among `files`, with the definitions that they name."""
+    records: list[TargetNumbers] = []
+    problems: set[Problem] = set()
+    paths: set[str] = set()
+    places: set[str] = set()
+    for target in project.targets.values():
+        try:
+            path = numbers_path(project, target)
+        except ValueError:
+            # A name that makes no file's name has no numbers file.
+            continue
+        places.add(path)
+        if files.kind(path) == "file":
+            paths.add(path)
+        try:
+            numbers = read_numbers(files, project, target)
+        except DeclarationError as error:
+            problems |= {*error.problems}
+            continue
+        if numbers:
+            records.append(numbers)
+            paths |= {entry.path for entry in _entries(numbers) if entry.path}
+            problems |= {*_useless(numbers)}
+    return JudgedNumbers(tuple(records), tuple(sorted(problems)), frozenset(paths), frozenset(paths | places))
+
+
+def contradictions(
+    records: Iterable[TargetNumbers], declared: Catalog, histories: Iterable[Catalog]
+) -> tuple[Problem, ...]:
+    """Return a problem for each topic or version in a record that Git does not have and will not have.
+
+    Args:
+        records: the numbers files.
+        declared: the declared files; each new definition becomes the next version.
+        histories: the approved history, and other forms that it may take.
+    """
+    catalogs = tuple(histories)
+    known: dict[TopicName, frozenset[int]] = {}
+    problems: set[Problem] = set()
+    for numbers in records:
+        for name, recorded in numbers.topics.items():
+            if not any(name in each.topics for each in (declared, *catalogs)):
+                if recorded.source:
+                    what = f"{name} is declared nowhere, and never was"
+                    fix = "write the name that Git declares, not the target's own; else remove the entry"
+                    problems.add(Problem(recorded.source, what, fix))
+                continue
+            for entry in recorded.entries.values():
+                if entry.git is None or not entry.source:
+                    continue
+                if name not in known:
+                    known[name] = _versions(name, declared, catalogs)
+                if entry.git not in known[name]:
+                    problems.add(Problem(entry.source, _no_version(name, entry, known[name]), _VERSION))
+    return tuple(sorted(problems))
+
+
+def _no_version(name: TopicName, entry: NumberEntry, known: frozenset[int]) -> str:
+    there = f"its versions are {min(known)} to {max(known)}" if known else "it has none"
+    return f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: {there}"
+
+
+def _versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
+    """Return the numbers of Git's versions of the topic, with that of the declared one."""
+    topic = declared.topics.get(name)
+    schema = topic.schema if topic else None
+    found: set[int] = set()
+    for catalog in histories:
+        versions = catalog.versions(name)
+        found |= {version.number for version in versions}
+        if schema and Contents(versions).find(schema.load()) is None:
+            found.add(next_number(versions))
+    return frozenset(found)
+
+
+def _useless(numbers: TargetNumbers) -> Iterator[Problem]:
+    """Yield a problem for each foreign definition with which messages cannot be read, unless `drift --accept` wrote it."""
+    for entry in _entries(numbers):
+        if entry.foreign is None or entry.source is None or _is_accepted(entry, entry.foreign):
+            continue
+        if spec(entry.foreign).undeclarable:
+            why = f"no message has a version of the type {entry.foreign.type.name}"
+        elif spec(entry.foreign).payload == "unknown" or not (wrong := unusable(entry.foreign)):
+            continue
+        else:
+            why = f"its definition in {entry.path} cannot be used: {wrong}"
+        fix = "`schemactl drift --accept` writes what the registry holds; where nobody knows it, write {deleted: true}"
+        yield Problem(entry.source, f"number {entry.number} is foreign, and {why}", fix)
+
+
+def _is_accepted(entry: NumberEntry, foreign: SchemaInfo) -> bool:
+    """Return whether the definition's file has the name that `drift --accept` gives it, which ends with a digest of its bytes.
+
+    A registry may hold anything, and it must be possible to record what it holds.
+    """
+    stem = posixpath.splitext(entry.path or "")[0]
+    return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")
+
+
+def _entries(numbers: TargetNumbers) -> Iterator[NumberEntry]:
+    for recorded in numbers.topics.values():
+        yield from recorded.entries.values()

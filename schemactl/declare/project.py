@@ -27,7 +27,7 @@ from schemactl.core.project import OPTIONAL_CHECKERS, Generate, NameStyles, Proj
 from schemactl.core.rules import every_rule, rules
 from schemactl.core.schema import EMPTY, Release
 from schemactl.core.wording import found, shortened
-from schemactl.declare.document import capped
+from schemactl.declare.document import Misfit, capped, problems_of, unknown_rule
 from schemactl.declare.files import (
     YAML_SUFFIXES,
     Files,
@@ -38,9 +38,8 @@ from schemactl.declare.files import (
     resolve,
     shown,
 )
-from schemactl.declare.validation_errors import Misfit, problems_of, unknown_rule
-from schemactl.declare.yaml_text import YamlText, read_yaml
-from schemactl.source import Tokens
+from schemactl.declare.source_location import Tokens
+from schemactl.declare.yaml_parser import YamlText, read_yaml
 
 PROJECT_FILE: Final = "schemactl.yaml"
 

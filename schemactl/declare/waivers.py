@@ -14,11 +14,10 @@ from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.rules import rules
 from schemactl.core.wording import found, shortened
-from schemactl.declare.document import capped
+from schemactl.declare.document import Misfit, capped, problems_of, unknown_rule
 from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
-from schemactl.declare.validation_errors import Misfit, problems_of, unknown_rule
-from schemactl.declare.yaml_text import compose, read_yaml, scalar
-from schemactl.source import node_place
+from schemactl.declare.source_location import node_place
+from schemactl.declare.yaml_parser import compose, read_yaml, scalar
 
 
 def read_waivers(files: Files, path: str) -> tuple[tuple[Waiver, ...], tuple[Problem, ...]]:

@@ -15,15 +15,14 @@ from datetime import date
 from schemactl.core.catalog import Catalog
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
+from schemactl.declare.target_numbers import Acceptance, TargetNumbers
 from schemactl.drift.differences import Advice, DriftItem, DriftKind
 from schemactl.drift.topics import TopicAndPolicyDrift, unmanaged
 from schemactl.drift.versions import VersionDrift
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import applicable, scope_of
 from schemactl.plan.steps import Origin, Plan, PlanRefusal
-from schemactl.target_numbers.acceptance import Acceptance
 from schemactl.target_numbers.apart import TopicApart, find_apart, lost_numbers
-from schemactl.target_numbers.mapping import TargetNumbers
 
 __all__ = ["DriftItem", "DriftKind", "DriftReport", "find"]
 

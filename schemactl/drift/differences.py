@@ -10,10 +10,10 @@ from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaVersion, live
 from schemactl.core.wording import versions
+from schemactl.declare.target_numbers import Acceptance, AcceptanceReason
 from schemactl.formats import spec
 from schemactl.plan.refusals import Commands
 from schemactl.plan.steps import PlanRefusal
-from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
 
 
 class DriftKind(StrEnum):

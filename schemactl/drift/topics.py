@@ -19,12 +19,12 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import live
 from schemactl.core.wording import partitioned, policy_word, policy_words
+from schemactl.declare.target_numbers import Acceptance
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.plan.inheritance import inherit
 from schemactl.plan.refusals import HALF_DELETED, finish_deletion, wrong_partitions
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import scope_of, without_namespaces
-from schemactl.target_numbers.acceptance import Acceptance
 
 
 class TopicAndPolicyDrift:

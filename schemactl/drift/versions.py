@@ -15,15 +15,14 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import WITHOUT_SCHEMA, Commit, SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.wording import day, format_version, moment, numbers
+from schemactl.declare.target_numbers import AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
 from schemactl.formats import problems
 from schemactl.formats.type_spec import changes, line_changes
 from schemactl.plan.refusals import lost_schemas
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import without_namespaces
-from schemactl.target_numbers.acceptance import AcceptanceReason
 from schemactl.target_numbers.apart import TopicApart
-from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers
 from schemactl.target_numbers.pairs import NumberPair, pair_up
 
 

@@ -55,10 +55,10 @@ def extract(
         text = json.dumps(_definition_of_record(kind), indent=True)
     elif is_record(kind):
         _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
+        from schemactl.declare.formatter import laid_out_json
         from schemactl.extracting.avro import definition
-        from schemactl.layout.json_layout import laid_out
 
-        text = laid_out(_json(definition(kind, java, role)))
+        text = laid_out_json(_json(definition(kind, java, role)))
     else:
         raise SchemactlError(
             f"no definition can be taken from {name_of(kind)}",

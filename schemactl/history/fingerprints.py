@@ -14,16 +14,15 @@ from typing import Any, Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.declare.definition import Definitions
+from schemactl.declare.definition import Definitions, depth_of, read_json
 from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import AVRO_SUFFIXES, decode, read_bytes, resolve
-from schemactl.declare.json_text import depth_of, read_json
-from schemactl.declare.reference_patterns import files_of, folder_of, is_pattern
+from schemactl.declare.references import files_of, folder_of, is_pattern
+from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.formats import SPECS, avro, identity
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.schema import Composition, composition
 from schemactl.history.files import GitFiles
-from schemactl.source import MAX_DEPTH, JsonText
 
 _BYTES: Final = 20
 

@@ -20,11 +20,11 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.declare.catalog import in_roots, read_clients
 from schemactl.declare.definition import Definitions
 from schemactl.declare.document import Documents, NamespaceDocument, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files
-from schemactl.declare.reference_patterns import folders_above
+from schemactl.declare.reader import in_roots, read_clients
+from schemactl.declare.references import folders_above
 from schemactl.history.approved import UnknownRef, advice, approved, project_at, resolve_shared
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
 from schemactl.history.files import CommitFiles, Entry, content

@@ -10,11 +10,11 @@ from schemactl.core.errors import DeclarationError, HistoryError, Problem
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo
-from schemactl.declare.catalog import Declared, in_roots
 from schemactl.declare.definition import Definitions
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
-from schemactl.declare.reference_patterns import folders_above, is_among, is_folder, written_out
+from schemactl.declare.reader import Declared, in_roots
+from schemactl.declare.references import folders_above, is_among, is_folder, written_out
 from schemactl.history.approved import approved
 from schemactl.history.cache import Cache
 from schemactl.history.confined import BARE_FETCH, FETCH, OPTIONS, fetch_variables

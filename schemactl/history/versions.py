@@ -23,12 +23,12 @@ from typing import Final
 from schemactl.core.errors import DeclarationError, HistoryError, Problem
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit
-from schemactl.declare.catalog import in_roots, read_clients
 from schemactl.declare.definition import Definitions
 from schemactl.declare.document import Documents, NamespaceDocument, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, YAML_SUFFIXES, check_bytes, read_bytes
 from schemactl.declare.project import PROJECT_FILE, read_project
-from schemactl.declare.reference_patterns import among, folders_above
+from schemactl.declare.reader import in_roots, read_clients
+from schemactl.declare.references import among, folders_above
 from schemactl.formats.protobuf import protoc_process
 from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, StateRow
 from schemactl.history.files import FILE_MODES, Entry, GitFiles, content, entry

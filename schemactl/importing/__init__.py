@@ -4,7 +4,7 @@ Every file is read back, as `declare` reads it, before it is written, and must h
 declared is left out and reported.
 """
 
+from schemactl.declare.writer import project_text
 from schemactl.importing.catalog import ImportNote, ImportResult, VersionFiles, import_catalog
-from schemactl.importing.declarations import project_text
 
 __all__ = ["ImportNote", "ImportResult", "VersionFiles", "import_catalog", "project_text"]

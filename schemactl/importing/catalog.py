@@ -11,9 +11,8 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import versions
+from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
 from schemactl.formats import spec
-from schemactl.importing.declarations import Files, Paths, misread, namespace_text, topic_files
-from schemactl.importing.shared import CommonTypes
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ class _Importer:
                 yield topic
 
     def _without_schema(self, topic: Topic, stem: str) -> None:
-        self.namespace_files |= topic_files(topic, None, stem)
+        self.namespace_files |= declared_topic_files(topic, None, stem)
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
@@ -187,7 +186,7 @@ class _Importer:
             for name, version in layer.items():
                 if name not in made:
                     try:
-                        files = topic_files(
+                        files = declared_topic_files(
                             self.held.topics[name], version.info, stems[name], printed=printed, shared=shared
                         )
                         tried[name] = files, version.info

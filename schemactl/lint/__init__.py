@@ -16,11 +16,11 @@ from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.core.rules import LINT_RULES, every_rule
-from schemactl.declare.catalog import Declared
+from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile
+from schemactl.declare.source_location import pointer
 from schemactl.lint import fields, keys, logical_types, names, topics
 from schemactl.lint.definition import DefinitionPart, LintedDefinition, LintRule, Remark
-from schemactl.source import pointer
 
 __all__ = ["DefinitionPart", "LintRule", "Linted", "LintedDefinition", "Remark", "lint"]
 

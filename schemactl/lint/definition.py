@@ -13,9 +13,9 @@ from schemactl.core.errors import meant
 from schemactl.core.project import Project
 from schemactl.core.rules import Rule
 from schemactl.declare.references import AvroFile, own_names
+from schemactl.declare.source_location import Tokens
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 from schemactl.lint.edits import Edit
-from schemactl.source import Tokens
 
 Kind = Literal["record", "enum", "fixed", "array", "map", "union", "primitive", "reference", "field"]
 

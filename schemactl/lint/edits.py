@@ -11,8 +11,8 @@ import yaml
 
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import AvroFile
-from schemactl.declare.yaml_text import YamlPart, scalar
-from schemactl.source import JsonText, Tokens, key_node, nearest
+from schemactl.declare.source_location import JsonText, Tokens, key_node, nearest
+from schemactl.declare.yaml_parser import YamlPart, scalar
 
 Replacement = tuple[int, int, str]
 """Start and end in a text, and what stands between them afterwards."""

@@ -7,12 +7,12 @@ from typing import Final
 
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo
-from schemactl.declare.catalog import Declared
 from schemactl.declare.files import Files, decode, read_bytes
+from schemactl.declare.formatter import proved
+from schemactl.declare.reader import Declared
 from schemactl.formats import identity, resolve
 from schemactl.lint import Linted
 from schemactl.lint.edits import Replacement, replaced, replacement
-from schemactl.rewriting import proved
 
 _MOST_TRIED: Final = 20
 """Edits that are tried one by one: for each, everything is read once more."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from schemactl.declare.source_location import Tokens
 from schemactl.lint.definition import LintedDefinition, Remark
-from schemactl.source import Tokens
 
 _STYLES: Final = {
     "snake_case": re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*"),

@@ -11,12 +11,12 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.core.wording import counted
-from schemactl.declare.catalog import Declared
+from schemactl.declare.reader import Declared
 from schemactl.declare.references import own_names
+from schemactl.declare.source_location import tokens
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro.parser import problems as avro_problems
 from schemactl.lint.definition import Remark
-from schemactl.source import tokens
 
 TopicRemark = tuple[str, TopicName, Source | None, Remark]
 """A rule, and what it says of a topic, at which place."""

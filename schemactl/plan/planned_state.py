@@ -10,11 +10,11 @@ from schemactl.core.findings import WaiversAt
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies, strategy_of
 from schemactl.core.schema import SchemaVersion, live, next_number
+from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.plan import refusals
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import elsewhere_only, without_namespaces
 from schemactl.plan.steps import Origin, Permissions, PlanRefusal, PlanStep
-from schemactl.target_numbers.mapping import TargetNumbers
 
 
 class PlannedState:

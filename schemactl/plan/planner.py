@@ -33,6 +33,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import numbers
+from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.plan import refusals
 from schemactl.plan.inheritance import loss, parts, reset
 from schemactl.plan.left_out import leave_out, settled, touched
@@ -60,7 +61,6 @@ from schemactl.plan.steps import (
     TakeNumber,
 )
 from schemactl.target_numbers.apart import TopicApart, find_apart
-from schemactl.target_numbers.mapping import TargetNumbers
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 

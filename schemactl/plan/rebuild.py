@@ -18,12 +18,12 @@ from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, live, next_number
 from schemactl.core.wording import numbers as listed
 from schemactl.core.wording import versions
+from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.plan.left_out import settled
 from schemactl.plan.planner import RELAX, Planner
 from schemactl.plan.registry_state import RegistryState
 from schemactl.plan.selection import applicable
 from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
-from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.target_numbers.pairs import NumberPair, topic_value
 
 Lists = Mapping[TopicName, Sequence[NumberPair]]

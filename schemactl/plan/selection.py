@@ -11,8 +11,8 @@ from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, onl
 from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known
 from schemactl.core.policies import REPLICATION, Policies
 from schemactl.core.schema import SchemaVersion
+from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.registry.interface import Scope
-from schemactl.target_numbers.mapping import TargetNumbers
 
 
 def scope_of(catalog: Catalog) -> Scope:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
     from schemactl.core.schema import Commit
-    from schemactl.declare.catalog import Declared
+    from schemactl.declare.reader import Declared
     from schemactl.history import CommitFiles, Forked, HashedFiles, Repository
     from schemactl.project_check.environments import Environment
     from schemactl.project_check.files import ProjectFiles
@@ -343,8 +343,8 @@ class _Check:
     def record(self) -> None:
         """Let the next check end early if nothing staged concerns a schema (see `early_exit`)."""
         from schemactl import early_exit
-        from schemactl.declare.catalog import in_roots
         from schemactl.declare.project import PROJECT_FILE
+        from schemactl.declare.reader import in_roots
         from schemactl.project_check.files import overlay_paths
 
         project, read, head = self.proposed, self.read, self.repository.commit("HEAD")

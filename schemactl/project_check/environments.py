@@ -11,15 +11,14 @@ from schemactl.core.errors import DeclarationError, Problem, SchemactlError
 from schemactl.core.names import TopicName, matching
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import Commit, Release
-from schemactl.declare.catalog import Declared
 from schemactl.declare.files import Files
-from schemactl.declare.overlays import NO_OVERLAYS, read_overlays
 from schemactl.declare.project import place_in_project
+from schemactl.declare.reader import NO_OVERLAYS, Declared, read_overlays
+from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.effective import differs, effective
 from schemactl.history import CommitFiles, Forked, History, Repository
 from schemactl.history.local_changes import LocalChanges
 from schemactl.project_check.files import ProjectFiles
-from schemactl.target_numbers.mapping import TargetNumbers
 from schemactl.target_numbers.on_target import numbered
 
 Note = Callable[[object], None]

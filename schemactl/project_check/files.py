@@ -8,20 +8,19 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from schemactl.core.errors import DeclarationError, Problem, did_you_mean
-from schemactl.declare import catalog, definition, validation_cache
-from schemactl.declare import overlays as declare_overlays
+from schemactl.declare import definition, reader
 from schemactl.declare import waivers as declare_waivers
 from schemactl.declare.files import SUFFIXES
-from schemactl.declare.reference_patterns import is_folder
+from schemactl.declare.numbers_file import JudgedNumbers, judge_files
+from schemactl.declare.references import is_folder
 from schemactl.history import Store
 from schemactl.project_check import attributes
-from schemactl.target_numbers.judging import JudgedNumbers, judge_files
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.findings import Waiver
     from schemactl.core.project import Project
-    from schemactl.declare.catalog import Declared
+    from schemactl.declare.reader import Declared
     from schemactl.history import CommitFiles, HashedFiles, Repository
 
 
@@ -45,19 +44,19 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
     store = Store(repository.common_directory, project.path)
     release = f"{project.release}\n".encode()
     before = bytes(store.read("valid") or b"")
-    cache = validation_cache.ValidationCache(
+    cache = reader.ValidationCache(
         definition.Definitions(files),
         lambda path: _state(files, path),
         before.removeprefix(release) if before.startswith(release) else b"",
     )
-    declared = catalog.read(files, project, cache=cache)
+    declared = reader.read(files, project, cache=cache)
     if (content := cache.content()) is not None:
         store.write("valid", release + content)
     overlays = {}
     problems: set[Problem] = set()
     for target in project.targets.values():
         try:
-            overlays[target.name] = declare_overlays.read_overlays(files, project, target)
+            overlays[target.name] = reader.read_overlays(files, project, target)
             if not declared.problems:
                 problems |= {*_undeclared(overlays[target.name], declared.catalog)}
         except DeclarationError as error:

@@ -171,7 +171,7 @@ def _judging(
 
 def _forgotten_root(proposed: Project, approved: Project) -> str | None:
     """Return the first root of `approved` that `proposed` neither has nor calls a previous one."""
-    from schemactl.declare.catalog import in_roots
+    from schemactl.declare.reader import in_roots
 
     return next(
         (

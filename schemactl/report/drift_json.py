@@ -8,12 +8,12 @@ from schemactl.core.environment import version
 from schemactl.core.json_values import Json, commit_value, schema_value
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import kind_of
+from schemactl.declare.target_numbers import AcceptanceReason
 from schemactl.drift import DriftReport
 from schemactl.drift.clusters import ReplicatedNamespace, of_target
 from schemactl.drift.differences import DriftItem
 from schemactl.drift.versions import differences
 from schemactl.formats.type_spec import line_changes
-from schemactl.target_numbers.acceptance import AcceptanceReason
 from schemactl.target_numbers.apart import apart_values
 from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.core.terminal import cut, on_one_line
+from schemactl.declare.source_location import JsonSyntaxError, scan, tokens
+from schemactl.declare.source_location import nearest as nearest_node
 from schemactl.formats import spec
 from schemactl.formats.type_spec import line_changes
-from schemactl.source import JsonSyntaxError, scan, tokens
-from schemactl.source import nearest as nearest_node
 
 if TYPE_CHECKING:
     from schemactl.core.schema import SchemaInfo

@@ -26,8 +26,8 @@ from schemactl.topic_codec import codec_of
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
-    from schemactl.declare.catalog import Declared
     from schemactl.declare.files import Files
+    from schemactl.declare.reader import Declared
 
 _DEPTHS: Final = (64, 16, 8, 4, 2, 1)
 """Of a record that holds itself, once or (a tree) in several places, each with columns of its own."""

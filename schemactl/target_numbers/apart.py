@@ -12,8 +12,8 @@ from schemactl.core.errors import first_of
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
+from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, TopicNumbers, meanings
 from schemactl.formats import spec
-from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, TopicNumbers, meanings
 
 ApartState = Literal["readable", "deleted", "tombstone", "unexplained"]
 

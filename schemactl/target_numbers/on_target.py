@@ -10,10 +10,10 @@ from schemactl.core.catalog import Catalog, Client, LazyMapping, Topic
 from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
-from schemactl.declare.catalog import Declared
+from schemactl.declare.numbers_file import contradictions
+from schemactl.declare.reader import Declared
+from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, target_number, target_versions
 from schemactl.history import Forked, History
-from schemactl.target_numbers.judging import contradictions
-from schemactl.target_numbers.mapping import TargetNumbers, TargetVersion, target_number, target_versions
 
 
 def expect_agreement(records: Iterable[TargetNumbers], declared: Catalog, forked: Forked) -> None:

@@ -17,9 +17,9 @@ from schemactl.cli import main
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.project import Project
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.declare import catalog, definition, validation_cache
+from schemactl.declare import definition, reader
 from schemactl.declare import files as declare_files
-from schemactl.declare.catalog import Declared
+from schemactl.declare.reader import Declared
 from schemactl.formats import problems
 
 pytestmark = pytest.mark.slow
@@ -99,17 +99,15 @@ class Checks:
                 files = history.HashedFiles(worktree, repository.object_format)
             cache = self.cache(files)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(catalog, "format_problems", noting)
-                found = catalog.read(files, PROJECT, cache=cache)
+                patch.setattr(reader, "format_problems", noting)
+                found = reader.read(files, PROJECT, cache=cache)
             self.content = cache.content() or self.content
-            return Reading(told(found), told(catalog.read(files, PROJECT)), judged)
+            return Reading(told(found), told(reader.read(files, PROJECT)), judged)
 
-    def cache(self, files: history.IndexFiles | history.HashedFiles) -> validation_cache.ValidationCache:
+    def cache(self, files: history.IndexFiles | history.HashedFiles) -> reader.ValidationCache:
         """Return what is known of these files."""
         definitions = definition.Definitions(files)
-        return validation_cache.ValidationCache(
-            definitions, lambda path: str(files.entry(path)), self.content
-        )
+        return reader.ValidationCache(definitions, lambda path: str(files.entry(path)), self.content)
 
 
 @pytest.fixture

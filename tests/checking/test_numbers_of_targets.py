@@ -10,9 +10,9 @@ from estate import NAMESPACE, ORDERS, Estate
 from scratch import declared, record
 
 from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.declare.numbers_file import write_numbers
+from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TopicNumbers
 from schemactl.early_exit import is_nothing_staged
-from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers
-from schemactl.target_numbers.writing import write_numbers
 
 NUMBERS = "numbers/local.yaml"
 FOREIGN = "numbers/foreign/orders-1.avsc"

@@ -118,10 +118,10 @@ def test_the_early_exit_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> No
 def test_a_call_that_hears_nothing_ends_with_the_process(scratch: Scratch) -> None:
     # Whoever waits in C for a lock of its own hears no signal.
     deaf = (
-        "import ctypes, schemactl.core.deadline, schemactl.declare\n"
+        "import ctypes, schemactl.core.deadline, schemactl.declare.reader\n"
         "schemactl.core.deadline._HARD_S = 1.0\n"
         "lock = ctypes.create_string_buffer(64)\n"
-        "schemactl.declare.catalog.read = lambda *_, **__: [ctypes.PyDLL(None).pthread_mutex_lock(lock) for _ in range(2)]\n"
+        "schemactl.declare.reader.read = lambda *_, **__: [ctypes.PyDLL(None).pthread_mutex_lock(lock) for _ in range(2)]\n"
     )
     done, took_s = run(scratch, f"{deaf}{check('--timeout', '4')}")
     assert done.returncode == ERROR

@@ -10,7 +10,7 @@ from command import schemactl
 from scratch import Scratch
 
 from schemactl.cli.parser import COMMANDS
-from schemactl.declare.shapes import editor_schemas
+from schemactl.declare.models import editor_schemas
 from schemactl.formats import SPECS
 
 CLICKS = 'syntax = "proto3";\n\npackage web;\n\nmessage Click {\n  string id = 1;\n}\n'

@@ -19,11 +19,11 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.project import Generate, Project, Target
 from schemactl.core.schema import Release
-from schemactl.declare.catalog import load, read
 from schemactl.declare.document import read_documents
 from schemactl.declare.files import Kind
+from schemactl.declare.models import KINDS
 from schemactl.declare.project import read_project
-from schemactl.declare.shapes import KINDS
+from schemactl.declare.reader import load, read
 
 PROJECT = Project(roots=("topics",))
 

@@ -15,9 +15,9 @@ from schemactl.core.errors import Source
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.declare.catalog import Declared, read
 from schemactl.declare.files import Kind
-from schemactl.declare.reference_patterns import files_of
+from schemactl.declare.reader import Declared, read
+from schemactl.declare.references import files_of
 from schemactl.formats import SPECS
 from schemactl.formats.key_value import split
 

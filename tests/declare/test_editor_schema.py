@@ -13,8 +13,8 @@ from test_messages import CASES
 
 from schemactl.core.errors import DeclarationError
 from schemactl.core.json_values import laid_out
-from schemactl.declare.shapes import editor_schemas, mismatches
-from schemactl.declare.yaml_text import read_yaml
+from schemactl.declare.models import editor_schemas, mismatches
+from schemactl.declare.yaml_parser import read_yaml
 
 TOP = Path(__file__).parent.parent.parent
 SCHEMAS = TOP / "schemas"

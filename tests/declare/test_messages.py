@@ -11,8 +11,8 @@ from memory_files import MemoryFiles
 
 from schemactl.core.errors import DeclarationError
 from schemactl.core.project import Project
-from schemactl.declare.catalog import load
 from schemactl.declare.project import PROJECT_FILE, check_roots, read_project
+from schemactl.declare.reader import load
 
 MESSAGES = Path(__file__).with_name("messages.txt")
 

@@ -11,7 +11,7 @@ from test_messages import screen
 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaType
-from schemactl.importing.scaffold import Start, namespace_files, topic_files
+from schemactl.declare.writer import Start, namespace_files, new_topic_files
 
 MISTAKES = Path(__file__).with_name("mistakes.txt")
 FOLDER = "namespaces/sales"
@@ -40,7 +40,7 @@ def twelve_topics() -> dict[str, str]:
     }
     for name, type_ in TOPICS.items():
         topic = TopicName("shop", "sales", name)
-        files |= topic_files(topic, f"{FOLDER}/{name}", Start(type_), {"partitions": 4}, {})
+        files |= new_topic_files(topic, f"{FOLDER}/{name}", Start(type_), {"partitions": 4}, {})
     return files
 
 

@@ -10,9 +10,9 @@ from memory_files import MemoryFiles
 
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
 from schemactl.core.project import Project
-from schemactl.declare.catalog import read
 from schemactl.declare.files import MAX_BYTES, WorktreeFiles, obstacle, resolve
 from schemactl.declare.project import load_project
+from schemactl.declare.reader import read
 
 PROJECT = Project(roots=("topics",))
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
 from schemactl.core.errors import DeclarationError, Source
-from schemactl.declare import yaml_text
+from schemactl.declare import yaml_parser
 from schemactl.declare.files import MAX_BYTES
-from schemactl.declare.yaml_text import PythonComposer, YamlText, read_yaml, scalar_place
-from schemactl.source import MAX_DEPTH, JsonText
+from schemactl.declare.source_location import MAX_DEPTH, JsonText
+from schemactl.declare.yaml_parser import PythonComposer, YamlText, read_yaml, scalar_place
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ STYLES = st.fixed_dictionaries(
     {"default_flow_style": st.sampled_from([True, False, None]), "indent": st.integers(2, 6)}
     | {"width": st.sampled_from([20, 10_000]), "allow_unicode": st.booleans()}
 )
-COMPOSERS = [yaml_text.COMPOSER, PythonComposer]
+COMPOSERS = [yaml_parser.COMPOSER, PythonComposer]
 
 
 def value_of(text: str) -> Any:
@@ -54,7 +54,7 @@ def test_what_yaml_dumps_reads_back_as_yaml_load_reads_it(
 ) -> None:
     text = yaml.safe_dump(value, **style)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_text, "COMPOSER", composer)
+        patch.setattr(yaml_parser, "COMPOSER", composer)
         assert value_of(text) == yaml.safe_load(text) == value
 
 
@@ -93,7 +93,7 @@ OTHERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("composer", COMPOSERS)
 def test_plain_values_follow_the_core_schema(composer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_text, "COMPOSER", composer)
+    monkeypatch.setattr(yaml_parser, "COMPOSER", composer)
     for text, value in {**{text: text for text in TEXTS.split()}, **OTHERS}.items():
         found = value_of(f"- {text}\n")[0]
         assert (text, found, type(found)) == (text, value, type(value))
@@ -157,13 +157,13 @@ def test_hostile_files_are_one_problem(data: bytes) -> None:
 
 
 def test_the_python_parser_survives_deep_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_text, "COMPOSER", PythonComposer)
+    monkeypatch.setattr(yaml_parser, "COMPOSER", PythonComposer)
     assert "nested more than" in only_problem(b"[" * 2_000)
     assert value_of("[" * MAX_DEPTH + "]" * MAX_DEPTH)
 
 
 def test_a_file_has_no_more_than_so_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_text, "MAX_VALUES", 2_000)
+    monkeypatch.setattr(yaml_parser, "MAX_VALUES", 2_000)
     assert only_problem(b"[" + b"a," * 2_000) == "a.yaml:1:1: the file has more than 2,000 keys and values"
     assert len(value_of("[" + "a," * 1_999 + "]")) == 1_999
 

@@ -19,10 +19,10 @@ from scratch import Scratch
 from schemactl import history
 from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.project import Project
-from schemactl.declare.catalog import in_roots
 from schemactl.declare.definition import Definitions
 from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import YAML_SUFFIXES, WorktreeFiles, read_bytes
+from schemactl.declare.reader import in_roots
 from schemactl.formats import identity
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,8 @@ from scratch import Files, Scratch, declared, record
 from schemactl import history
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
-from schemactl.declare import catalog
 from schemactl.declare import files as declare_files
+from schemactl.declare import reader
 from schemactl.early_exit import MESSAGE
 
 pytestmark = pytest.mark.slow
@@ -209,7 +209,7 @@ def test_what_a_merge_brings_into_a_folder_counts(tmp_path: Path) -> None:
     shop_.git("checkout", "-q", "work")
     with history.Repository.open(shop_.path) as repository:
         files = declare_files.WorktreeFiles(str(shop_.path), folders=["topics"])
-        found = catalog.read(files, PROJECT)
+        found = reader.read(files, PROJECT)
         changes = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main").changes(
             files, found
         )

@@ -9,8 +9,8 @@ from scratch import Files, Scratch, declared, record
 
 from schemactl import history
 from schemactl.core.project import Project
-from schemactl.declare import catalog
 from schemactl.declare import files as declare_files
+from schemactl.declare import reader
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def scratch(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
 def unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
     with history.Repository.open(scratch.path) as repository:
         files = history.IndexFiles(repository) if staged else declare_files.WorktreeFiles(str(scratch.path))
-        found = catalog.read(files, PROJECT)
+        found = reader.read(files, PROJECT)
         forked = history.read_forked(repository, PROJECT, repository.commit("HEAD"), "main")
         return {name.topic for name in forked.changes(files, found).unchanged}
 

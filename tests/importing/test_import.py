@@ -19,9 +19,9 @@ from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.declare.writer import CommonTypes
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
-from schemactl.importing.shared import CommonTypes
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import shop
 from command import schemactl
 from scratch import Scratch
 
-from schemactl import layout
+from schemactl.declare import formatter
 
 MESSY = """\
 # yaml-language-server: $schema=https://example.com/topic.json
@@ -170,18 +170,18 @@ def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(reposito
     assert (repository.path / "namespaces" / "orders.yaml").read_bytes() == TIDY.encode()
 
 
-@pytest.mark.parametrize("name", ["yaml_layout", "json_layout"])
+@pytest.mark.parametrize("name", ["laid_out_yaml", "laid_out_json"])
 def test_a_layout_that_would_change_what_is_declared_is_a_bug_and_not_written(
     name: str, repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(*arguments: str) -> str:
         return arguments[-1].replace("orders", "order").replace("id", "key")
 
-    monkeypatch.setattr(getattr(layout, name), "laid_out", wrong)
+    monkeypatch.setattr(formatter, name, wrong)
     before = {path.name: path.read_text() for path in (repository.path / "namespaces").iterdir()}
     told = schemactl(repository.path, "fmt", code=1).err
     assert "This is a bug of schemactl" in told
-    wrong_one = "orders.yaml" if name == "yaml_layout" else "orders.avsc"
+    wrong_one = "orders.yaml" if name == "laid_out_yaml" else "orders.avsc"
     assert text(repository, f"namespaces/{wrong_one}") == before[wrong_one]
 
 

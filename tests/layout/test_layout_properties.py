@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.declare.yaml_text import read_yaml
+from schemactl.declare import formatter
+from schemactl.declare.yaml_parser import read_yaml
 from schemactl.formats.avro.json_text import without_comments
-from schemactl.layout import json_layout, yaml_layout
 
 KEYS = ("topic", "schema", "type", "definition", "labels", "a", "b c", "é", "key", "value", "fields", "doc")
 SCALARS = (
@@ -151,10 +151,10 @@ def test_a_yaml_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
         ]
         text = "---\n".join(map(writer.document, contents)) + rng.choice(["", "\n\n"])
         text = text.rstrip("\n") if rng.random() < 0.2 else text
-        new = yaml_layout.laid_out("x.yaml", text)
+        new = formatter.laid_out_yaml("x.yaml", text)
         assert said(new) == said(text)
         assert sorted(re.findall(r"# c\d+", new)) == sorted(re.findall(r"# c\d+", text))
-        assert yaml_layout.laid_out("x.yaml", new) == new
+        assert formatter.laid_out_yaml("x.yaml", new) == new
 
 
 def value_of_keys(rng: random.Random) -> dict[str, Any]:
@@ -191,12 +191,12 @@ def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
     rng = random.Random(seed)  # noqa: S311  no secret
     for _ in range(8):
         text = json_written(value(rng, 4), rng)
-        new = json_layout.laid_out(text)
+        new = formatter.laid_out_json(text)
         assert json.loads(without_comments(new), parse_float=str) == json.loads(
             without_comments(text), parse_float=str
         )
         assert len(re.findall(r"// c|/\* c", new)) == len(re.findall(r"// c|/\* c", text))
-        assert json_layout.laid_out(new) == new
+        assert formatter.laid_out_json(new) == new
         assert "".join(without_comments(new).split()) == "".join(without_comments(text).split())
 
 
@@ -212,4 +212,4 @@ def test_a_json_text_says_the_same_with_the_same_comments_and_stays_as_it_is_lai
     ],
 )
 def test_a_text_with_what_is_never_used_stays_as_it_is(text: str) -> None:
-    assert yaml_layout.laid_out("x.yaml", text) == text
+    assert formatter.laid_out_yaml("x.yaml", text) == text

@@ -216,7 +216,7 @@ SETTINGS["max_producers_per_topic"] = Setting(
 )
 import shlex, sys
 from schemactl.cli import main
-from schemactl.declare.shapes import editor_schemas
+from schemactl.declare.models import editor_schemas
 
 print("max_producers_per_topic" in str(editor_schemas()))
 for line in sys.stdin:

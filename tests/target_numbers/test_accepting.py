@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from schemactl.comparison.changes import Contents, content_identity
 from schemactl.core.catalog import Topic
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
-from schemactl.target_numbers.acceptance import AcceptanceReason
+from schemactl.declare.numbers_file import accept
+from schemactl.declare.target_numbers import (
+    AcceptanceReason,
+    NumberEntry,
+    TargetNumbers,
+    TopicNumbers,
+    target_versions,
+)
 from schemactl.target_numbers.apart import topic_apart
-from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers, TopicNumbers, target_versions
-from schemactl.target_numbers.writing import accept
 
 CONTENTS = [avro("id", **{f"f{number}": 0}) for number in range(8)]
 DAY = date(2026, 11, 22)

@@ -6,8 +6,7 @@ from estate import ORDERS, avro
 
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.plan.rebuild import recorded_lists
-from schemactl.target_numbers.mapping import (
+from schemactl.declare.target_numbers import (
     NumberEntry,
     TargetNumbers,
     TopicNumbers,
@@ -15,6 +14,7 @@ from schemactl.target_numbers.mapping import (
     target_number,
     target_versions,
 )
+from schemactl.plan.rebuild import recorded_lists
 
 TEXTS = [avro("id"), avro("id", b=0), avro("id", b=0, c=0), avro("id", b=0, c=0, d=0)]
 FOREIGN = avro("id", theirs=0)

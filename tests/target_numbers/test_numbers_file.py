@@ -18,11 +18,10 @@ from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare.files import Kind
+from schemactl.declare.numbers_file import numbers_text, read_numbers
+from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.formats import identity, key_value, spec
-from schemactl.target_numbers.acceptance import Acceptance, AcceptanceReason
-from schemactl.target_numbers.file import numbers_of, read_numbers, recorded_elsewhere
-from schemactl.target_numbers.mapping import NumberEntry, TargetNumbers
-from schemactl.target_numbers.writing import numbers_text
+from schemactl.history.target_history import numbers_of, recorded_elsewhere
 
 NUMBERS = """\
 persistent://shop/sales/orders:

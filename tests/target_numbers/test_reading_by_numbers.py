@@ -23,8 +23,8 @@ from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadab
 from schemactl.core.catalog import Topic
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
+from schemactl.declare.target_numbers import NumberEntry, TopicNumbers
 from schemactl.target_numbers.apart import topic_apart
-from schemactl.target_numbers.mapping import NumberEntry, TopicNumbers
 
 pytestmark = pytest.mark.slow
 
