@@ -17,7 +17,7 @@ def main() -> int:
     """Run the command line, and return its exit code."""
     try:
         if sys.argv[1:] == ["check", "--staged"]:
-            from schemactl import early_exit
+            from schemactl.history import early_exit
 
             look = early_exit.is_nothing_staged
             if interrupted_after(DEFAULT_S, "looking at the index", lambda _: look()):

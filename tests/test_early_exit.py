@@ -12,7 +12,7 @@ import pytest
 from command import process
 from scratch import ENVIRONMENT, Scratch, declared, record
 
-from schemactl.early_exit import MESSAGE
+from schemactl.history.early_exit import MESSAGE
 
 pytestmark = pytest.mark.slow
 

@@ -60,7 +60,7 @@ from schemactl.formats.protobuf.advanced_checker import advanced_violations
 from schemactl.formats.protobuf.compatibility import CATEGORIES, proto_rules
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_all
-from schemactl.history.approved import judging_project
+from schemactl.history.approved_history import judging_project
 from schemactl.lint import lint
 from schemactl.lint.fixing import fixed
 from schemactl.samples.judging import with_samples

@@ -136,7 +136,7 @@ class Context:
         Raises:
             SchemactlError: there is no project, or Git cannot say which schemas were approved, or where the target is.
         """
-        from schemactl.effective import read_effective
+        from schemactl.history.target_history import read_effective
 
         known = project or self.project()[0]
         progress = self.reading_history()

@@ -214,7 +214,7 @@ def _write(
 
 def _approved_elsewhere(repository: Repository, project: Project, tip: Commit) -> str | None:
     """Return the approved ref if it is not at `tip` now; else None."""
-    from schemactl.history.approved import approved
+    from schemactl.history.approved_history import approved
 
     try:
         ref, found = approved(repository, project)

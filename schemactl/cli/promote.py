@@ -88,7 +88,7 @@ def _promotion(
 ) -> Promotion:
     """Return the move of `target` from where it is."""
     from schemactl.core.catalog import Catalog
-    from schemactl.effective import on_target
+    from schemactl.history.target_history import view_on_target
     from schemactl.promotion import Promotion, changes_between
 
     try:
@@ -96,9 +96,9 @@ def _promotion(
     except HistoryError:
         # Nothing was promoted yet; or to a place beside the line, which is to be left.
         here = None
-    after = on_target(repository, whole.until(there), project, target)
+    after = view_on_target(repository, whole.until(there), project, target)
     then = whole.until(there._replace(commit=here)) if here else None
-    before = on_target(repository, then, project, target) if then else None
+    before = view_on_target(repository, then, project, target) if then else None
     is_back = before is not None and before.commits > after.commits
     older, newer = (after, before) if before and is_back else (before, after)
     changes = changes_between(older.catalog if older else Catalog(), newer.catalog)

@@ -174,8 +174,7 @@ def reading(
     """
     from schemactl import history
     from schemactl.declare.numbers_file import read_numbers
-    from schemactl.effective import on_target
-    from schemactl.history.target_history import recorded_elsewhere
+    from schemactl.history.target_history import recorded_elsewhere, view_on_target
 
     found, top = project or context.project()
     place = approved_target(target, found, top, context) if target is not None else None
@@ -188,7 +187,7 @@ def reading(
         approved = history.read(repository, known, progress=context.reading_history())
         files = history.CommitFiles(repository, approved.tip)
     if place is not None:
-        approved = on_target(repository, approved, place.project, place.target, files)
+        approved = view_on_target(repository, approved, place.project, place.target, files)
         numbers = read_numbers(files, place.project, place.target)
         return ReadingSetup(found, top, approved, place, numbers, {})
     # Whoever takes a target out of the file here has not made its messages Git's.

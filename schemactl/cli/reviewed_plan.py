@@ -37,7 +37,7 @@ from schemactl.target_numbers.pairs import lists_of
 
 if TYPE_CHECKING:
     from schemactl.history import History
-    from schemactl.history.repository import Repository
+    from schemactl.history.git import Repository
     from schemactl.plan.registry_state import RegistryState
 
 
@@ -182,8 +182,8 @@ def _at(
     plan: Plan, args: argparse.Namespace, repository: Repository, chosen: ChosenTarget, approved: History
 ) -> History | None:
     """Return the approved history up to the plan's commit; None: nothing was approved yet."""
-    from schemactl.effective import on_target
     from schemactl.history import Position
+    from schemactl.history.target_history import view_on_target
 
     made_at = plan.origin.tip
     if made_at is None:
@@ -198,7 +198,7 @@ def _at(
     if approved.tip and approved.tip.id == made_at.id:
         return approved
     then = approved.until(Position(plan.origin.ref, plan.origin.ref, made_at))
-    return on_target(repository, then, chosen.project, chosen.target)
+    return view_on_target(repository, then, chosen.project, chosen.target)
 
 
 @dataclass(frozen=True, slots=True)

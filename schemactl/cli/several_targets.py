@@ -212,7 +212,7 @@ def opened(
         MissingCredentials: a named target's credentials are not here.
         SchemactlError: there is no project, or Git cannot say which schemas were approved; or anything of the only target.
     """
-    from schemactl.effective import read_effective
+    from schemactl.history.target_history import read_effective
 
     several = asked.several
     places = approved_targets(None if asked.are_all else asked.names, context)
@@ -260,7 +260,7 @@ def _proposed(
         DeclarationError: the project file is wrong after the merge.
     """
     from schemactl.history import proposed
-    from schemactl.history.approved import read_project_at
+    from schemactl.history.approved_history import read_project_at
 
     approved = places[0].project
     merge = proposed(repository, approved, base)

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _at_targets(project: Project, approved: History, context: Context) -> Mapping[str, History | None]:
     """Return the approved history as far as each target has it; None where its position is not known here."""
-    from schemactl.effective import read_effective
+    from schemactl.history.target_history import read_effective
 
     found: dict[str, History | None] = {}
     for name, target in project.targets.items():

@@ -15,53 +15,51 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from schemactl.history.approved import ApprovedProject as ApprovedProject
-    from schemactl.history.approved import UnknownRef as UnknownRef
-    from schemactl.history.approved import approved_project as approved_project
-    from schemactl.history.approved import load_project as load_project
-    from schemactl.history.approved import resolve_shared as resolve_shared
-    from schemactl.history.approved import waivers_at as waivers_at
-    from schemactl.history.files import CommitFiles as CommitFiles
-    from schemactl.history.files import HashedFiles as HashedFiles
-    from schemactl.history.files import IndexFiles as IndexFiles
-    from schemactl.history.history import History as History
-    from schemactl.history.history import Position as Position
-    from schemactl.history.history import read as read
-    from schemactl.history.local_changes import Forked as Forked
-    from schemactl.history.local_changes import Merged as Merged
-    from schemactl.history.local_changes import proposed as proposed
-    from schemactl.history.local_changes import read_forked as read_forked
-    from schemactl.history.local_changes import read_merged as read_merged
-    from schemactl.history.repository import Repository as Repository
+    from schemactl.history.approved_history import ApprovedProject as ApprovedProject
+    from schemactl.history.approved_history import History as History
+    from schemactl.history.approved_history import Position as Position
+    from schemactl.history.approved_history import UnknownRef as UnknownRef
+    from schemactl.history.approved_history import approved_project as approved_project
+    from schemactl.history.approved_history import load_project as load_project
+    from schemactl.history.approved_history import read as read
+    from schemactl.history.approved_history import resolve_shared as resolve_shared
+    from schemactl.history.approved_history import waivers_at as waivers_at
+    from schemactl.history.commit_files import CommitFiles as CommitFiles
+    from schemactl.history.commit_files import HashedFiles as HashedFiles
+    from schemactl.history.commit_files import IndexFiles as IndexFiles
+    from schemactl.history.git import Repository as Repository
+    from schemactl.history.merge import Forked as Forked
+    from schemactl.history.merge import Merged as Merged
+    from schemactl.history.merge import proposed as proposed
+    from schemactl.history.merge import read_forked as read_forked
+    from schemactl.history.merge import read_merged as read_merged
     from schemactl.history.store import Store as Store
 
 _MODULES = {
-    "approved": (
+    "approved_history": (
         "ApprovedProject",
+        "History",
+        "Position",
         "UnknownRef",
         "approved_project",
         "load_project",
+        "read",
         "resolve_shared",
         "waivers_at",
     ),
-    "files": (
+    "commit_files": (
         "CommitFiles",
         "HashedFiles",
         "IndexFiles",
     ),
-    "history": (
-        "History",
-        "Position",
-        "read",
-    ),
-    "local_changes": (
+    "git": ("Repository",),
+    "merge": (
         "Forked",
         "Merged",
         "proposed",
         "read_forked",
         "read_merged",
     ),
-    "repository": ("Repository",),
     "store": ("Store",),
 }
 

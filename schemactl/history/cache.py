@@ -17,7 +17,7 @@ from schemactl.core.errors import Problem, Source
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit
 from schemactl.declare.files import Kind
-from schemactl.history.files import Entry
+from schemactl.history.commit_files import Entry
 from schemactl.history.store import Store
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")

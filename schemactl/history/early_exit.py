@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from schemactl.history import confined, store
+from schemactl.history import git_environment, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _is_usual() -> bool:
 
 def _is_index_as_in(commit: str, watched: Collection[bytes]) -> bool:
     """Return whether the index differs from a commit in none of the watched paths, nor in attributes, by which Git changes files."""
-    differences = _git(*confined.DIFF_INDEX, commit)
+    differences = _git(*git_environment.DIFF_INDEX, commit)
     return differences is not None and not any(
         path.endswith(b".gitattributes")
         or any(
@@ -102,14 +102,14 @@ def _own_attributes() -> bytes | None:
 
 def _git(*arguments: str) -> bytes | None:
     """Return the standard output of a git command; None if it failed: the complete check will explain that."""
-    command = ("git", "-c", "safe.bareRepository=explicit", *confined.OPTIONS, *arguments)
+    command = ("git", "-c", "safe.bareRepository=explicit", *git_environment.OPTIONS, *arguments)
     reader, writer = os.pipe()
     with open(reader, "rb", buffering=0) as output:
         try:
             process = os.posix_spawnp(
                 "git",
                 command,
-                {**os.environ, **confined.VARIABLES},
+                {**os.environ, **git_environment.VARIABLES},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, writer, 1),
                     (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),

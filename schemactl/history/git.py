@@ -1,22 +1,39 @@
-"""Git processes: started by GitPython, confined, with English messages and a time limit."""
+"""Git processes, and the repository: objects, refs, first-parent line."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from io import BufferedReader, RawIOBase
+from itertools import accumulate, takewhile
+from pathlib import Path
 from select import select
 from subprocess import PIPE
 from tempfile import TemporaryFile
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from schemactl.core.errors import HistoryError
-from schemactl.history.confined import OPTIONS, VARIABLES
+from schemactl.core.schema import Commit
+from schemactl.declare.files import MAX_BYTES
+from schemactl.history.git_environment import (
+    BARE_FETCH,
+    FETCH,
+    OPTIONS,
+    RAW,
+    VARIABLES,
+    fetch_variables,
+    pinned,
+)
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+# Git processes: started by GitPython, confined, with English messages and a time limit.
+
 
 TIME_LIMIT_S = 3600.0
 """A command that gives no more output for so long is killed."""
@@ -170,3 +187,443 @@ class _Output(RawIOBase):
 
 def _no_git() -> HistoryError:
     return HistoryError("git was not found", fix="install Git 2.31 or newer, and have it on PATH")
+
+
+# A Git repository, found and trusted by git: its objects, its settings, and the commits of a line.
+
+
+_GROUP_BYTES = 1024
+"""So much is asked of `git cat-file` at once: any pipe holds that, so neither side waits for the other to read."""
+
+_AHEAD_BYTES = 1 << 26
+"""No more is read ahead than this, and what was asked for at once with it."""
+
+_BETWEEN = "--schemactl-next"
+"""Separates two answers of `git rev-parse`, which repeats options that it does not know."""
+
+LATEST_S = 253_402_300_799
+"""The last second of the year 9999: the latest time that a calendar has."""
+
+_LOG: Final = (
+    *("log", "--reverse", "--first-parent", "--ignore-missing", *RAW, "--root", "--diff-merges=first-parent"),
+    *("--no-show-signature", "--encoding=UTF-8", "--format=%x01%H %ct %P%x00%s", "--end-of-options"),
+)
+"""The command for the commits of a line. Whatever a user's settings could change about the output is said here."""
+
+
+class ChangedFile(NamedTuple):
+    """One path of a commit, as it is afterwards; bytes that are not UTF-8 are surrogate escapes.
+
+    `mode` is Git's: 100644 and 100755 are files, 120000 is a symlink, 160000 a submodule, 000000 a deletion.
+    """
+
+    path: str
+    mode: str
+    blob: str
+
+
+class LoggedCommit(NamedTuple):
+    """A commit on a first-parent line, what it changed against the one before, and its parents' ids. A merge is one commit."""
+
+    commit: Commit
+    changes: list[ChangedFile]
+    parents: tuple[str, ...]
+
+
+class Blob(NamedTuple):
+    """An object as `git cat-file` gives it; the content of one larger than MAX_BYTES is left out: no declared file may be."""
+
+    id: str
+    type: str
+    size_bytes: int
+    content: bytes
+
+
+class Repository:
+    """An open repository. Close it, or use it in a `with`: it may keep a git process.
+
+    Git gets the caller's environment, so that a hook sees the index that git made for it. Which repository is read was
+    settled by `open`. All paths are absolute.
+
+    Attributes:
+        directory: where git runs.
+        own: Git's folder for this working tree.
+        top: the working tree's top level; None in a bare repository.
+        common_directory: Git's folder that all linked worktrees share.
+        default_branches: full names of the branches that remotes call their default, `refs/remotes/origin/main`.
+        shallow: whether the history ends where a depth-limited clone was cut off.
+        object_format: `sha1` or `sha256`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Ask git for the repository that `path` is in. Raise HistoryError as `open`."""
+        if not os.access(path, os.X_OK):
+            raise HistoryError(f"there is no folder {path} that can be entered")
+        above = (each for each in (path, *path.parents) if os.path.lexists(each / ".git"))
+        top = next(above, None) if "GIT_DIR" not in os.environ else None
+        if top and (inner := _embedded_in(path, top)):
+            raise _embedded(inner, top)
+        # Older Git does not know this setting; the lines above refuse what it forbids.
+        strict = ("-c", "safe.bareRepository=explicit") if top else ()
+        facts = ("--is-shallow-repository", "--is-bare-repository", "--show-object-format", "--show-cdup")
+        remotes = ("--symbolic-full-name", "--glob=refs/remotes/*/HEAD")
+        try:
+            # The answers that may hold a newline come last.
+            answer = Runner(str(path), {}).run(
+                *(*strict, "rev-parse", *facts, *remotes, "--absolute-git-dir", _BETWEEN, "--git-common-dir")
+            )
+        except GitFailed as failure:
+            raise _cannot_open(path, failure.words) from failure
+        answered, _, common = answer.decode("utf-8", "surrogateescape").partition(f"\n{_BETWEEN}\n")
+        shallow, is_bare, self.object_format, up, *lines = answered.split("\n")
+        self.default_branches = tuple(takewhile(lambda line: line.startswith("refs/"), lines))
+        self.own = Path("\n".join(lines[len(self.default_branches) :]))
+        if not top and "GIT_DIR" not in os.environ and is_bare != "true":
+            # Without `.git` it has no files of its own, whatever its settings say.
+            raise _embedded(self.own, (path / up).resolve())
+        self.directory = path
+        self.top = None if is_bare == "true" else (path / up).resolve()
+        self.common_directory = (path / common.removesuffix("\n")).resolve()
+        self.shallow = shallow == "true"
+        git = Runner(str(path), pinned(str(self.own), str(self.top) if self.top else None))
+        self.run = git.run
+        self.start = git.start
+        self._objects: Process | None = None
+        # A command judges one state: what a ref named when it was asked for first.
+        self._commits: dict[str, Commit | None] = {}
+        self._merge_bases: dict[tuple[str, str], Commit | None] = {}
+        self._folders: dict[tuple[str, str], bytes] = {}
+        # In a partial clone: the ids of all objects that are here, and of those to fetch with the next that is missing.
+        self._present: set[str] | None = None
+        self._fetched_later: set[str] = set()
+        self._added: dict[str, Blob] = {}
+        self._ahead: dict[str, Blob] = {}
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str] = ".") -> Repository:
+        """Open the repository that `directory` is in, which git finds and trusts by its own rules.
+
+        Raises:
+            HistoryError: there is none, git refuses to read it (another owner's), it has grafts, or `directory` lies in a folder
+                that git would take for a repository inside of it.
+        """
+        path = Path(directory).resolve()
+        opened = cls(path)
+        opened.reject_embedded([path])
+        grafts = Path(os.environ.get("GIT_GRAFT_FILE") or opened.common_directory / "info" / "grafts")
+        if grafts.is_file() and grafts.read_bytes().strip():
+            raise HistoryError(
+                f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
+                fix=f"remove it: `rm {grafts}`",
+            )
+        return opened
+
+    def reject_embedded(self, paths: Iterable[Path]) -> None:
+        """Raise HistoryError where one of `paths`, in the working tree, lies in a folder that git would take for a repository."""
+        for path in paths if self.top else ():
+            if self.top and (inner := _embedded_in(path, self.top)):
+                raise _embedded(inner, self.top)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the git process that reads objects; the next question starts another."""
+        if self._objects:
+            self._objects.close()
+            self._objects = None
+
+    def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
+        """Yield the objects called `names` (ids, or anything git can resolve), in order; None for each that does not exist.
+
+        A name is a line on git's standard input, so it can never become an option. Take all answers before asking again.
+        """
+        lines = [name.encode("utf-8", "surrogateescape") + b"\n" for name in names]
+        if any(line.count(b"\n") > 1 or b"\0" in line for line in lines):
+            raise HistoryError("a name of a Git object cannot hold a newline or NUL")
+        while lines:
+            total = accumulate(map(len, lines))
+            count = max(1, sum(1 for _ in takewhile(lambda size: size <= _GROUP_BYTES, total)))
+            # A group is read to its end before any of it is handed out, so that nobody leaves half an answer behind.
+            yield from self._ask(lines[:count])
+            del lines[:count]
+
+    def blob(self, blob_id: str) -> Blob:
+        """Return the blob with this id; one that a partial clone lacks is fetched."""
+        found = self._added.get(blob_id) or self._ahead.get(blob_id)
+        if found is None:
+            self.fetch_missing([blob_id])
+            [found] = self.objects([blob_id])
+        if found is None or found.type != "blob":
+            raise HistoryError(f"the repository has no blob {blob_id}", fix=FSCK)
+        return found
+
+    def read_ahead(self, ids: Iterable[str]) -> None:
+        """Read the blobs with these ids, which are asked for next, as far as _AHEAD_BYTES go."""
+        self._ahead = {}
+        wanted = [each for each in dict.fromkeys(ids) if each not in self._added]
+        self.fetch_missing(wanted)
+        size = 0
+        for blob in filter(None, self.objects(wanted)):
+            self._ahead[blob.id] = blob
+            size += len(blob.content)
+            if size > _AHEAD_BYTES:
+                break
+
+    def add_content(self, blob: Blob) -> None:
+        """Let `blob` give a content that git need not have: of a file at hand."""
+        self._added[blob.id] = blob
+
+    def commit(self, ref: str) -> Commit | None:
+        """Return the commit that `ref` names, tags followed; None when there is none. Git is asked once for each."""
+        if ref not in self._commits:
+            self._commits[ref] = found = self._commit(ref)
+            if found:
+                self._commits[found.id] = found
+        return self._commits[ref]
+
+    def merge_base(self, head: Commit, tip: Commit) -> Commit | None:
+        """Return the newest commit that both have; None: they have none in common. Git is asked once for each pair.
+
+        Raise HistoryError where a shallow clone ends before.
+        """
+        if (head.id, tip.id) not in self._merge_bases:
+            try:
+                found = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
+            except GitFailed as failure:
+                if failure.words.strip():
+                    raise
+                self.require_all_commits()
+                found = None
+            self._merge_bases[head.id, tip.id] = found
+        return self._merge_bases[head.id, tip.id]
+
+    def _commit(self, ref: str) -> Commit | None:
+        if any(part in ref for part in ("\0", "\n", "..")) or ref.startswith(("^", "-")):
+            # A line of commits, or none, is no commit.
+            return None
+        # Most names that are tried name nothing, which the process that reads objects can say. Only plain ones: of an upstream
+        # that is not set, or a wrong pattern, it would die.
+        if set("@:{").isdisjoint(ref):
+            [named] = self.objects([f"{ref}^{{commit}}"])
+            if named is None or named.id in self._commits:
+                return named and self._commits[named.id]
+        form = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct%x00%s")
+        try:
+            found = self.run("log", "-1", *form, "--end-of-options", f"{ref}^{{commit}}", "--")
+        except GitFailed:
+            return None
+        facts, _, subject = found.removesuffix(b"\n").partition(b"\0")
+        commit_id, _, time_s = facts.partition(b" ")
+        return Commit(commit_id.decode(), time_of(time_s), subject.decode("utf-8", "replace"))
+
+    def folder(self, commit_id: str, folder: str) -> bytes:
+        """Return what `git ls-tree -z` lists in a folder of a commit, "" its top. Git is asked once for each."""
+        key = (commit_id, folder)
+        if key not in self._folders:
+            # The folder's name ends with a slash, or its own entry would be listed in place of what it holds.
+            inside = [f"{folder}/"] if folder else []
+            self._folders[key] = self.run("ls-tree", "-z", "--full-tree", commit_id, "--", *inside)
+        return self._folders[key]
+
+    def refs(self) -> list[str]:
+        """Return the short names of all refs."""
+        return self.run("for-each-ref", "--format=%(refname:short)").decode("utf-8", "replace").split()
+
+    def settings(self, names: str) -> list[tuple[str, str]]:
+        """Return the names and values of the settings whose names match a regular expression, as git spells them."""
+        try:
+            listed = self.run("config", "--null", "--get-regexp", names).decode("utf-8", "surrogateescape")
+        except GitFailed as failure:
+            if failure.words.strip():
+                raise
+            # No setting has such a name.
+            return []
+        entries = (entry.partition("\n") for entry in listed.split("\0")[:-1])
+        return [(name, value) for name, _, value in entries]
+
+    @cached_property
+    def remotes(self) -> dict[str, dict[str, list[str]]]:
+        """What the settings say of each remote: `url`, `fetch`, and (lower case) what a partial clone left out."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for key, value in self.settings(r"^remote\..*\.(url|fetch|promisor|partialclonefilter)$"):
+            name, _, setting = key.removeprefix("remote.").rpartition(".")
+            found.setdefault(name, {}).setdefault(setting, []).append(value)
+        return found
+
+    @cached_property
+    def promisor(self) -> str | None:
+        """The remote that has what a partial clone lacks; None: nothing was left out of the clone."""
+        if not any((self.common_directory / "objects" / "pack").glob("*.promisor")):
+            return None
+        promisors = {name: settings.get("promisor", [""])[-1] for name, settings in self.remotes.items()}
+        return next((name for name, promisor in promisors.items() if promisor == "true"), None)
+
+    def require_trees(self) -> None:
+        """Raise HistoryError where the clone lacks the names of older commits' files; it says the command that brings them."""
+        settings = self.remotes[self.promisor] if self.promisor else {}
+        left_out = settings.get("partialclonefilter", [""])[-1]
+        if "tree:" in left_out or "object:type=" in left_out:
+            raise HistoryError(
+                f"this partial clone was made without the file names of older commits (filter {left_out}): reading its "
+                "history would fetch them one commit at a time",
+                fix=f"`git config remote.{self.promisor}.partialclonefilter blob:none && git fetch --refetch {self.promisor}`",
+            )
+
+    def require_all_commits(self) -> None:
+        """Raise HistoryError where the history is cut off; it says the command that repairs it."""
+        if self.shallow:
+            raise HistoryError(
+                "this clone is shallow: its history is cut off, and version numbers are counted from the first commit",
+                fix="`git fetch --unshallow`; in a GitHub workflow give actions/checkout `fetch-depth: 0`",
+            )
+
+    def fetch_later(self, blob_ids: Iterable[str]) -> None:
+        """Fetch the blobs with these ids together with the next that are missing."""
+        if self.promisor:
+            self._fetched_later.update(blob_ids)
+
+    def fetch_missing(self, blob_ids: Iterable[str]) -> None:
+        """Fetch those of these blobs that a partial clone lacks, by one `git fetch`."""
+        if not self.promisor:
+            return
+        if self._present is None:
+            everything = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+            self._present = set(self.run(*everything).decode().split("\n"))
+        missing = {*blob_ids}.difference(self._present, self._added)
+        if not missing:
+            return
+        missing |= self._fetched_later.difference(self._present, self._added)
+        self._fetched_later.clear()
+        # As git itself fetches one object that is missing (promisor-remote.c), but for all of them.
+        upload = () if self.top else ("--upload-pack=git-upload-pack",)
+        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+        what = ("--recurse-submodules=no", "--filter=blob:none", "--stdin", self.promisor)
+        try:
+            self.run(
+                *("fetch", *upload, *quiet, *what),
+                standard_input="".join(f"{blob_id}\n" for blob_id in sorted(missing)).encode(),
+                options=FETCH if self.top else BARE_FETCH,
+                variables=fetch_variables(),
+            )
+        except GitFailed as failure:
+            raise HistoryError(
+                f"this partial clone lacks {len(missing)} files of the approved history, and {self.promisor} does not give "
+                f"them: {' '.join(failure.words.split())}",
+                fix="name the protocol to fetch by in GIT_ALLOW_PROTOCOL, or use a whole clone"
+                if "not allowed" in failure.words
+                else f"see to it that `git fetch {self.promisor}` works, or use a whole clone",
+            ) from failure
+        self._present |= missing
+
+    def _ask(self, lines: Sequence[bytes]) -> list[Blob | None]:
+        if self._objects is None:
+            self._objects = self.start("cat-file", "--batch")
+        try:
+            self._objects.write(b"".join(lines))
+            return [_answer(self._objects) for _ in lines]
+        except (BrokenPipeError, EOFError) as error:
+            words = self._objects.words()
+            self.close()
+            raise HistoryError(f"git stopped while it read objects: {words.strip()}", fix=FSCK) from error
+
+
+def log(repository: Repository, tip: str, since: str | None = None) -> Iterator[LoggedCommit]:
+    """Yield the commits from the first one (or the one after `since`) to `tip`, oldest first, from one git process.
+
+    A `since` that the repository does not have is no bound.
+    """
+    logged: LoggedCommit | None = None
+    tokens = repository.start(*_LOG, tip, *([f"^{since}"] if since else [])).tokens()
+    for token in tokens:
+        if token.startswith(b"\x01"):
+            if logged:
+                yield logged
+            # Git prints no time where the commit has none that it can read.
+            commit_id, time_s, *parents = token[1:].decode().split(" ")
+            subject = next(tokens).decode("utf-8", "replace")
+            commit = Commit(commit_id, time_of(time_s.encode()), subject)
+            logged = LoggedCommit(commit, [], tuple(filter(None, parents)))
+        elif logged and token.lstrip(b"\n").startswith(b":"):
+            # `:<mode before> <mode> <id before> <id> <status>`, then the path: by spaces, for ids have 40 or 64 digits.
+            _, mode, _, blob, _ = token.decode().split(" ")
+            logged.changes.append(ChangedFile(next(tokens).decode("utf-8", "surrogateescape"), mode, blob))
+        elif token.strip(b"\n"):
+            raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
+    if logged:
+        yield logged
+
+
+def time_of(digits: bytes) -> int:
+    """Return a committer's time as git prints it, in seconds since the epoch: 0 where it prints none, at most the calendar's end."""
+    if not digits.isdigit():
+        return 0
+    # Python reads no number of very many digits.
+    return min(int(digits), LATEST_S) if len(digits) <= 20 else LATEST_S
+
+
+def _answer(process: Process) -> Blob | None:
+    """Return the next answer of `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
+    header = process.output.readline()
+    if header.endswith((b" missing\n", b" ambiguous\n")):
+        return None
+    if not header.endswith(b"\n"):
+        raise EOFError
+    object_id, kind, size = header.split()
+    content, rest = b"", int(size) + 1
+    if rest <= MAX_BYTES + 1:
+        content = process.output.read(rest)
+        rest -= len(content)
+    while rest and (part := process.output.read(min(rest, CHUNK_BYTES))):
+        rest -= len(part)
+    if rest:
+        raise EOFError
+    return Blob(object_id.decode(), kind.decode(), int(size), content[:-1])
+
+
+def _embedded_in(path: Path, top: Path) -> Path | None:
+    """Return the nearest folder from `path` up to below `top` that git would take for a repository; None: there is none.
+
+    A commit can hold such a folder, with settings that name programs. `.git` itself, however it is spelled, no commit can
+    hold, nor anything that belongs to a project.
+    """
+    for here in (path, *path.parents):
+        if len(str(here)) <= len(str(top)):
+            break
+        # Refs and objects are beside HEAD, or where `commondir` says.
+        common, *inside = (os.path.lexists(here / name) for name in ("commondir", "objects", "refs"))
+        if here.name.lower() == ".git" or (os.path.lexists(here / "HEAD") and (common or all(inside))):
+            return here
+    return None
+
+
+def _embedded(inner: Path, top: Path) -> HistoryError:
+    if inner.name.lower() == ".git":
+        return HistoryError(
+            f"{inner} is Git's own folder, where no project can be", fix=f"work in {top}, or name it with -C"
+        )
+    return HistoryError(
+        f"{inner} is laid out as a Git directory inside the working tree of {top}: git would obey settings in it that a commit "
+        "may have brought",
+        fix="remove its files HEAD, objects and refs; for a bare repository of your own that is kept there, set GIT_DIR to it",
+    )
+
+
+def _cannot_open(directory: Path, words: str) -> HistoryError:
+    problem = words.strip().removeprefix("fatal: ")
+    if "safe.directory" in problem:
+        what, _, advice = problem.partition("\n")
+        return HistoryError(f"git refuses to read this repository: {what}", fix=" ".join(advice.split()))
+    if "safe.bareRepository" in problem:
+        return HistoryError(
+            f"git refuses to read this repository: {problem}", fix=f"set GIT_DIR={directory}, if you trust it"
+        )
+    if problem.startswith("not a git repository"):
+        return HistoryError(
+            f"{directory} is not in a Git repository, and versions come from its history",
+            fix="work inside a repository, or name one with -C DIR; `git init` makes one",
+        )
+    return HistoryError(f"git cannot open a repository at {directory}: {problem}")

@@ -15,13 +15,11 @@ from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, in_roots
 from schemactl.declare.references import folders_above, is_among, is_folder, written_out
-from schemactl.history.approved import approved
+from schemactl.history.approved_history import History, approved, read
 from schemactl.history.cache import Cache
-from schemactl.history.confined import BARE_FETCH, FETCH, OPTIONS, fetch_variables
-from schemactl.history.files import CommitFiles, Entry, GitFiles, HashedFiles, blob_id
-from schemactl.history.git import GitFailed
-from schemactl.history.history import History, read
-from schemactl.history.repository import Blob, ChangedFile, LoggedCommit, Repository, log
+from schemactl.history.commit_files import CommitFiles, Entry, GitFiles, HashedFiles, blob_id
+from schemactl.history.git import Blob, ChangedFile, GitFailed, LoggedCommit, Repository, log
+from schemactl.history.git_environment import BARE_FETCH, FETCH, OPTIONS, fetch_variables
 from schemactl.history.versions import Derivation, Progress, StepFiles, derived_from, is_read, no_progress
 
 _NOBODY: Final = "schemactl"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.core.errors import DeclarationError, SchemactlError
 from schemactl.core.names import select_known
-from schemactl.early_exit import in_ci
+from schemactl.history.early_exit import in_ci
 from schemactl.project_check.request import CheckRequest, files_of, require_base
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ _JUDGED_AGAINST_HEAD: Final = (
 
 def _amended(request: CheckRequest, repository: Repository, project: Project) -> str | None:
     """Return the parent of HEAD if an amended commit replaces the tip of the approved ref; else None."""
-    from schemactl.history.approved import approved
+    from schemactl.history.approved_history import approved
 
     head = repository.commit("HEAD")
     if not request.amend or head is None or approved(repository, project)[1] != head:
@@ -177,8 +177,8 @@ class _Check:
         `waivers` returns those in force in the tree of a commit. Raise DeclarationError if the files contradict the history.
         """
         from schemactl.checking.joining import joined
+        from schemactl.history.target_history import expect_agreement
         from schemactl.project_check.environments import environments, setting_problems
-        from schemactl.target_numbers.on_target import expect_agreement
 
         read, forked, asked = self.read, self.forked, self.request.target
         declared, approved = read.declared.catalog, forked.approved.catalog
@@ -325,7 +325,7 @@ class _Check:
         from schemactl import history
         from schemactl.core.wording import counted
         from schemactl.declare import files as declare_files
-        from schemactl.history.files import differing_files
+        from schemactl.history.commit_files import differing_files
         from schemactl.project_check.files import overlay_paths, paths_of
 
         project, read, repository = self.project, self.read, self.repository
@@ -342,9 +342,9 @@ class _Check:
 
     def record(self) -> None:
         """Let the next check end early if nothing staged concerns a schema (see `early_exit`)."""
-        from schemactl import early_exit
         from schemactl.declare.project import PROJECT_FILE
         from schemactl.declare.reader import in_roots
+        from schemactl.history import early_exit
         from schemactl.project_check.files import overlay_paths
 
         project, read, head = self.proposed, self.read, self.repository.commit("HEAD")

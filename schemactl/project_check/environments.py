@@ -15,11 +15,10 @@ from schemactl.declare.files import Files
 from schemactl.declare.project import place_in_project
 from schemactl.declare.reader import NO_OVERLAYS, Declared, read_overlays
 from schemactl.declare.target_numbers import TargetNumbers
-from schemactl.effective import differs, effective
 from schemactl.history import CommitFiles, Forked, History, Repository
-from schemactl.history.local_changes import LocalChanges
+from schemactl.history.merge import LocalChanges
+from schemactl.history.target_history import differs, effective, numbered
 from schemactl.project_check.files import ProjectFiles
-from schemactl.target_numbers.on_target import numbered
 
 Note = Callable[[object], None]
 

@@ -13,8 +13,7 @@ from schemactl.declare import waivers as declare_waivers
 from schemactl.declare.files import SUFFIXES
 from schemactl.declare.numbers_file import JudgedNumbers, judge_files
 from schemactl.declare.references import is_folder
-from schemactl.history import Store
-from schemactl.project_check import attributes
+from schemactl.history import Store, commit_files
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
@@ -69,7 +68,7 @@ def read_files(repository: Repository, project: Project, files: CommitFiles | Ha
     judged |= {path for path in overlay_paths(project) if files.kind(path) != "missing"}
     if files.kind(project.waivers) != "missing":
         judged.add(project.waivers)
-    if found := [*wrong, *attributes.problems(repository, files, judged)]:
+    if found := [*wrong, *commit_files.problems(repository, files, judged)]:
         raise DeclarationError(found)
     return ProjectFiles(declared, overlays, numbers, waivers)
 

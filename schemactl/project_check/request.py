@@ -54,7 +54,7 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
     Raises:
         UsageError: it would be, without --base.
     """
-    from schemactl.history.approved import UnknownRef, approved, approved_project, resolve
+    from schemactl.history.approved_history import UnknownRef, approved, approved_project, resolve
 
     fix = "name the branch this will be merged into, such as --base origin/main; after a merge, the commit before it"
     if request.staged:
@@ -86,7 +86,7 @@ def _is_settled(
     repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None
 ) -> bool:
     """Whether it is not for a change to move what leads to the commit `tip`: a remote has it, or there is none."""
-    from schemactl.history.approved import by_default, is_clone, resolve
+    from schemactl.history.approved_history import by_default, is_clone, resolve
 
     if not is_clone(repository):
         return project.approved is None or bool(reviewed and not reviewed.proposed)
@@ -146,7 +146,7 @@ def _judging(
 ) -> Project:
     """Return the project by which a change is judged, whose settings are those that were approved."""
     from schemactl.checking.gate import judging
-    from schemactl.history.approved import judging_project
+    from schemactl.history.approved_history import judging_project
 
     try:
         found = judging_project(repository, request.directory, request.config, proposed, request.base)

@@ -11,8 +11,8 @@ from estate import Estate, avro
 from scratch import declared, record
 
 from schemactl.declare.document import TopicDocument
-from schemactl.early_exit import is_nothing_staged
-from schemactl.history.history import DefinitionLoader
+from schemactl.history.approved_history import DefinitionLoader
+from schemactl.history.early_exit import is_nothing_staged
 
 PROJECT = """\
 version: 1

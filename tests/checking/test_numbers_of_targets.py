@@ -12,7 +12,7 @@ from scratch import declared, record
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare.numbers_file import write_numbers
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TopicNumbers
-from schemactl.early_exit import is_nothing_staged
+from schemactl.history.early_exit import is_nothing_staged
 
 NUMBERS = "numbers/local.yaml"
 FOREIGN = "numbers/foreign/orders-1.avsc"

@@ -19,7 +19,7 @@ from schemactl.formats import identity
 from schemactl.formats.avro.json_text import InvalidAvro, canonical_form, fingerprints
 from schemactl.formats.avro.parser import parse, problems
 from schemactl.formats.avro.schema import equal, identity_key
-from schemactl.history.fingerprints import fingerprint
+from schemactl.history.versions import fingerprint
 
 pytestmark = pytest.mark.slow
 

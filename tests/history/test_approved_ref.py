@@ -11,8 +11,8 @@ from scratch import Scratch
 from schemactl import history
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
-from schemactl.history.approved import approved
-from schemactl.history.repository import Repository
+from schemactl.history.approved_history import approved
+from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
 

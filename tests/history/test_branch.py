@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from property_runs import REPOSITORIES
 from scratch import Scratch
 
-from schemactl.history.local_changes import branch
-from schemactl.history.repository import Repository
+from schemactl.history.git import Repository
+from schemactl.history.merge import branch
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,7 @@ from schemactl import history
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
 from schemactl.history.cache import Cache
-from schemactl.history.fingerprints import fingerprint
-from schemactl.history.versions import derived_from
+from schemactl.history.versions import derived_from, fingerprint
 
 pytestmark = pytest.mark.slow
 

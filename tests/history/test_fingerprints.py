@@ -10,8 +10,7 @@ from scratch import Scratch, declared, record
 
 from schemactl import history
 from schemactl.history.cache import Cache
-from schemactl.history.fingerprints import fingerprint
-from schemactl.history.versions import derived_from
+from schemactl.history.versions import derived_from, fingerprint
 
 PLAIN = '{"type": "record", "name": "Order", "fields": [%s]}'
 

@@ -11,15 +11,15 @@ from command import schemactl
 from scratch import Scratch
 
 from schemactl.core.errors import HistoryError
-from schemactl.history.files import CommitFiles, IndexFiles
-from schemactl.history.repository import Repository
+from schemactl.history.commit_files import CommitFiles, IndexFiles
+from schemactl.history.git import Repository
 
 pytestmark = pytest.mark.slow
 
 HOOK = """#!@PYTHON@
 import json
-from schemactl.history.files import IndexFiles
-from schemactl.history.repository import Repository
+from schemactl.history.commit_files import IndexFiles
+from schemactl.history.git import Repository
 with Repository.open(".") as repository:
     files = IndexFiles(repository)
     seen = {path: files.read(path).decode() for path in files.paths()}

@@ -10,7 +10,7 @@ import pytest
 from command import schemactl
 from scratch import ENVIRONMENT, Scratch, declared, record
 
-from schemactl.history.repository import LATEST_S, Repository
+from schemactl.history.git import LATEST_S, Repository
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.project import Project
 from schemactl.declare import files as declare_files
 from schemactl.declare import reader
-from schemactl.early_exit import MESSAGE
+from schemactl.history.early_exit import MESSAGE
 
 pytestmark = pytest.mark.slow
 

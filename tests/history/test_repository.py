@@ -10,7 +10,7 @@ from scratch import FIRST_COMMIT_S, Scratch
 from schemactl.core.errors import HistoryError
 from schemactl.core.schema import Commit
 from schemactl.declare.files import MAX_BYTES
-from schemactl.history.repository import ChangedFile, Repository, log
+from schemactl.history.git import ChangedFile, Repository, log
 
 pytestmark = pytest.mark.slow
 
