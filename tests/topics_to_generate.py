@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from schemactl.codegen.approved import Approved
+from schemactl.codegen.topics import Approved
 from schemactl.core.catalog import Topic
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate

@@ -13,8 +13,8 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options
 from schemactl.cli.reading import STRICT_OPTION, add_numbers_of, reading
 from schemactl.cli.selection import TOPIC_HELP, EnvironmentTarget, choose, number_of, version_of
+from schemactl.codegen.topics import codec_of, require_codec, schema_of
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
-from schemactl.topic_codec import codec_of, require_codec, schema_of
 
 if TYPE_CHECKING:
     from schemactl.cli.json_lines import Answer, Request
@@ -195,7 +195,7 @@ def _lines(request: Request) -> Answer:
 
 def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list[Any]:
     """Return the rows; of a whole message that is of a union, only those that Spark's `from_avro` has, too."""
-    from schemactl.columns import spark_type, struct
+    from schemactl.codegen import spark_types, topic_struct
     from schemactl.core.schema import Release
     from schemactl.formats.avro.parser import parse
     from schemactl.formats.avro.schema import Union
@@ -203,10 +203,10 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
     schema = parse(reader.schema, Release.R5_0)
     if not isinstance(schema, Union):
         return rows
-    kind = struct.convert(
-        schema, struct.StructOptions(recursive_field_max_depth=options.recursion_depth)
+    kind = topic_struct.convert(
+        schema, topic_struct.StructOptions(recursive_field_max_depth=options.recursion_depth)
     ).type
-    if isinstance(kind, spark_type.Struct):
+    if isinstance(kind, spark_types.Struct):
         if not kind.fields:
             return [{} if row is None else row for row in rows]
         refusal = {"error": "Spark's from_avro has no row for a union of records, or of several types"}
@@ -214,7 +214,7 @@ def _as_from_avro(rows: list[Any], reader: SchemaInfo, options: Options) -> list
             row if isinstance(row, dict) and isinstance(row.get("error"), str) and len(row) == 1 else refusal
             for row in rows
         ]
-    if isinstance(kind, spark_type.Atomic) and kind not in (spark_type.STRING, spark_type.BINARY):
+    if isinstance(kind, spark_types.Atomic) and kind not in (spark_types.STRING, spark_types.BINARY):
         return rows
     refusal = {"error": "Spark's from_avro has no row for a null"}
     return [refusal if row is None else row for row in rows]

@@ -143,8 +143,8 @@ def _json_schema(topic: Topic, one: SchemaVersion, project: Project, said: Metad
 
 
 def _ddl(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
-    from schemactl.codegen.names import module_paths
-    from schemactl.columns.struct import decoded_options
+    from schemactl.codegen.topic_struct import decoded_options
+    from schemactl.codegen.topics import module_paths
     from schemactl.exporting.ddl import create_table
 
     # Spark takes letters, digits and _ in a table's name.
@@ -154,7 +154,7 @@ def _ddl(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> 
 
 
 def _contract(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
-    from schemactl.columns.struct import decoded_options
+    from schemactl.codegen.topic_struct import decoded_options
     from schemactl.exporting.data_contract import contract_text, data_contract
 
     options = decoded_options(project.generate)
@@ -180,7 +180,7 @@ _DOCUMENTS: Final = {"jsonschema": _json_schema, "ddl": _ddl, "datacontract": _c
 
 
 def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[TopicName, str]) -> None:
-    from schemactl.codegen.names import module_paths
+    from schemactl.codegen.topics import module_paths
 
     folder = Path(context.directory, args.out)
     if folder.exists() and not folder.is_dir():

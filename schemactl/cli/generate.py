@@ -23,8 +23,8 @@ from schemactl.core.names import select_known
 from schemactl.core.project import ClassKind
 
 if TYPE_CHECKING:
-    from schemactl.codegen.approved import Approved
-    from schemactl.codegen.files import Brought
+    from schemactl.codegen.package import Brought
+    from schemactl.codegen.topics import Approved
     from schemactl.core.project import Generate, Project
     from schemactl.history import Merged
 
@@ -114,8 +114,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _print_classes(args: argparse.Namespace, context: Context, project: Project, generate: Generate) -> int:
     """Print the classes of one version, without making the package."""
-    from schemactl.columns.struct import StructOptions
-    from schemactl.extracting.class_text import topic_classes
+    from schemactl.codegen.class_module import topic_classes
+    from schemactl.codegen.topic_struct import StructOptions
 
     kind = args.classes or generate.classes
     if kind is None or args.check or args.zip or args.wheel or args.out:
@@ -193,7 +193,7 @@ class _PackageMaker:
 
 
 def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
-    from schemactl.codegen.files import compare
+    from schemactl.codegen.package import compare
 
     args, out = maker.args, maker.out
     shown = maker.generate.out if args.out is None else args.out
@@ -225,7 +225,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
 
 def _renumbered(package: _Package, out: Path, changed: Sequence[str]) -> Iterator[str]:
     """Say which numbers of schemas in the folder are stale: the same text has another number now."""
-    from schemactl.codegen.files import numbered
+    from schemactl.codegen.package import numbered
 
     numbers: dict[tuple[str, str], int] = {}
     for name, text in package.files.items():
@@ -247,7 +247,7 @@ def _renumbered(package: _Package, out: Path, changed: Sequence[str]) -> Iterato
 
 
 def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
-    from schemactl.codegen.files import compare, write
+    from schemactl.codegen.package import compare, write
 
     out, below = maker.out, maker.context.top
     difference = compare(package.files, out, below=below, brought=maker.brought(merged))
@@ -265,8 +265,7 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
 
 
 def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
-    from schemactl.codegen import files as on_disk
-    from schemactl.codegen import packed
+    from schemactl.codegen import package as packed
 
     args, context, name = maker.args, maker.context, maker.generate.package
     tip = package.read.approved.tip
@@ -287,10 +286,10 @@ def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int
         wheel = packed.wheel(files, name, package.topics, tip=tip, version=args.wheel_version)
     if args.zip:
         zipped = output_file(args.zip, context, name=f"{name}.zip")
-        on_disk.pack(files, zipped, below=context.top)
+        packed.pack(files, zipped, below=context.top)
         print(args.zip if zipped.name == Path(args.zip).name else Path(args.zip, zipped.name))
     if wheel:
-        on_disk.pack(wheel.files, Path(context.directory, args.wheel, wheel.name), below=context.top)
+        packed.pack(wheel.files, Path(context.directory, args.wheel, wheel.name), below=context.top)
         print(Path(args.wheel, wheel.name))
     return 0
 
@@ -309,7 +308,7 @@ def _judge_usage(args: argparse.Namespace) -> None:
 
 def _chosen(args: argparse.Namespace, read: ReadingSetup) -> list[Approved]:
     """Return the declared topics with a schema that --topic and --namespace select."""
-    from schemactl.codegen.approved import Approved
+    from schemactl.codegen.topics import Approved
 
     approved, found = read.approved, {}
     for name, topic in approved.catalog.topics.items():

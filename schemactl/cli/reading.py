@@ -13,7 +13,7 @@ from schemactl.cli.selection import ChosenTarget, add_target, approved_target
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.codegen.approved import OnTarget
+    from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project, Target
@@ -93,7 +93,7 @@ class ReadingSetup:
 
         `reader` is Git's number of the version that messages are read as; None: the reader's schema is that of no version.
         """
-        from schemactl.codegen.approved import OnTarget
+        from schemactl.codegen.topics import OnTarget
         from schemactl.core.schema import SchemaVersion
         from schemactl.declare.target_numbers import target_number
 

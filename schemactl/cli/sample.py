@@ -16,8 +16,8 @@ from schemactl.cli.parser import add_options, number
 from schemactl.cli.reading import add_numbers_of, reading
 from schemactl.cli.states import STATE_HELP, States
 from schemactl.cli.time_limit import seconds
+from schemactl.codegen.topics import require_codec, schema_of
 from schemactl.core.errors import SchemactlError, UsageError
-from schemactl.topic_codec import require_codec, schema_of
 
 if TYPE_CHECKING:
     from schemactl.cli.states import NamedDefinition

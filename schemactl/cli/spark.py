@@ -22,14 +22,14 @@ from schemactl.cli.reading import (
     reading,
 )
 from schemactl.cli.selection import TOPIC_HELP, choose
+from schemactl.codegen.topics import codec_of, require_codec
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.terminal import table as style_table
 from schemactl.core.terminal import terminal_width
-from schemactl.topic_codec import codec_of, require_codec
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
-    from schemactl.codegen.approved import OnTarget
+    from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
@@ -149,11 +149,13 @@ class TopicOfMessages:
             SchemactlError: there is none for this type of schema.
         """
         from schemactl.codec import CodecError, Options
-        from schemactl.columns import struct
+        from schemactl.codegen import topic_struct
 
         generate = self.project.generate
         options = Options(
-            time_type=(struct.StructOptions(generate.spark) if generate else struct.StructOptions()).has_time,
+            time_type=(
+                topic_struct.StructOptions(generate.spark) if generate else topic_struct.StructOptions()
+            ).has_time,
             recursion_depth=args.recursion_depth,
             strict=args.strict,
             json_defaults=generate is not None and generate.json_defaults,
@@ -167,11 +169,11 @@ class TopicOfMessages:
 
     def former_names(self) -> dict[str, tuple[str, ...]]:
         """Return what the reader's columns were called, the newest name first, by their paths."""
-        from schemactl.columns import struct
-        from schemactl.columns.former_names import former_names
+        from schemactl.codegen import topic_struct
+        from schemactl.codegen.topic_struct import former_names
 
         generate = self.project.generate
-        options = struct.StructOptions(generate.spark) if generate else struct.StructOptions()
+        options = topic_struct.StructOptions(generate.spark) if generate else topic_struct.StructOptions()
         older = [
             each.info for each in reversed(self.topic.versions) if each.info and each.number < self.number
         ]
@@ -209,7 +211,7 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
         raise SchemactlError(
             "this needs PySpark, which is not installed", fix='pip install "pulsar-schemactl[spark]"'
         ) from None
-    from schemactl.codegen.approved import Approved
+    from schemactl.codegen.topics import Approved
 
     read = reading(context, args.target)
     approved = read.approved
@@ -292,8 +294,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _runtime(folder: Path) -> Path:
     """Write a zip of what workers import, and return its path."""
-    from schemactl.codegen.files import pack
-    from schemactl.codegen.packed import run_time
+    from schemactl.codegen.package import pack, run_time
 
     modules = {"__init__.py": "", **run_time("spark/landing.py", "spark/raw.py", "spark/verifying.py")}
     archive = folder / "schemactl.zip"

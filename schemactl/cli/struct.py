@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Return 0: every line was read; 1: at least one was not."""
     from schemactl.cli.json_lines import answer_lines
-    from schemactl.columns.struct import StructOptions
+    from schemactl.codegen.topic_struct import StructOptions
 
     try:
         _ = StructOptions(args.spark).release
@@ -53,9 +53,8 @@ def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  eve
 
 def _struct(request: Request, *, spark: str) -> Answer:
     from schemactl.cli.json_lines import options_of, recursion_depth
-    from schemactl.columns.spark_type import UnsupportedBySpark, to_json
-    from schemactl.columns.struct import StructOptions, convert
-    from schemactl.columns.topic_struct import struct_of
+    from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
+    from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
     from schemactl.core.schema import Release
     from schemactl.formats import InvalidInput, described, spec
     from schemactl.formats.avro.json_text import InvalidAvro

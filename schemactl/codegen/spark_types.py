@@ -1,4 +1,4 @@
-"""Spark's data types as plain values, so that generating code needs no Spark."""
+"""Spark's types as plain values, in JSON, DDL and Python; needs no Spark."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from schemactl.core.errors import SchemactlError
+
+# Spark's data types as plain values, so that generating code needs no Spark.
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +232,32 @@ def _of_digits(text: str, name: str, digits: int, release: tuple[int, int]) -> A
     else:
         condition, what = "INVALID_TIMESTAMP_PRECISION", "has digits that no timestamp has"
     raise UnsupportedBySpark("SparkException", f"{text!r} {what}", condition=condition)
+
+
+# Spark's types and texts as Python writes them.
+
+
+PYTHON_TYPES: Final = {
+    "binary": "bytes",
+    "boolean": "bool",
+    "byte": "int",
+    "date": "date",
+    "double": "float",
+    "float": "float",
+    "integer": "int",
+    "interval day to second": "timedelta",
+    "long": "int",
+    "short": "int",
+    "string": "str",
+    "time(6)": "time",
+    "timestamp": "datetime",
+    "timestamp_ntz": "datetime",
+    "void": "None",
+}
+"""The Python type of a value that a codec gives for an atomic type of Spark's."""
+
+
+def literal(text: str) -> str:
+    """Return the text as Python writes it, in ASCII."""
+    is_plain = text.isascii() and text.isprintable() and not re.search(r"[\"\\]", text)
+    return f'"{text}"' if is_plain else ascii(text)

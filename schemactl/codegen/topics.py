@@ -1,4 +1,4 @@
-"""The module path of a topic in the generated package: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`."""
+"""A topic as generated code takes it: versions, reader, module path, codec."""
 
 from __future__ import annotations
 
@@ -7,10 +7,86 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from schemactl.core.catalog import Topic
+from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion
+
+if TYPE_CHECKING:
+    from schemactl.codec import Codec, Definition, KeyValue
+
+
+# A topic of the approved history, as a module is generated from it.
+
+
+@dataclass(frozen=True, slots=True)
+class OnTarget:
+    """What the numbers of a target stand for, of one topic.
+
+    Attributes:
+        foreign: the numbers of those versions that Git never approved.
+        unreadable: the numbers by which no message can be read, each with the reason.
+        reader: the target's number of the version that messages are read as; None: it has none.
+    """
+
+    target: str
+    versions: tuple[SchemaVersion, ...]
+    foreign: frozenset[int]
+    unreadable: Mapping[int, str]
+    reader: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A topic as the approved history has it, with the number of the version in force, and by whose numbers messages are read (None: Git's)."""
+
+    topic: Topic
+    current: int
+    on_target: OnTarget | None = None
+
+    @property
+    def reader(self) -> tuple[int, SchemaInfo]:
+        """The version that messages are read as: its number, and its schema as it stands at the tip.
+
+        Raises:
+            InvalidSchema: the topic pins a version that it does not have.
+        """
+        pinned = self.topic.reader
+        if self.topic.schema is not None and pinned in ("latest", self.current):
+            return self.current, self.topic.schema
+        for version in self.versions:
+            if version.number == pinned:
+                return version.number, info_of(version)
+        known = ", ".join(str(version.number) for version in self.versions)
+        raise InvalidSchema(
+            f"`reader: {pinned}` names no version of the topic, which has {known}",
+            fix="write one of those, or `latest`",
+        )
+
+    @property
+    def versions(self) -> tuple[SchemaVersion, ...]:
+        """The versions that have a schema."""
+        return tuple(version for version in self.topic.versions if version.info is not None)
+
+    @property
+    def read(self) -> tuple[SchemaVersion, ...]:
+        """The versions that messages are read by; they have a schema."""
+        return self.versions if self.on_target is None else self.on_target.versions
+
+
+def info_of(version: SchemaVersion) -> SchemaInfo:
+    """Return the schema of one of `Approved.versions`, or of `Approved.read`."""
+    assert version.info is not None  # noqa: S101  tombstones are left out
+    return version.info
+
+
+# The module path of a topic in the generated package: `persistent://shop/sales/order-lines` is
+# `shop.sales.order_lines`.
+
 
 RUNTIME: Final = "_runtime"
 """What a package calls the module that it imports its run-time from, and the folder of one that it carries."""
@@ -76,3 +152,64 @@ def _hash(topic: TopicName, attempt: int) -> str:
     """Eight digits; other ones at each attempt."""
     text = f"{topic}\n{attempt}" if attempt else str(topic)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+# The codec of a topic that declarations and the approved history describe. It imports what codecs
+# need on use.
+
+
+def require_codec() -> None:
+    """Raise SchemactlError, which says what to install, where something that codecs need is not installed."""
+    try:
+        from schemactl import codec  # noqa: F401  only whether it can be
+    except ImportError:
+        raise SchemactlError(
+            "decoding needs pyarrow and numpy, which are not installed",
+            fix='pip install "pulsar-schemactl[codec]"',
+        ) from None
+
+
+def codec_of(
+    topic: Topic, options: Any, *, reader: SchemaInfo | None = None, on_target: OnTarget | None = None
+) -> Codec:
+    """Return the codec that knows the topic's versions and reads into `reader`; None: the newest version's schema.
+
+    Args:
+        topic: with its versions, as the approved history has them.
+        options: of the codec (`schemactl.codec.Options`).
+        reader: the schema to read into.
+        on_target: by whose numbers messages are read; None: by Git's.
+    """
+    from schemactl.codec import Codec, Numbers, Version
+
+    foreign = on_target.foreign if on_target else frozenset()
+    return Codec(
+        [
+            Version(
+                version.number,
+                schema_of(version.info),
+                version.commit.id if version.commit else "",
+                version.number in foreign,
+            )
+            for version in (on_target.versions if on_target else topic.versions)
+            if version.info is not None
+        ],
+        reader=None if reader is None else schema_of(reader),
+        options=options,
+        numbers=Numbers(on_target.target, on_target.reader, on_target.unreadable) if on_target else None,
+    )
+
+
+def schema_of(info: SchemaInfo) -> Definition | KeyValue:
+    """Return the schema as the codec takes it."""
+    from schemactl.codec import Definition, KeyValue
+    from schemactl.formats import pair_of
+
+    info = info.load()
+    if both := pair_of(info):
+        key, value = schema_of(both.key), schema_of(both.value)
+        assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
+        assert isinstance(value, Definition)  # noqa: S101  pairs do not nest
+        return KeyValue(key, value, both.encoding)
+    proto = info.proto.schema.decode() if info.proto is not None else ""
+    return Definition(info.type.name, info.schema.decode(errors="replace"), dict(info.properties), proto)

@@ -6,9 +6,8 @@ from collections.abc import Container
 from itertools import count
 from typing import Any
 
-from schemactl.columns.spark_type import Struct
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
+from schemactl.codegen.spark_types import Struct
+from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo
 

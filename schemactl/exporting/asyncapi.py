@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from schemactl.columns.topic_struct import message_doc
+from schemactl.codegen.topic_struct import message_doc
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion

@@ -7,9 +7,8 @@ from typing import Final
 
 import yaml
 
-from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import message_doc
+from schemactl.codegen.spark_types import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
+from schemactl.codegen.topic_struct import StructOptions, message_doc
 from schemactl.core.catalog import Metadata
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from schemactl.columns.spark_type import columns_ddl, comment_ddl, quoted_name
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import message_doc
+from schemactl.codegen.spark_types import columns_ddl, comment_ddl, quoted_name
+from schemactl.codegen.topic_struct import StructOptions, message_doc
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.exporting import columns_of

@@ -249,7 +249,7 @@ class _Check:
         changed = {path for path in declared.samples if self.files.entry(path) != before.entry(path)}
         if not declared.samples or not (changed or any(each.schema for each in report.topics)):
             return report
-        from schemactl.topic_codec import require_codec
+        from schemactl.codegen.topics import require_codec
 
         require_codec()
         from schemactl.samples.judging import with_samples

@@ -13,6 +13,7 @@ from schemactl.checking.report import CheckReport
 from schemactl.checking.run import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
 from schemactl.codec.verifying import judge
+from schemactl.codegen.topics import codec_of
 from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import DeclarationError, Problem
@@ -22,7 +23,6 @@ from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions as versions_said
 from schemactl.samples.files import Sample, assign, read
-from schemactl.topic_codec import codec_of
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 
-from schemactl.columns.struct import StructOptions, decoded_options
-from schemactl.columns.topic_struct import message_doc, value_of
+from schemactl.codegen.topic_struct import StructOptions, decoded_options, message_doc, value_of
 from schemactl.core.catalog import Catalog, Metadata, Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.names import NamespaceName, TopicName

@@ -8,11 +8,11 @@ from typing import Final
 
 from schemactl.codec import CodecError
 from schemactl.codec.json_form import json_value
+from schemactl.codegen.topics import schema_of
 from schemactl.core.errors import SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
 from schemactl.samples.values import values
-from schemactl.topic_codec import schema_of
 
 _MAX_LENGTH: Final = 8_000
 

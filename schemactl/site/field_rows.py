@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from schemactl.columns.spark_type import SparkArray, SparkField, SparkMap, SparkType, Struct, type_ddl
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import protobuf_of, value_of
+from schemactl.codegen.spark_types import SparkArray, SparkField, SparkMap, SparkType, Struct, type_ddl
+from schemactl.codegen.topic_struct import StructOptions, protobuf_of, value_of
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf, spec

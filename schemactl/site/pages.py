@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from schemactl.codegen.names import module_paths
+from schemactl.codegen.topics import module_paths
 from schemactl.core.environment import version
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaInfo

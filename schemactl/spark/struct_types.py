@@ -31,7 +31,7 @@ def struct_of(columns: pa.Schema) -> StructType:
 
 
 def struct_of_ddl(ddl: str) -> StructType:
-    """Return the StructType of the columns, as `schemactl.columns.spark_type.columns_ddl` writes them, without a session.
+    """Return the StructType of the columns, as `schemactl.codegen.spark_types.columns_ddl` writes them, without a session.
 
     Spark's own parser is on the JVM. What its grammar has no place for stands in a comment: behind the type of an array's
     elements or a map's values, that they are not null.

@@ -8,9 +8,9 @@ from functools import cache, cached_property
 from itertools import islice
 from typing import Final, Literal
 
-from schemactl.columns import spark_type as spark
-from schemactl.columns.former_names import Path
-from schemactl.columns.spark_type import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+from schemactl.codegen import spark_types as spark
+from schemactl.codegen.spark_types import Atomic, Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+from schemactl.codegen.topic_struct import Path
 
 Effect = Literal[
     "rewrite", "type widened", "renamed column", "added column", "column no longer written", "may be null"

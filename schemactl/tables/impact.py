@@ -7,10 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from schemactl.columns.former_names import Path, former_names
-from schemactl.columns.spark_type import UnsupportedBySpark
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import is_record, struct_of
+from schemactl.codegen.spark_types import UnsupportedBySpark
+from schemactl.codegen.topic_struct import Path, StructOptions, former_names, is_record, struct_of
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo

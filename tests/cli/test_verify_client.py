@@ -14,8 +14,7 @@ from command import Printed, schemactl
 from scratch import Scratch
 from topics_to_generate import ALL, GENERATE, ID, ORDERS, approved, avro
 
-from schemactl.codegen.files import compare, write
-from schemactl.codegen.package import package_files
+from schemactl.codegen.package import compare, package_files, write
 from schemactl.core.schema import Release
 
 TOPIC = """\

@@ -20,10 +20,8 @@ from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
 
 import schemactl
 from schemactl.codec import CodecUnavailable, UnknownVersion, Unreadable
-from schemactl.codegen.approved import OnTarget
-from schemactl.codegen.files import Difference, compare, pack, write
-from schemactl.codegen.package import package_files
-from schemactl.codegen.packed import complete
+from schemactl.codegen.package import Difference, compare, complete, pack, package_files, write
+from schemactl.codegen.topics import OnTarget
 from schemactl.core.errors import SchemactlError
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType

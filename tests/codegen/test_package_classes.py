@@ -18,9 +18,7 @@ from command import schemactl
 from imported_package import imported
 from topics_to_generate import ALL, GENERATE
 
-from schemactl.codegen.files import compare, pack, write
-from schemactl.codegen.package import package_files
-from schemactl.codegen.packed import complete, wheel
+from schemactl.codegen.package import compare, complete, pack, package_files, wheel, write
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting import extract

@@ -16,10 +16,8 @@ from pathlib import Path
 import pytest
 from topics_to_generate import ALL, GENERATE, ORDERS, approved
 
-from schemactl.codegen.approved import Approved
-from schemactl.codegen.files import pack
-from schemactl.codegen.package import package_files
-from schemactl.codegen.packed import Wheel, commits, complete, version_at, wheel
+from schemactl.codegen.package import Wheel, commits, complete, pack, package_files, version_at, wheel
+from schemactl.codegen.topics import Approved
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.project import Generate
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType

@@ -24,9 +24,8 @@ from topics_to_generate import ALL, CLICK, GENERATE, ODD, approved, avro
 
 import schemactl
 from schemactl.codec import Unreadable, Unwritable
-from schemactl.codegen.approved import Approved
-from schemactl.codegen.files import compare, write
-from schemactl.codegen.package import package_files
+from schemactl.codegen.package import compare, package_files, write
+from schemactl.codegen.topics import Approved
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf import counterexample

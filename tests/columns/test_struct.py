@@ -18,9 +18,9 @@ from random_avro import Maker
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import schema as codec_schema
 from schemactl.codec.avro_definition import parse as codec_parse
-from schemactl.columns import spark_type
-from schemactl.columns.spark_type import SparkType, UnsupportedBySpark
-from schemactl.columns.struct import StructOptions, convert
+from schemactl.codegen import spark_types
+from schemactl.codegen.spark_types import SparkType, UnsupportedBySpark
+from schemactl.codegen.topic_struct import StructOptions, convert
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release
 from schemactl.formats.avro.json_text import InvalidAvro
@@ -50,7 +50,7 @@ def answer(definition: Any, options: StructOptions) -> tuple[Any, bool] | tuple[
         return error.error, error.condition
     except InvalidAvro as error:
         return error.exception, None
-    return spark_type.to_json(made.type), made.nullable
+    return spark_types.to_json(made.type), made.nullable
 
 
 @pytest.mark.parametrize("spark", ["4.1", "4.3"])
@@ -70,9 +70,9 @@ def test_columns_are_read_back_from_their_ddl_without_a_session() -> None:
     assert len(recorded) > 200
     for case in recorded:
         made = convert(parse_for_spark(json.dumps(case["avro"]), (4, 1)), options_of(case, "4.1"))
-        columns = spark_type.Struct((spark_type.SparkField("an `odd` name", made.type, made.nullable),))
-        read = struct_of_ddl(spark_type.columns_ddl(columns))
-        assert json.loads(read.json()) == spark_type.to_json(columns)
+        columns = spark_types.Struct((spark_types.SparkField("an `odd` name", made.type, made.nullable),))
+        read = struct_of_ddl(spark_types.columns_ddl(columns))
+        assert json.loads(read.json()) == spark_types.to_json(columns)
 
 
 JAVA_CLASSES = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
@@ -102,7 +102,7 @@ def test_before_spark_4_1_a_record_is_known_from_its_name_on() -> None:
     outer = {"type": "record", "name": "Outer", "fields": [{"name": "in", "type": OTHER}]}
     schema = parse_for_spark(json.dumps(outer), (4, 0))
     found = convert(schema, StructOptions(spark="4.0", recursive_field_max_depth=1))
-    inner = spark_type.Struct((spark_type.SparkField("in", spark_type.Struct(()), nullable=False),))
+    inner = spark_types.Struct((spark_types.SparkField("in", spark_types.Struct(()), nullable=False),))
     assert found.type == inner
 
 
@@ -122,11 +122,11 @@ def converted(definition: Any) -> SparkType:
     [
         # Beside a Java class.
         *(
-            ({"type": "long", "logicalType": "timestamp-millis", name: "C"}, spark_type.LONG)
+            ({"type": "long", "logicalType": "timestamp-millis", name: "C"}, spark_types.LONG)
             for name in JAVA_CLASSES
         ),
         # A number that Java has no int for.
-        ({"type": "bytes", "logicalType": "decimal", "precision": 2**31}, spark_type.BINARY),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2**31}, spark_types.BINARY),
     ],
 )
 def test_a_logical_type_that_avro_ignores_is_none(definition: Any, expected: SparkType) -> None:
@@ -235,7 +235,7 @@ def test_what_spark_has_no_type_for_is_rejected_by_its_exception_and_condition(
 
 def test_nanoseconds_are_bigint_where_the_package_says_so() -> None:
     schema = parse('{"type": "long", "logicalType": "timestamp-nanos"}', Release.R4_0)
-    assert convert(schema, StructOptions(spark="4.3", as_decoded=True)).type == spark_type.LONG
+    assert convert(schema, StructOptions(spark="4.3", as_decoded=True)).type == spark_types.LONG
 
 
 @pytest.mark.parametrize("spark", ["4.1", "4.3"])
@@ -243,7 +243,7 @@ def test_a_package_has_the_number_whatever_type_spark_noted_beside_it(spark: str
     for kind, noted in (("int", "interval month"), ("long", "interval day to second"), ("long", "nonsense")):
         text = json.dumps({"type": kind, "spark.sql.catalyst.type": noted})
         made = convert(parse(text, Release.R4_0), StructOptions(spark=spark, as_decoded=True)).type
-        assert made == (spark_type.INTEGER if kind == "int" else spark_type.LONG)
+        assert made == (spark_types.INTEGER if kind == "int" else spark_types.LONG)
         columns = Codec([Version(0, Definition("AVRO", text))]).columns
         assert columns.field("value").type == (pa.int32() if kind == "int" else pa.int64())
 

@@ -16,8 +16,8 @@ from open_data_contract_standard.model import OpenDataContractStandard
 from property_runs import EXAMPLES
 from random_avro import Maker
 
-from schemactl.columns.spark_type import UnsupportedBySpark
-from schemactl.columns.struct import StructOptions
+from schemactl.codegen.spark_types import UnsupportedBySpark
+from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.catalog import NO_METADATA, Deprecated, Metadata
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType

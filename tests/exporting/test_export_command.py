@@ -14,7 +14,7 @@ from command import schemactl
 from scratch import Scratch, declared, record
 
 from schemactl import identity, parse_schema
-from schemactl.columns.struct import StructOptions
+from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.ddl import create_table

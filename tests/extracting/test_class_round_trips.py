@@ -21,11 +21,11 @@ from property_runs import EXAMPLES
 from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, Version
-from schemactl.columns.struct import StructOptions
+from schemactl.codegen.class_module import class_module
+from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.extracting import extract
-from schemactl.extracting.class_text import class_module
 from schemactl.formats import identity, problems
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse

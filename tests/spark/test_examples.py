@@ -21,8 +21,8 @@ from spark_release import STREAMS_OUT
 
 from examples.shop import messages
 from schemactl.codec import Options
+from schemactl.codegen.topics import codec_of
 from schemactl.spark import ensure_java
-from schemactl.topic_codec import codec_of
 
 from .daemons import connect
 

@@ -7,9 +7,8 @@ import json
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from schemactl.columns.spark_type import to_json
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
+from schemactl.codegen.spark_types import to_json
+from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.exporting.ddl import create_table
 

@@ -16,13 +16,10 @@ from pyspark.sql.types import DataType, StructType
 from spark_release import RELEASE
 from topics_to_generate import ALL, ODD
 
-from schemactl.codegen.approved import Approved
-from schemactl.codegen.files import pack
-from schemactl.codegen.package import package_files
-from schemactl.codegen.packed import complete
-from schemactl.columns.spark_type import to_json
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
+from schemactl.codegen.package import complete, pack, package_files
+from schemactl.codegen.spark_types import to_json
+from schemactl.codegen.topic_struct import StructOptions, struct_of
+from schemactl.codegen.topics import Approved
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release
 from schemactl.spark.struct_types import struct_of as columns_in_spark

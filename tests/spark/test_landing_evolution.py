@@ -13,11 +13,9 @@ import pytest
 from pyspark.sql import types as spark
 from random_avro import Maker
 
-from schemactl.columns import spark_type as types
-from schemactl.columns.former_names import former_names
-from schemactl.columns.spark_type import SparkType, to_json
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
+from schemactl.codegen import spark_types as types
+from schemactl.codegen.spark_types import SparkType, to_json
+from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.spark import WrongArgument

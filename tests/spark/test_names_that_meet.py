@@ -11,9 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import Options as CodecOptions
-from schemactl.columns.former_names import former_names
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
+from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode, land, split, view, view_sql

@@ -17,10 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from schemactl.columns import spark_type as types
-from schemactl.columns.spark_type import SparkType, to_json
-from schemactl.columns.struct import StructOptions
-from schemactl.columns.topic_struct import struct_of
+from schemactl.codegen import spark_types as types
+from schemactl.codegen.spark_types import SparkType, to_json
+from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.tables.changes import widens

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.columns import spark_type as types
-from schemactl.columns import struct
-from schemactl.columns.former_names import former_names
-from schemactl.columns.spark_type import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
-from schemactl.columns.struct import StructOptions
+from schemactl.codegen import spark_types as types
+from schemactl.codegen import topic_struct
+from schemactl.codegen.spark_types import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
+from schemactl.codegen.topic_struct import StructOptions, former_names
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import key_value
@@ -269,7 +268,7 @@ def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
 
 
 def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(struct, "MAX_PLACES", 1_000)
+    monkeypatch.setattr(topic_struct, "MAX_PLACES", 1_000)
     inner: Any = "int"
     for number in range(60):
         again = f"N{number - 1}" if number else "int"

@@ -25,11 +25,11 @@ from examples.shop import messages
 from schemactl.cli import spark_land
 from schemactl.cli.spark_land import own_checkpoint
 from schemactl.codec import Options
+from schemactl.codegen.topics import codec_of
 from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
 from schemactl.table_formats.parquet_files import COMPRESSIONS
 from schemactl.table_formats.table import Evolution, Format
-from schemactl.topic_codec import codec_of
 
 COUNT = 600
 

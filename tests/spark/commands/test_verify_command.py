@@ -13,7 +13,7 @@ from console import Console, Run
 
 from examples.shop import messages
 from schemactl.codec import Options
-from schemactl.topic_codec import codec_of
+from schemactl.codegen.topics import codec_of
 
 COUNT = 1_300
 ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
