@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from schemactl.api import check, load_project, parse_schema
     from schemactl.broker.checkers import Checker
-    from schemactl.checking.report import CheckReport
+    from schemactl.checks.check_report import CheckReport
     from schemactl.comparison.compatibility import compare, judge
     from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
     from schemactl.core.findings import (
@@ -81,7 +81,7 @@ _MODULES = {
     "load_project": "api",
     "parse_schema": "api",
     "Checker": "broker.checkers",
-    "CheckReport": "checking.report",
+    "CheckReport": "checks.check_report",
     "compare": "comparison.compatibility",
     "judge": "comparison.compatibility",
     "DeclarationError": "core.errors",

@@ -13,7 +13,7 @@ from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, Release, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.checking.report import CheckReport
+    from schemactl.checks.check_report import CheckReport
 
 
 def load_project(directory: str | Path = ".", *, config: str | None = None) -> Project:
@@ -59,8 +59,7 @@ def check(
         DeclarationError: the files have problems; `problems` holds all of them.
         SchemactlError: it could not be decided.
     """
-    from schemactl.project_check import check_project
-    from schemactl.project_check.request import CheckRequest
+    from schemactl.checks.project_check import CheckRequest, check_project
 
     folder = str(Path(directory).absolute())
     request = CheckRequest(

@@ -34,13 +34,14 @@ import yaml
 from scratch import Scratch
 
 from schemactl import history
-from schemactl.checking import check
-from schemactl.checking.branches import Fork, Stepwise
-from schemactl.checking.deprecation import deprecations
-from schemactl.checking.gate import judging, with_settings
-from schemactl.checking.report import undecided
-from schemactl.checking.run import Run
-from schemactl.checking.waiving import WaiverFile, with_waivers
+from schemactl.checks.check import Fork, Stepwise, check
+from schemactl.checks.check_report import undecided
+from schemactl.checks.declarations import deprecations
+from schemactl.checks.lint import fixed, lint
+from schemactl.checks.proposal import Run
+from schemactl.checks.protected_settings import judging, with_settings
+from schemactl.checks.samples import with_samples
+from schemactl.checks.waivers import WaiverFile, with_waivers
 from schemactl.comparison.compatibility import judge
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import DeclarationError, InvalidSchema
@@ -61,9 +62,6 @@ from schemactl.formats.protobuf.compatibility import CATEGORIES, proto_rules
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_all
 from schemactl.history.approved_history import judging_project
-from schemactl.lint import lint
-from schemactl.lint.fixing import fixed
-from schemactl.samples.judging import with_samples
 
 pytestmark = pytest.mark.slow
 

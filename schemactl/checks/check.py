@@ -1,4 +1,4 @@
-"""Findings about a branch: conflicts with what was approved since it began, and commits that break by themselves."""
+"""`check`: catalogs in, report out; findings about a branch and its single commits."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from schemactl.checking import schemas
-from schemactl.checking.merging import declared
-from schemactl.checking.report import TopicCheck
-from schemactl.checking.run import Proposal, Run
-from schemactl.checking.topics import look_at
+from schemactl.checks import declarations, schemas
+from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
+from schemactl.checks.proposal import Proposal, Run, declared, merged
+from schemactl.checks.topics import look_at
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import Problem
 from schemactl.core.findings import Finding, WaiversAt
 from schemactl.core.names import TopicName
+from schemactl.core.project import Project
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion
 from schemactl.core.wording import format_version
 from schemactl.formats import identity
+
+# Findings about a branch: conflicts with what was approved since it began, and commits that break by
+# themselves.
+
 
 MAX_PAIRS: Final = 100_000
 """The most pairs of versions that are compared because commits may be approved one by one, as those of a topic with 450 new
@@ -269,3 +273,88 @@ def number(seen: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
 def _line(name: TopicName, stepwise: Stepwise) -> tuple[SchemaVersion, ...]:
     topic = stepwise.catalog.topics.get(name)
     return topic.versions if topic else ()
+
+
+# `check`: compares declared files with the approved history. Takes catalogs, returns findings; no
+# I/O.
+
+
+def check(
+    target: Catalog,
+    *,
+    approved: Catalog,
+    project: Project,
+    label: str,
+    declared: Sequence[Finding] = (),
+    only: frozenset[TopicName] | None = None,
+    fork: Fork | None = None,
+    stepwise: Stepwise | None = None,
+    targets: tuple[str, ...] = (),
+) -> CheckReport:
+    """Report what the merge of `target` would do to brokers and readers.
+
+    Args:
+        target: the declared files.
+        approved: the approved history as it is now, with which new content is compared.
+        project: has the default strategy, the severities and the release.
+        label: the name of `approved` in the report.
+        declared: findings from reading the files.
+        only: check only these topics.
+        fork: the history where the files branched off, by default `approved`: it tells what was changed here, and what breaks
+            only because of what was approved since.
+        stepwise: the approved history as it would be if each commit of the branch were approved by itself.
+        targets: the targets that the check is for; (): none in particular.
+    """
+    fork = fork or Fork(approved)
+    is_behind = fork.catalog is not approved
+    unchanged = untouched(target, fork)
+    run = Run(
+        merged(target, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.combined)
+        if is_behind
+        else target,
+        approved,
+        project,
+        targets=targets,
+    )
+    names = sorted(
+        name
+        for name in {*target.topics, *run.target.topics, *approved.topics}
+        if only is None or name in only
+    )
+    topics: list[TopicCheck] = []
+    findings: list[Finding] = []
+    notes: list[str] = []
+    left = MAX_PAIRS
+    for name in names:
+        seen, found = (None, []) if name in unchanged else look_at(run, name)
+        if is_behind and name not in unchanged:
+            found, settled = compare(run, name, found, target, fork)
+            notes += settled
+        if stepwise and name.schema_id in stepwise.recorded:
+            needed = pairs(run, name, stepwise)
+            if needed <= left:
+                left -= needed
+                found += steps(run, name, found, stepwise)
+            else:
+                found += unjudged(run, name, stepwise)
+        if seen:
+            topics.append(replace(seen, stepwise=number(seen, run, stepwise)) if stepwise else seen)
+        if name in run.target.topics:
+            found += [weighed for each in declared if each.topic == name for weighed in run.weigh(each)]
+        findings += sorted(found, key=lambda finding: ORDER[finding.severity])
+    findings += declarations.undeclared_topics(run, names)
+    findings += declarations.undeclared_namespaces(run, names)
+    findings += declarations.open_to_producers(run, names)
+    if only is None:
+        findings += declarations.namespaces(run)
+    return CheckReport(
+        release=project.release,
+        base=label,
+        checked=sum(name in target.topics for name in names),
+        topics=tuple(topics),
+        policies=tuple(declarations.changes(run, [name for name in names if name not in unchanged])),
+        findings=tuple(findings),
+        merge_base=fork.commit if is_behind else None,
+        notes=tuple(notes),
+        settings=project.path,
+    )

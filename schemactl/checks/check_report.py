@@ -1,22 +1,139 @@
-"""The result of a check: the changed topics with both verdicts, and the findings."""
+"""`CheckReport`: changed topics, findings, causes; one report of several environments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from schemactl.checking.causes import Cause, causes
 from schemactl.core.catalog import Client
 from schemactl.core.errors import DeclarationError, SchemactlError, Source
-from schemactl.core.findings import DataState, Finding, Severity, Verdict
+from schemactl.core.findings import DataState, Finding, Severity, Verdict, Waiver
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
 
 if TYPE_CHECKING:
-    from schemactl.tables.impact import Impact
+    from schemactl.checks.table_impact import Impact
+
+
+# Causes: the findings that one edit brings, in all the topics that it reaches.
+
+
+COMPARED_BY_BROKERS: Final = frozenset(
+    {
+        "AMBIGUOUS_ALIAS",
+        "FIXED_SIZE_MISMATCH",
+        "KEY_VALUE_TYPE_CHANGED",
+        "MISSING_UNION_BRANCH",
+        "NAME_MISMATCH",
+        "READER_FIELD_MISSING_DEFAULT_VALUE",
+        "SCHEMA_TYPE_CHANGED",
+        "TYPE_MISMATCH",
+    }
+)
+"""The data rules that a broker's own checkers ask about, too: its `incompatible` is of the same edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One edit, and what it brings.
+
+    Attributes:
+        findings: of one rule and severity, at one place; at least one, and several where a shared type is edited, where readers
+            fail in both directions, or where a topic uses the place more than once.
+        refusals: the broker's answers to the same edit. Each stands with every cause that explains it.
+    """
+
+    findings: tuple[Finding, ...]
+    refusals: tuple[Finding, ...] = ()
+
+    @property
+    def lead(self) -> Finding:
+        """The finding whose rule, place and severity are the cause's."""
+        return self.findings[0]
+
+    @property
+    def severity(self) -> Severity:
+        """That of each of its findings."""
+        return self.lead.severity
+
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The waivers of its findings, and of the broker's answers; none, unless it is waived."""
+        return tuple(dict.fromkeys(each.waiver for each in (*self.findings, *self.refusals) if each.waiver))
+
+    @property
+    def topics(self) -> tuple[TopicName, ...]:
+        """The topics it concerns, in the order of its findings."""
+        return tuple(dict.fromkeys(each.topic for each in self.findings if each.topic))
+
+    @property
+    def id(self) -> str:
+        """32 hex digits: a digest of its findings, in any order, and of exactly their changes, as their fingerprints are."""
+        parts = sorted(repr(_identity(each)) for each in self.findings)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+    def shown(self) -> Iterator[Finding]:
+        """Yield the findings that stand for all: in each direction those of one topic."""
+        examples: dict[Hashable, TopicName | None] = {}
+        for finding in self.findings:
+            if examples.setdefault(finding.direction, finding.topic) == finding.topic:
+                yield finding
+
+
+def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
+    """Group findings by the edit that brings them, in the order of the first of each.
+
+    One edit: the same rule and severity, at the same place of a file, about the same part of it. A broker's `incompatible`
+    belongs to the data findings of its topic that the broker compares as well; with none of its severity, it is a cause of its own.
+    """
+    explained = {(each.topic, each.severity) for each in findings if each.rule in COMPARED_BY_BROKERS}
+    refusals: dict[Hashable, list[Finding]] = {}
+    edits: dict[Hashable, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        key = finding.topic, finding.severity
+        if finding.rule == "BROKER_INCOMPATIBLE" and key in explained:
+            refusals.setdefault(key, []).append(finding)
+        else:
+            edits.setdefault(_edit(finding) or number, []).append(finding)
+    found = [Cause(tuple(group)) for group in edits.values()]
+    return tuple(replace(cause, refusals=tuple(_refusals(cause, refusals))) for cause in found)
+
+
+def _refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> Iterator[Finding]:
+    if cause.lead.rule in COMPARED_BY_BROKERS:
+        for topic in dict.fromkeys(each.topic for each in cause.findings):
+            yield from refusals.get((topic, cause.severity), ())
+
+
+def _identity(finding: Finding) -> Hashable:
+    """Return what tells a finding from all others of its report."""
+    return (
+        finding.fingerprint,
+        finding.rule,
+        str(finding.topic),
+        "" if finding.fingerprint else finding.message,
+    )
+
+
+def _edit(finding: Finding) -> Hashable | None:
+    """Return a key that findings of one edit share; None: it shares it with no other.
+
+    What is gone has the place of what it was in, so the last token of the pointer tells one missing part from another. The rest
+    of the pointer is the way to a shared type, which differs from topic to topic.
+    """
+    if finding.topic is None or finding.source is None:
+        return None
+    part = finding.pointer.rpartition("/")[2]
+    at = finding.source, finding.before_change, finding.only_at_tip, finding.commit
+    return finding.rule, finding.severity, at, part
+
+
+# The result of a check: the changed topics with both verdicts, and the findings.
+
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"
@@ -196,3 +313,77 @@ def undecided(error: SchemactlError) -> CheckReport:
 
 def _not_decided(source: Source | None, what: str, fix: str) -> Finding:
     return Finding("NOT_DECIDED", "error", "declaration", None, source, on_one_line(what), on_one_line(fix))
+
+
+# One report of the reports for several environments: what is the same in some of them stands there
+# once.
+
+
+T = TypeVar("T", Finding, TopicCheck, PolicyChange)
+
+Part = tuple[tuple[str, ...], CheckReport]
+"""The names of the targets of an environment, and its report."""
+
+
+def joined(parts: Sequence[Part]) -> CheckReport:
+    """Return the reports for several environments as one; each finding, topic and policy says for which targets it holds."""
+    if len(parts) == 1:
+        return _marked(*parts[0])
+    findings = _joined([(targets, report.findings) for targets, report in parts], lambda each: each.topic)
+    topics = _joined([(targets, report.topics) for targets, report in parts], lambda each: each.topic)
+    policies = _joined([(targets, report.policies) for targets, report in parts], lambda each: each.name)
+    first = parts[0][1]
+    return replace(
+        first,
+        findings=tuple(_by_severity(findings)),
+        topics=tuple(sorted(map(_with_own_clients, topics), key=lambda each: each.topic)),
+        policies=tuple(policies),
+        notes=tuple(dict.fromkeys(note for _, report in parts for note in report.notes)),
+        targets={name: report.release for targets, report in parts for name in targets},
+    )
+
+
+def _marked(targets: tuple[str, ...], report: CheckReport) -> CheckReport:
+    if not targets:
+        return report
+    return replace(
+        report,
+        findings=tuple(replace(each, targets=_among(targets, each)) for each in report.findings),
+        topics=tuple(_with_own_clients(replace(each, targets=targets)) for each in report.topics),
+        policies=tuple(replace(each, targets=targets) for each in report.policies),
+        targets=dict.fromkeys(targets, report.release),
+    )
+
+
+def _with_own_clients(topic: TopicCheck) -> TopicCheck:
+    """Return the topic without the clients that run on other targets alone."""
+    return replace(
+        topic, clients=tuple(each for each in topic.clients if each.client.runs_on(*topic.targets))
+    )
+
+
+def _joined(parts: Sequence[tuple[tuple[str, ...], Sequence[T]]], about: Callable[[T], Hashable]) -> list[T]:
+    groups: dict[Hashable, list[tuple[T, list[str]]]] = {}
+    for targets, items in parts:
+        for item in items:
+            group = groups.setdefault(about(item), [])
+            anywhere = replace(item, targets=())
+            if not any(each == anywhere for each, _ in group):
+                group.append((anywhere, []))
+            for each, names in group:
+                names.extend(_among(targets, item) if each == anywhere else ())
+    return [replace(each, targets=tuple(names)) for group in groups.values() for each, names in group]
+
+
+def _among(targets: tuple[str, ...], item: Finding | TopicCheck | PolicyChange) -> tuple[str, ...]:
+    """Return for which targets of an environment something holds: a client may run on some of them alone."""
+    return tuple(name for name in targets if name in item.targets) or targets
+
+
+def _by_severity(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the findings with the errors of a topic before its warnings; topics stay where they are."""
+    topics: dict[Hashable, list[Finding]] = {}
+    for each in findings:
+        topics.setdefault(each.topic, []).append(each)
+    for group in topics.values():
+        yield from sorted(group, key=lambda each: ORDER[each.severity])

@@ -1,21 +1,28 @@
-"""Findings about policies, partitions and names: everything in a declaration except the schema."""
+"""Findings about policies, partitions, namespaces, renames, deprecation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import posixpath
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from datetime import date
 from typing import Any, Final
 
-from schemactl.checking.merging import declared as declared_in
-from schemactl.checking.report import PolicyChange
-from schemactl.checking.run import STRICT_POLICIES, Proposal, Run, is_rejected
-from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.checks.check_report import PolicyChange
+from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, declared, is_rejected
+from schemactl.checks.proposal import declared as declared_in
+from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
+from schemactl.core.errors import InvalidSchema, did_you_mean
 from schemactl.core.findings import Finding, Verdict
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SETTINGS, Level, Policies, address, protects
+from schemactl.core.schema import SchemaInfo
+from schemactl.core.wording import counted, policy_origin, policy_word
 from schemactl.core.wording import partitions as partitions_said
-from schemactl.core.wording import policy_origin, policy_word
 from schemactl.core.wording import versions as versions_said
+from schemactl.formats.type_spec import outline
+
+# Findings about policies, partitions and names: everything in a declaration except the schema.
 
 
 def changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
@@ -217,4 +224,207 @@ def reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
             proposal.topic,
             f"{proposal.topic.name} pins its generated readers to version {pinned}; it has {versions_said(sorted(numbers))}.",
             source=proposal.topic.locate("/reader"),
+        )
+
+
+# Findings about the namespaces that topics are in.
+
+
+def undeclared_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+    """Yield a finding for each namespace that no file declares, on one of its topics.
+
+    Args:
+        run: whose project says whether namespaces must be declared. If they need not be, only those are found in
+            which no topic was ever approved: the ones that the change brings.
+        names: look at these topics alone, in this order.
+    """
+    known = {*run.target.namespaces}
+    if not run.project.require_declared_namespaces:
+        known |= {name.namespace_name for name in run.approved.topics}
+    lost: dict[NamespaceName, list[Topic]] = {}
+    for name in names:
+        topic = run.target.topics.get(name)
+        if topic and topic.source and name.namespace_name not in known:
+            lost.setdefault(name.namespace_name, []).append(topic)
+    for space, topics in lost.items():
+        first = next((topic for topic in topics if not run.is_draft(topic)), topics[0])
+        concerned = f"{first.name} is" if len(topics) == 1 else f"{counted(len(topics), 'topic')} are"
+        beside = posixpath.dirname(first.source.path) if first.source else ""
+        yield from run.find(
+            "NAMESPACE_UNDECLARED",
+            first,
+            f"{concerned} in the namespace {space}, which no file declares{_meant(space, known)}",
+            fix=f"Correct the name; or declare the namespace: `namespace: {space}`, for example in "
+            f"{posixpath.join(beside, f'{space.name}-namespace.yaml')}",
+            severity="error" if run.project.require_declared_namespaces else None,
+        )
+
+
+def open_to_producers(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+    """Yield the namespaces that the change brings and where any producer with a schema of its own takes the next number.
+
+    Where a change opens one that was there, that is PROTECTION_LOST.
+    """
+    seen = {*run.approved.namespaces, *(name.namespace_name for name in run.approved.topics)}
+    for name in names:
+        topic, space = run.target.topics.get(name), run.target.namespaces.get(name.namespace_name)
+        if space is None or space.name in seen:
+            continue
+        if topic is None or topic.schema is None or run.is_draft(topic):
+            continue
+        seen.add(space.name)
+        if _effective(run, space, "is_allow_auto_update_schema") and not _effective(
+            run, space, "schema_validation_enforced"
+        ):
+            yield from run.find(
+                "NAMESPACE_OPEN",
+                topic,
+                f"Any producer that connects to a topic of {space.name} with a schema of its own registers it, and takes the next version "
+                "number, which Git then does not know.",
+                fix=f"Set `is_allow_auto_update_schema: false` for {space.name}: `apply` registers versions all the same. "
+                "`schema_validation_enforced: true` keeps out clients without a schema, too",
+                source=space.locate("/is_allow_auto_update_schema"),
+            )
+
+
+def _effective(run: Run, space: Namespace, policy: str) -> bool:
+    """Return the policy of a namespace, or the brokers' default where it does not say."""
+    declared = getattr(space.policies, policy)
+    return bool(getattr(run.project.defaults, policy) if declared is None else declared)
+
+
+def _meant(space: NamespaceName, known: Collection[NamespaceName]) -> str:
+    """Return `; did you mean X?`: a namespace of the same tenant, else of a tenant with nearly the same name."""
+    beside = {each.name: str(each) for each in known if each.tenant == space.tenant}
+    if beside:
+        return did_you_mean(space.name, beside, shown=beside)
+    tenants = {each.tenant: f"the tenant {each.tenant}" for each in known}
+    tenants |= {each.tenant: str(each) for each in known if each.name == space.name}
+    return did_you_mean(space.tenant, tenants, shown=tenants)
+
+
+# Findings about topics that have another name now, and do not say so.
+
+
+_ALIKE: Final = 0.6
+"""So much of two definitions is the same at least if one is the other's successor."""
+
+Parts = frozenset[tuple[str, str]]
+
+
+def undeclared_topics(run: Run, names: Iterable[TopicName]) -> Iterator[Finding]:
+    """Yield a finding for each new topic among `names` that seems to be one that the change removes.
+
+    It is an error where the schema breaks what the former name's strategy protects: without `renamed_from` the two are not compared.
+    """
+    kept = {name.schema_id for name in run.target.topics}
+    # An approved topic is read when it is looked at, so by name first.
+    lost = [name for name in run.approved.topics if name.schema_id not in kept]
+    gone = {name for name in lost if not run.approved.topics[name].deleted}
+    renamed = {topic.renamed_from for topic in run.target.topics.values()}
+    removed = _by_record(run.approved.topics[name] for name in gone - renamed)
+    if not removed:
+        return
+    added = _by_record(
+        topic
+        for name in names
+        if (topic := run.target.topics.get(name))
+        and topic.renamed_from not in gone
+        and not declared(run.approved, name)
+    )
+    for key, topics in added.items():
+        candidates = removed.get(key, [])
+        for topic, parts in topics:
+            found = max(candidates, key=lambda each: _alike(parts, each[1]), default=None)
+            if found and _alike(parts, found[1]) >= _ALIKE:
+                candidates.remove(found)
+                yield from _renamed(run, topic, found[0])
+
+
+def _by_record(topics: Iterable[Topic]) -> dict[str, list[tuple[Topic, Parts]]]:
+    """Return topics, with the parts of their definitions, by the name of their first record; those without one are left out."""
+    found: dict[str, list[tuple[Topic, Parts]]] = {}
+    for topic in sorted(topics, key=lambda topic: topic.name):
+        parts = _parts(topic.schema) if topic.schema else {}
+        record = next((name.rpartition(".")[0] for name in parts if "." in name), None)
+        if topic.schema and record:
+            found.setdefault(record, []).append((topic, frozenset(parts.items())))
+    return found
+
+
+def _parts(schema: SchemaInfo) -> dict[str, str]:
+    try:
+        return outline(schema.load())
+    except InvalidSchema:
+        return {}
+
+
+def _alike(one: Parts, other: Parts) -> float:
+    return 2 * len(one & other) / (len(one) + len(other))
+
+
+def _renamed(run: Run, topic: Topic, former: Topic) -> Iterator[Finding]:
+    former = former.load()
+    strategy, level = run.approved.strategy(former.name, run.project.defaults)
+    if topic.schema is None or not former.versions:
+        return
+    proposal = Proposal.of(topic, topic.schema.load(), former.versions, strategy, level)
+    breaks = former.lifecycle == "stable" and is_rejected(proposal.verdict(run.project))
+    latest = former.versions[-1].number
+    # On the former topic: its readers are concerned, also where the new one is a draft.
+    yield from run.find(
+        "RENAME_UNDECLARED",
+        former,
+        f"{topic.name} is new, and {former.name} ({former.source} before the change) is gone, which had nearly the same definition."
+        + (f" The new one breaks what {strategy} protects there." if breaks else ""),
+        fix=f"If it is the same topic, add `renamed_from: {former.name}`, and its versions are compared, too; else remove the old one "
+        "in a change of its own",
+        source=topic.source,
+        severity="error" if breaks else None,
+        against=(latest,),
+        fingerprint=proposal.fingerprint("RENAME_UNDECLARED", "", against=(latest,)),
+    )
+
+
+# Findings about topics that are to be used no longer.
+
+
+def deprecations(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
+    """Yield topics that were to be removed before today, the day in UTC, and replacements that no file declares.
+
+    Look at `only` these topics (None: all). A deprecated namespace is one finding, at the first of its topics.
+    """
+    said: set[Namespace] = set()
+    for name in sorted(name for name in run.target.topics if only is None or name in only):
+        topic, space = run.target.topics[name], run.target.namespaces.get(name.namespace_name)
+        if topic.metadata.deprecated:
+            names = ", ".join(client.name for client in topic.clients)
+            clients = f" Declared clients: {names}." if names else ""
+            yield from _deprecated(run, topic, topic, topic.metadata.deprecated, today, clients)
+        elif space and space.metadata.deprecated and space not in said:
+            said.add(space)
+            count = sum(each.namespace_name == space.name for each in run.target.topics)
+            text = f" It has {counted(count, 'topic')}."
+            yield from _deprecated(run, topic, space, space.metadata.deprecated, today, text)
+
+
+def _deprecated(
+    run: Run, topic: Topic, holder: Topic | Namespace, said: Deprecated, today: date, more: str
+) -> Iterator[Finding]:
+    if said.remove_after and said.remove_after < today:
+        use = f" Use {said.use} instead." if said.use else ""
+        yield from run.find(
+            "REMOVAL_OVERDUE",
+            topic,
+            f"{holder.name} is deprecated and was to be removed after {said.remove_after}.{use}{more}",
+            source=holder.locate("/deprecated/remove_after"),
+        )
+    if said.use and said.use not in run.target.topics:
+        others = [str(name) for name in run.target.topics if name != holder.name]
+        yield from run.find(
+            "REPLACEMENT_UNDECLARED",
+            topic,
+            f"{said.use}, which is to be used instead of {holder.name}, is declared by no file"
+            f"{did_you_mean(str(said.use), others)}",
+            source=holder.locate("/deprecated/use"),
         )

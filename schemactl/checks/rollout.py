@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Final, Literal
 
 from schemactl.broker.upload import check_consumer
-from schemactl.checking.report import CheckReport, TopicCheck, client_impacts
+from schemactl.checks.check_report import CheckReport, TopicCheck, client_impacts
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import breakages
 from schemactl.core.catalog import Client, chosen_topics

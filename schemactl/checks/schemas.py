@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
-from schemactl.checking.causes import COMPARED_BY_BROKERS
-from schemactl.checking.policies import relaxed
-from schemactl.checking.run import Proposal, Run
+from schemactl.checks.check_report import COMPARED_BY_BROKERS
+from schemactl.checks.declarations import relaxed
+from schemactl.checks.proposal import Proposal, Run
 from schemactl.comparison.compatibility import breakages
 from schemactl.comparison.fingerprint import broker_fingerprint
 from schemactl.core.errors import Source

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from schemactl.checking.report import CheckReport
-from schemactl.checking.run import Run
+from schemactl.checks.check_report import CheckReport
+from schemactl.checks.proposal import Run
 from schemactl.core.findings import Finding, Severity, Waiver
 from schemactl.core.wording import counted
 

@@ -6,6 +6,7 @@ import argparse
 import os
 from functools import partial
 
+from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_report
@@ -13,8 +14,6 @@ from schemactl.cli.selection import add_filters
 from schemactl.cli.time_limit import add_timeout
 from schemactl.core.deadline import DEFAULT_S, Deadline, within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
-from schemactl.project_check import check_project
-from schemactl.project_check.request import CheckRequest
 from schemactl.report import CHECK_FORMATS, render_check
 
 
@@ -96,7 +95,7 @@ def _is_amend(args: argparse.Namespace) -> bool:
 
 def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Context) -> None:
     """Write a report in each format that the check could not decide, so that no file keeps an earlier run's report."""
-    from schemactl.checking.report import undecided
+    from schemactl.checks.check_report import undecided
 
     # On a terminal the error itself says it.
     rest = [(name, path) for name, path in outputs if path or name != "text"]

@@ -17,7 +17,7 @@ from schemactl.core.wording import counted
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
-    from schemactl.checking.report import CheckReport
+    from schemactl.checks.check_report import CheckReport
     from schemactl.core.project import Project
     from schemactl.declare.files import Files
 
@@ -74,16 +74,16 @@ def _report(
     args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
 ) -> CheckReport:
     """Return what is found in `files`, after what can be mended is, where that is asked for."""
+    from schemactl.checks.lint import lint
     from schemactl.core.names import select_known
     from schemactl.declare import reader
-    from schemactl.lint import lint
 
     declared = reader.load_all(files, project)
     only = select_known(declared.catalog.topics, args.topic, args.namespace, where="the declared files")
     report, linted = lint(declared, project, only)
     if args.fix:
+        from schemactl.checks.lint import fixed
         from schemactl.declare.formatter import write
-        from schemactl.lint.fixing import fixed
 
         contents = fixed(files, project, declared, linted)
         write(top, contents)

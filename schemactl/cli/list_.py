@@ -18,7 +18,7 @@ from schemactl.core.terminal import on_one_line, table, terminal_width
 from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
-    from schemactl.checking.report import TopicCheck
+    from schemactl.checks.check_report import TopicCheck
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.json_values import Json
     from schemactl.core.project import Project
@@ -124,10 +124,9 @@ def _read(
     In a bare repository, and if the files have problems (which prints a note), the topics are those that were approved.
     """
     from schemactl import history
-    from schemactl.checking import check
-    from schemactl.checking.branches import Fork
+    from schemactl.checks.check import Fork, check
+    from schemactl.checks.environments import read_files
     from schemactl.declare import files as declare_files
-    from schemactl.project_check.files import read_files
 
     progress = context.reading_history()
     forked = history.read_forked(repository, project, repository.commit("HEAD"), progress=progress)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.selection import TOPIC_HELP
@@ -13,8 +14,6 @@ from schemactl.cli.time_limit import add_timeout
 from schemactl.core.deadline import DEFAULT_S, within
 from schemactl.core.errors import NEGATIVE
 from schemactl.core.terminal import redirected
-from schemactl.project_check import check_project
-from schemactl.project_check.request import CheckRequest
 
 _NOTHING: Final = {
     "not stored": "what changes is nothing that Pulsar compares, so there is no new version to roll out",
@@ -25,8 +24,8 @@ _NOTHING: Final = {
 """What to say of a change that brings no version."""
 
 if TYPE_CHECKING:
+    from schemactl.checks.rollout import Rollout
     from schemactl.core.deadline import Deadline
-    from schemactl.rollout import Rollout
 
 _EPILOG = """\
 Exit code 100: no order is safe, and the report says why. 0: the plan is printed, or there is no pending change of the schema.
@@ -62,10 +61,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
+    from schemactl.checks.rollout import rollout
     from schemactl.cli.reading import reading
     from schemactl.core.names import find_one
     from schemactl.report import rollout_text
-    from schemactl.rollout import rollout
 
     request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
     report = check_project(request, deadline, progress=context.reading_history(), note=context.note)

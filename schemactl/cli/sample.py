@@ -20,9 +20,9 @@ from schemactl.codegen.topics import require_codec, schema_of
 from schemactl.core.errors import SchemactlError, UsageError
 
 if TYPE_CHECKING:
+    from schemactl.checks.samples import SampleMessage
     from schemactl.cli.states import NamedDefinition
     from schemactl.codec import Definition, KeyValue
-    from schemactl.samples.messages import SampleMessage
 
 _FORMATS: Final = ("json", "messages", "bytes")
 

@@ -187,8 +187,8 @@ def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = 
         DeclarationError: the files, or the merged files, have problems.
     """
     from schemactl import history
+    from schemactl.checks.environments import paths_of, read_files
     from schemactl.declare import files as declare_files
-    from schemactl.project_check.files import paths_of, read_files
 
     repository = context.repository
     if repository.top is None:

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core import atomic_files
@@ -20,12 +21,9 @@ from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
-from schemactl.project_check import check_project
-from schemactl.project_check.request import CheckRequest
 
 if TYPE_CHECKING:
-    from schemactl.checking.causes import Cause
-    from schemactl.checking.report import CheckReport
+    from schemactl.checks.check_report import Cause, CheckReport
     from schemactl.core.findings import Finding
 
 LONGEST: Final = timedelta(days=366)
@@ -131,7 +129,7 @@ def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
     Raises:
         UsageError: there are none, or several findings have fingerprints that begin so.
     """
-    from schemactl.checking.causes import causes
+    from schemactl.checks.check_report import causes
     from schemactl.comparison.fingerprint import short
 
     # A report of one topic, as JUnit's suites are, shows causes of its own.

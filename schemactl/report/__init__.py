@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from schemactl.checking.report import CheckReport
+    from schemactl.checks.check_report import CheckReport
     from schemactl.core.json_values import Json
     from schemactl.report.sheet import Sheet
     from schemactl.status import StatusReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import CheckReport
 from schemactl.report.cause import ShownCause, Weight, shown_causes
 
 AnnotationLevel = Literal["error", "warning", "notice"]

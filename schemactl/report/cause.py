@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from schemactl.checking.causes import Cause
-from schemactl.checking.report import ORDER, CheckReport, PolicyChange, TopicCheck
+from schemactl.checks.check_report import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.comparison.fingerprint import short
 from schemactl.core.findings import Finding, Severity, Waiver
 from schemactl.core.names import TopicName

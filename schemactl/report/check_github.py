@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import CheckReport
 from schemactl.core.terminal import clean
 from schemactl.report.annotations import annotated
 from schemactl.report.cause import ShownCause

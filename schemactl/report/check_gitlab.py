@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import CheckReport
 from schemactl.report.cause import shown_causes
 from schemactl.report.check_sarif import fingerprint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.environment import line_link
 from schemactl.core.errors import SchemactlError
 from schemactl.core.rules import Rule, every_rule

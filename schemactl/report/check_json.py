@@ -6,15 +6,14 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from schemactl.checking.causes import Cause
-from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.checks.check_report import Cause, CheckReport, TopicCheck
 from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Verdict, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
 from schemactl.report.cause import waive_command
 
 if TYPE_CHECKING:
-    from schemactl.checking.report import ClientImpact
-    from schemactl.tables.changes import ColumnChange
+    from schemactl.checks.check_report import ClientImpact
+    from schemactl.checks.table_impact import ColumnChange
 
 FORMAT_VERSION = 2
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from xml.sax.saxutils import escape, quoteattr
 
-from schemactl.checking.causes import causes
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import CheckReport, causes
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import clean

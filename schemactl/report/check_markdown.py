@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import CheckReport
 from schemactl.core.environment import line_link
 from schemactl.core.rules import Rule, every_rule
 from schemactl.report.cause import FEW, CauseLine, ShownCause, shown_causes

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from schemactl.checking.report import CheckReport, PolicyChange, TopicCheck, client_impacts
+from schemactl.checks.check_report import CheckReport, PolicyChange, TopicCheck, client_impacts
 from schemactl.core.findings import DataState, Outcome, Severity
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, policy_origin, policy_word
 
 if TYPE_CHECKING:
-    from schemactl.checking.report import ClientImpact
+    from schemactl.checks.check_report import ClientImpact
 
 POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")

@@ -7,8 +7,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from schemactl.checking.causes import Cause
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import Cause, CheckReport
 from schemactl.core.environment import home, version
 from schemactl.core.errors import Source
 from schemactl.core.findings import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import CheckReport
 from schemactl.core.terminal import SHADES, paint, table
 from schemactl.report.cause import ShownCause, shown_causes
 from schemactl.report.check_rows import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemactl.checks.rollout import Rollout, RolloutStep
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import versions
 from schemactl.report.markdown import bold, fenced, plain, prose
-from schemactl.rollout import Rollout, RolloutStep
 
 _WORDS = {
     "any order": "Any order is safe.",

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
+from schemactl.checks.samples import SampleMessage
 from schemactl.codec import Codec, Definition, KeyValue, Version
-from schemactl.codec.json_form import json_value
 from schemactl.samples.values import OPTIONS, values
-
-
-class SampleMessage(NamedTuple):
-    """A message; `version` is the number of its schema, None: it says none."""
-
-    payload: bytes | None
-    version: int | None
-    key: bytes | None = None
-
-    def line(self, value: Any = None) -> str:
-        """Return the message as a line of a file of samples, with its value where it is known."""
-        coded = {"payload_b64": self.payload, "key_b64": self.key}
-        texts = {name: base64.b64encode(held).decode() for name, held in coded.items() if held is not None}
-        shown = {} if value is None else {"value": json_value(value)}
-        return json.dumps({"version": self.version} | texts | shown, ensure_ascii=False)
 
 
 def plausible(

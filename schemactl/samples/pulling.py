@@ -9,9 +9,9 @@ from contextlib import closing
 from importlib import import_module
 from typing import Any
 
+from schemactl.checks.samples import SampleMessage
 from schemactl.codec.pulsar_message import number_of, pair_key, payload_of
 from schemactl.core.errors import SchemactlError
-from schemactl.samples.messages import SampleMessage
 
 
 def pulled(

@@ -84,7 +84,7 @@ def statements(needed: Sequence[Change], table: str) -> list[str]:
 def widens(have: spark.DataType, want: spark.DataType) -> bool:
     """Return whether the one type becomes the other without loss, in files that are there, too.
 
-    It is what `schemactl.tables.changes.widens` says of the columns of definitions.
+    It is what `schemactl.checks.table_impact.widens` says of the columns of definitions.
     """
     old, new = have.simpleString(), want.simpleString()
     if isinstance(want, spark.DecimalType):

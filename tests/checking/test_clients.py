@@ -10,7 +10,7 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.checking.report import CheckReport, ClientImpact, TopicCheck
+from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck
 from schemactl.core.catalog import Client
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scratch import Scratch, declared, record
 
-from schemactl.checking.run import Proposal
+from schemactl.checks.proposal import Proposal
 from schemactl.cli import main
 from schemactl.core.findings import Verdict
 from schemactl.core.project import Project

@@ -12,9 +12,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
+from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.core.deadline import Deadline
-from schemactl.project_check import check_project
-from schemactl.project_check.request import CheckRequest
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.checking import check
-from schemactl.checking.report import CheckReport
-from schemactl.checking.run import Run
-from schemactl.checking.waiving import WaiverFile, with_waivers
+from schemactl.checks.check import check
+from schemactl.checks.check_report import CheckReport
+from schemactl.checks.proposal import Run
+from schemactl.checks.waivers import WaiverFile, with_waivers
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import Finding, Waiver
 from schemactl.core.names import TopicName

@@ -48,8 +48,8 @@ def test_the_package_imports_nothing_until_it_is_used_and_check_stays_the_functi
     program = (
         "import sys, schemactl\n"
         "print(sorted(name for name in sys.modules if name.startswith('schemactl')))\n"
-        "import schemactl.checking.branches\n"
-        "from schemactl.checking.report import CheckReport\n"
+        "import schemactl.checks.check\n"
+        "from schemactl.checks.check_report import CheckReport\n"
         "print(schemactl.check.__name__, schemactl.check.__module__)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ import pytest
 from command import process, schemactl
 from scratch import Scratch
 
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import CheckReport
 from schemactl.cli.waive import chosen
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Finding

@@ -90,7 +90,7 @@ def test_every_format_of_check_has_the_finding(name: str, repository: Scratch) -
 
 
 OWNER_MISSING = """
-from schemactl.lint.definition import Remark
+from schemactl.checks.lint import Remark
 from schemactl.core.rules import Rule
 
 class OwnerMissing:

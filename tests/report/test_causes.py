@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.checking.causes import Cause, causes
-from schemactl.checking.report import CheckReport
+from schemactl.checks.check_report import Cause, CheckReport, causes
 from schemactl.core.errors import Source
 from schemactl.core.findings import Direction, Finding
 from schemactl.core.names import TopicName

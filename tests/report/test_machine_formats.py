@@ -19,7 +19,7 @@ import pytest
 from consumers import azure_issues, markdown_faults
 from pydantic_sarif import model as models
 
-from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.errors import Source
 from schemactl.core.findings import Counterexample, Finding, Severity
 from schemactl.core.names import TopicName

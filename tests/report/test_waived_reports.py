@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from consumers import markdown_faults, screen, workflow_commands
 
-from schemactl.checking.report import CheckReport, TopicCheck
+from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.errors import Source
 from schemactl.core.findings import Finding, Waiver
 from schemactl.core.names import TopicName

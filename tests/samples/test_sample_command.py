@@ -12,7 +12,7 @@ import pytest
 from command import schemactl
 from scratch import Scratch, declared, record
 
-from schemactl.samples.messages import SampleMessage
+from schemactl.checks.samples import SampleMessage
 
 PROJECT = "version: 1\nroots: [namespaces]\n"
 TOPIC = "namespaces/orders.yaml"

@@ -13,6 +13,8 @@ import pytest
 from pyspark.sql import types as spark
 from random_avro import Maker
 
+from schemactl.checks.table_impact import Impact, impact
+from schemactl.checks.table_impact import widens as widens_in_check
 from schemactl.codegen import spark_types as types
 from schemactl.codegen.spark_types import SparkType, to_json
 from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of
@@ -22,8 +24,6 @@ from schemactl.spark import WrongArgument
 from schemactl.spark.struct_types import struct_of_ddl
 from schemactl.table_formats.evolution import changes, path_of, require_allowed, statements, widens
 from schemactl.table_formats.table import Change
-from schemactl.tables.changes import widens as widens_in_check
-from schemactl.tables.impact import Impact, impact
 
 EFFECTS = {"type widened": "widen", "renamed column": "rename", "added column": "add"}
 

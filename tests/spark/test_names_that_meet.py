@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from schemactl.checks.table_impact import changes
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import Options as CodecOptions
 from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of
@@ -16,7 +17,6 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode, land, split, view, view_sql
 from schemactl.spark.verifying import verify
-from schemactl.tables.changes import changes
 
 
 def definition(*names: str, **aliases: list[str]) -> str:

@@ -17,13 +17,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
+from schemactl.checks.table_impact import Impact, impact, widens
 from schemactl.codegen import spark_types as types
 from schemactl.codegen.spark_types import SparkType, to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.tables.changes import widens
-from schemactl.tables.impact import Impact, impact
 
 from .schemas import field, record
 

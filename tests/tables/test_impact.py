@@ -11,6 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
+from schemactl.checks.table_impact import (
+    ADVICE,
+    Effect,
+    Impact,
+    Pointers,
+    advice,
+    changes,
+    impact,
+    sentence,
+    widens,
+)
 from schemactl.codegen import spark_types as types
 from schemactl.codegen import topic_struct
 from schemactl.codegen.spark_types import Decimal, SparkArray, SparkField, SparkMap, SparkType, Struct
@@ -19,9 +30,6 @@ from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import key_value
 from schemactl.formats.protobuf.protoc import Proto, compile_all
-from schemactl.tables.changes import Effect, changes, widens
-from schemactl.tables.impact import Impact, Pointers, impact
-from schemactl.tables.messages import ADVICE, advice, sentence
 
 pytestmark = pytest.mark.slow
 

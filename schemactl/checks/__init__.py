@@ -1,0 +1,1 @@
+"""Whether a change is allowed, and why not."""
