@@ -27,10 +27,9 @@ from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.plan.planner import make_plan
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import Origin, Permissions
+from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import Origin, Permissions
 from schemactl.registry.pulsar.http import CONNECTIONS, AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
 

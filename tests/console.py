@@ -31,7 +31,7 @@ LIMIT_S = 120
 """After so many seconds a command in a process of its own has hung: it ends, and says where it was."""
 
 
-PACKAGES = tuple(f"schemactl.{name}" for name in ["checks", "cli", "declare", "history", "plan", "report"])
+PACKAGES = tuple(f"schemactl.{name}" for name in ["checks", "cli", "declare", "deploy", "history", "report"])
 """What a command in a process of its own has imported before it starts."""
 
 

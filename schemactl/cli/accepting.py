@@ -23,11 +23,10 @@ from schemactl.declare.files import WorktreeFiles
 from schemactl.declare.numbers_file import accept, numbers_path, read_numbers, write_numbers
 from schemactl.declare.reader import in_roots
 from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers, joined
-from schemactl.drift import DriftReport
-from schemactl.drift.differences import DriftItem, DriftKind
+from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport
+from schemactl.deploy.planner import applicable, select
+from schemactl.deploy.version_numbers import TopicApart, topic_apart
 from schemactl.history.target_history import numbers_of
-from schemactl.plan.selection import applicable, select
-from schemactl.target_numbers.apart import TopicApart, topic_apart
 
 
 def accept_drift(args: argparse.Namespace, context: Context) -> int:

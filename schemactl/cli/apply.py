@@ -20,10 +20,10 @@ from schemactl.core.deadline import OutOfTime, within
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
 
 if TYPE_CHECKING:
-    from schemactl.apply import Result
     from schemactl.cli.ready_plan import ReadyPlan
     from schemactl.core.deadline import Deadline
-    from schemactl.plan.steps import Plan, PlanStep
+    from schemactl.deploy.apply import Result
+    from schemactl.deploy.steps import Plan, PlanStep
     from schemactl.registry.interface import Registry
 
 _MOST_PARALLEL: Final = 64
@@ -126,7 +126,7 @@ def _applied(
 
 def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
     """Return whether a plan that leaves something out must not be carried out; if so, restore relaxed topics all the same."""
-    from schemactl.plan.steps import RestoreStrategy
+    from schemactl.deploy.steps import RestoreStrategy
 
     plan = ready.plan
     only_restores = all(isinstance(step, RestoreStrategy) for step in plan.steps)
@@ -138,8 +138,8 @@ def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
 
 def _print_restored(plan: Plan, registry: Registry) -> None:
     """Restore the topics that a killed `apply` left relaxed, and print them; this is done even if nothing else is."""
-    from schemactl.apply import restore_left
-    from schemactl.plan.steps import RestoreStrategy
+    from schemactl.deploy.apply import restore_left
+    from schemactl.deploy.steps import RestoreStrategy
 
     names = {step.name for step in plan.steps if isinstance(step, RestoreStrategy)}
     for line in restore_left(registry, names):
@@ -147,7 +147,7 @@ def _print_restored(plan: Plan, registry: Registry) -> None:
 
 
 def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
-    from schemactl.plan.file import plan_digest
+    from schemactl.deploy.plan_file import plan_digest
 
     found = plan_digest(plan)
     if found != approved:
@@ -202,9 +202,9 @@ def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: De
 
 def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> Result:
     """Carry out one plan, and record what is done in its result file."""
-    from schemactl.apply import Result, apply_plan, as_planned
     from schemactl.cli.apply_progress import ApplyProgress
     from schemactl.cli.apply_record import ApplyRecord
+    from schemactl.deploy.apply import Result, apply_plan, as_planned
 
     plan, registry, context = ready.plan, ready.target.registry, ready.target.context
     progress = ApplyProgress(len(plan.steps), context)

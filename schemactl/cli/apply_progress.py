@@ -11,7 +11,7 @@ from schemactl.report.plan_text import describe
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
-    from schemactl.plan.steps import PlanStep
+    from schemactl.deploy.steps import PlanStep
 
 _SLOW_S: Final = 2.0
 """A step that takes longer is named while it is under way."""

@@ -16,14 +16,14 @@ from schemactl.core import atomic_files
 from schemactl.core.environment import ci_run
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, json_text
-from schemactl.plan.file import write_json
+from schemactl.deploy.plan_file import write_json
 from schemactl.report.plan_json import result_document, started_document
 
 if TYPE_CHECKING:
-    from schemactl.apply import Result
     from schemactl.cli.ready_plan import ReadyPlan
+    from schemactl.deploy.apply import Result
+    from schemactl.deploy.status import LastApply
     from schemactl.registry.interface import Registry
-    from schemactl.status import LastApply
 
 FOLDER: Final = ".schemactl/results"
 """The folder of the last result of each target, in the project's folder."""
@@ -42,7 +42,7 @@ def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
 
     Raise ValueError if it is not such a file.
     """
-    from schemactl.status import LastApply
+    from schemactl.deploy.status import LastApply
 
     try:
         result = json.loads(path.read_bytes())
@@ -120,8 +120,8 @@ class ApplyRecord:
 def _numbers(ready: ReadyPlan) -> Callable[[Registry], list[Json] | None]:
     """Return a function that returns the numbers a registry gave to Git's versions; None if it cannot be read."""
     from schemactl.core.catalog import Catalog
-    from schemactl.plan.selection import renamed
-    from schemactl.target_numbers.pairs import topic_values
+    from schemactl.deploy.planner import renamed
+    from schemactl.deploy.version_numbers import topic_values
 
     scope, then, target = ready.plan.scope, ready.then, ready.target
     named = renamed(then.catalog, target.names) if then else Catalog()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from schemactl.core.json_values import Json
     from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaVersion
-    from schemactl.plan.refusals import Awaited
-    from schemactl.plan.steps import Plan
+    from schemactl.deploy.refusals import Awaited
+    from schemactl.deploy.steps import Plan
     from schemactl.registry.interface import Scope
 
     Ask = Callable[[ChosenTarget, Scope], Catalog]
@@ -38,8 +38,8 @@ def awaited(target: OpenTarget, plan: Plan, ask: Ask | None = None) -> dict[Topi
         SchemactlError: a topic has no name on another target.
     """
     from schemactl.core.catalog import chosen_topics
-    from schemactl.plan.refusals import Awaited
-    from schemactl.plan.steps import RegisterVersion
+    from schemactl.deploy.refusals import Awaited
+    from schemactl.deploy.steps import RegisterVersion
 
     wanted: dict[TopicName, list[SchemaVersion]] = {}
     for step in plan.steps:

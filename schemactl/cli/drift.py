@@ -28,7 +28,7 @@ from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
 from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
-    from schemactl.drift import DriftReport
+    from schemactl.deploy.drift import DriftReport
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} belongs to --accept")
-    from schemactl.drift.clusters import replicated
+    from schemactl.deploy.geo_replication import replicated
     from schemactl.report.drift_json import document
     from schemactl.report.drift_text import drift_sheet
 

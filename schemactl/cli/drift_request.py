@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.names import TopicName
     from schemactl.declare.target_numbers import TargetNumbers
-    from schemactl.drift import DriftReport
-    from schemactl.plan.refusals import Awaited, AwaitedBy
-    from schemactl.plan.registry_state import RegistryState
-    from schemactl.plan.steps import Plan
+    from schemactl.deploy.drift import DriftReport
+    from schemactl.deploy.refusals import Awaited, AwaitedBy
+    from schemactl.deploy.registry_state import RegistryState
+    from schemactl.deploy.steps import Plan
     from schemactl.registry.interface import Registry, Scope
 
 
@@ -82,7 +82,7 @@ class DriftRequest:
     def of(cls, target: OpenTarget, asked: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
         """Return the request for `target`; `numbers` replaces the approved record of its version numbers."""
         from schemactl.core.catalog import Catalog
-        from schemactl.plan.selection import renamed_numbers
+        from schemactl.deploy.planner import renamed_numbers
 
         approved = target.approved
         recorded = renamed_numbers(numbers, target.names) if numbers else target.numbers
@@ -91,8 +91,8 @@ class DriftRequest:
 
     def observe(self) -> tuple[Catalog, RegistryState]:
         """Return the selected part of Git by the target's names, and the state of the registry. This is what takes long."""
-        from schemactl.plan.registry_state import observe
-        from schemactl.plan.selection import renamed, scope_of, select
+        from schemactl.deploy.planner import renamed, scope_of, select
+        from schemactl.deploy.registry_state import observe
         from schemactl.registry.interface import Scope
 
         asked, names, registry = self.asked, self.target.names, self.target.registry
@@ -104,9 +104,9 @@ class DriftRequest:
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
         """Return the drift of a registry in that state from `git`; `awaited` as for `make_plan`."""
-        from schemactl.drift import find
-        from schemactl.plan.planner import make_plan
-        from schemactl.plan.steps import Permissions
+        from schemactl.deploy.drift import find
+        from schemactl.deploy.planner import make_plan
+        from schemactl.deploy.steps import Permissions
 
         target, asked = self.target, self.asked
         held = target.with_held(git, state.catalog)
@@ -132,7 +132,7 @@ class DriftRequest:
 
 def _others(registry: Registry, git: Catalog, asked: DriftScope) -> Scope:
     """Return the namespaces and topics of the registry that Git never declared."""
-    from schemactl.plan.selection import scope_of
+    from schemactl.deploy.planner import scope_of
     from schemactl.registry.interface import Scope
 
     declared, there = scope_of(git), registry.everything(asked_namespaces(asked.namespaces))

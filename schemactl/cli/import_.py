@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from schemactl.core.names import NamespaceName
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import Commit
+    from schemactl.deploy.registry_import import ImportResult
     from schemactl.history import Repository
-    from schemactl.importing.catalog import ImportResult
     from schemactl.registry.interface import Registry
 
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare import files as declare_files
     from schemactl.declare import reader
     from schemactl.declare.writer import project_text
-    from schemactl.importing.catalog import import_catalog
+    from schemactl.deploy.registry_import import import_catalog
 
     repository = context.repository
     if repository.top is None:
@@ -159,7 +159,7 @@ def _inside(folder: str, context: Context, top: Path) -> str:
 def _held(args: argparse.Namespace, registry: Registry, target: Target) -> Catalog:
     """Return the selected part of the registry, by the names under which it is to be declared."""
     from schemactl.core.names import TargetNames
-    from schemactl.plan.selection import renamed
+    from schemactl.deploy.planner import renamed
     from schemactl.registry.interface import Scope
 
     there = registry.everything(asked_namespaces(args.namespace))

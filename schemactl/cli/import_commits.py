@@ -13,8 +13,8 @@ from schemactl.history.git import GitFailed
 if TYPE_CHECKING:
     from schemactl.core.project import Target
     from schemactl.core.schema import Commit
+    from schemactl.deploy.registry_import import ImportResult
     from schemactl.history import Repository
-    from schemactl.importing.catalog import ImportResult
 
 _IMPORT_REF: Final = "refs/schemactl/import"
 """Where new commits are until the branch takes them over."""

@@ -117,12 +117,11 @@ def _print_on_target(
 ) -> int:
     """Print the topics' numbers in Git and in the target's registry; of one message's, or one of Git's versions, only that."""
     from schemactl.core.catalog import Catalog
+    from schemactl.deploy.planner import applicable, renamed, renamed_numbers
+    from schemactl.deploy.version_numbers import apart_values, find_apart, pair_up, topic_value
     from schemactl.history.target_history import numbers_of
-    from schemactl.plan.selection import applicable, renamed, renamed_numbers
     from schemactl.registry.interface import Scope
     from schemactl.report import numbers_text
-    from schemactl.target_numbers.apart import apart_values, find_apart
-    from schemactl.target_numbers.pairs import pair_up, topic_value
 
     target = chosen.target
     names = {topic.name: target.names.there(topic.name) for topic in topics}

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.names import TargetNames, TopicName
     from schemactl.declare.target_numbers import TargetNumbers
-    from schemactl.plan.registry_state import RegistryState
-    from schemactl.plan.steps import Permissions, Plan
+    from schemactl.deploy.registry_state import RegistryState
+    from schemactl.deploy.steps import Permissions, Plan
 
 
 CREATE_TENANTS_OPTION: Final = (
@@ -165,7 +165,7 @@ def _show(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
                 f"--{option.replace('_', '-') if getattr(args, option) else 'target'} applies when a plan is made, not to "
                 "`plan show`"
             )
-    from schemactl.plan.file import read
+    from schemactl.deploy.plan_file import read
 
     plan = read(relative_path(args.plan, context))
     write_sheets([_sheet(plan, args)], outputs, context)
@@ -173,7 +173,7 @@ def _show(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
 
 
 def _sheet(plan: Plan, args: argparse.Namespace) -> SheetReport:
-    from schemactl.plan.file import document, plan_digest
+    from schemactl.deploy.plan_file import document, plan_digest
     from schemactl.report.plan_text import plan_sheet, short_sheet
 
     sheet = short_sheet if args.summary else plan_sheet
@@ -239,8 +239,8 @@ class PlanRequest:
     @classmethod
     def of(cls, target: OpenTarget, args: argparse.Namespace) -> PlanRequest:
         """Return the request that `args` describe; raise UsageError if they name something unknown, or that cannot be deleted."""
-        from schemactl.plan.selection import renamed, select
-        from schemactl.plan.steps import Permissions
+        from schemactl.deploy.planner import renamed, select
+        from schemactl.deploy.steps import Permissions
 
         approved, names = target.approved, target.names
         selected = select(approved.catalog, topics=args.topic, namespaces=args.namespace)
@@ -258,8 +258,8 @@ class PlanRequest:
 
     def observe(self) -> RegistryState:
         """Return the state of the registry. This is what takes long; it does not use Git."""
-        from schemactl.plan.registry_state import observe
-        from schemactl.plan.selection import scope_of
+        from schemactl.deploy.planner import scope_of
+        from schemactl.deploy.registry_state import observe
 
         registry = self.target.registry
         state = observe(registry, scope_of(self.catalog), deletions=self.permissions.delete, git=self.catalog)
@@ -268,7 +268,7 @@ class PlanRequest:
 
     def plan(self, state: RegistryState) -> ReadyPlan:
         """Return the plan for a registry in that state."""
-        from schemactl.plan.planner import make_plan
+        from schemactl.deploy.planner import make_plan
 
         target = self.target
         plan = make_plan(

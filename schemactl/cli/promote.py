@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from schemactl.core.findings import Waiver
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import Commit
+    from schemactl.deploy.status import Promotion
     from schemactl.history import History, Position, Repository
-    from schemactl.promotion import Promotion
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -88,8 +88,8 @@ def _promotion(
 ) -> Promotion:
     """Return the move of `target` from where it is."""
     from schemactl.core.catalog import Catalog
+    from schemactl.deploy.status import Promotion, changes_between
     from schemactl.history.target_history import view_on_target
-    from schemactl.promotion import Promotion, changes_between
 
     try:
         here = whole.promoted(target).commit

@@ -118,9 +118,9 @@ class ReadingSetup:
         Raises:
             NumbersContradicted: a number in the registry is neither Git's nor recorded.
         """
+        from schemactl.deploy.version_numbers import other_spellings, topic_apart
         from schemactl.registry.interface import Scope
         from schemactl.report.numbers_text import render
-        from schemactl.target_numbers.apart import other_spellings, topic_apart
 
         target = self.target
         there = {topic.name: (topic, target.names.there(topic.name)) for topic in topics} if target else {}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from schemactl.cli.several_targets import OpenTarget
+    from schemactl.deploy.registry_state import RegistryState
+    from schemactl.deploy.steps import Plan
     from schemactl.history import History
-    from schemactl.plan.registry_state import RegistryState
-    from schemactl.plan.steps import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline
     from schemactl.core.names import TopicName
-    from schemactl.plan.rebuild import Lists
-    from schemactl.plan.steps import Plan
+    from schemactl.deploy.rebuild import Lists
+    from schemactl.deploy.steps import Plan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.cli.reviewed_plan import write_plan
-    from schemactl.plan.file import plan_digest
+    from schemactl.deploy.plan_file import plan_digest
     from schemactl.report.plan_text import render
 
     with opened(AskedTargets([args.target]), context) as targets:
@@ -90,18 +90,18 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
 
 def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, list[str]]:
     """Return the plan, and the sources of its numbers."""
-    from schemactl.plan import selection
-    from schemactl.plan.rebuild import make_rebuild, recorded_lists, without_versions
-    from schemactl.plan.registry_state import observe
-    from schemactl.plan.selection import applicable, renamed, scope_of
-    from schemactl.plan.steps import Permissions
-    from schemactl.target_numbers.pairs import read_lists
+    from schemactl.deploy import planner
+    from schemactl.deploy.planner import applicable, renamed, scope_of
+    from schemactl.deploy.rebuild import make_rebuild, recorded_lists, without_versions
+    from schemactl.deploy.registry_state import observe
+    from schemactl.deploy.steps import Permissions
+    from schemactl.deploy.version_numbers import read_lists
 
     approved, numbers = target.approved, target.numbers
     everything = renamed(approved.whole.catalog, target.names)
     path = relative_path(args.numbers, target.context) if args.numbers else None
     lists = read_lists(path, target=target.name, git=everything) if path else {}
-    chosen = selection.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    chosen = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(chosen, target.names)
     asked = select(lists, args.topic, args.namespace)
     # Git's topics are asked for by their declared names, others by the registry's.
@@ -147,7 +147,7 @@ def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, l
 
 def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
     """Print the sources of the numbers, and how far they can be trusted; `files` are those with the lists."""
-    from schemactl.plan.selection import applicable
+    from schemactl.deploy.planner import applicable
 
     listed = [name for name, pairs in lists.items() if pairs]
     others = [

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemactl import formats
-from schemactl.apply import restore_left
 from schemactl.broker.checkers import known_to
 from schemactl.cli.context import Context
 from schemactl.cli.schema_file import read_schema
@@ -32,6 +31,7 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import moment, numbers, versions
+from schemactl.deploy.apply import restore_left
 from schemactl.registry.interface import Registry
 
 _MOST_SHOWN = 8

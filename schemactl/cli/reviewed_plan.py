@@ -27,18 +27,17 @@ from schemactl.core.catalog import Catalog
 from schemactl.core.errors import SchemactlError, StalePlan, UsageError
 from schemactl.core.names import NamespaceName, TopicName, matching
 from schemactl.core.policies import Policies
-from schemactl.plan.file import plan_digest, read, step_document, write
-from schemactl.plan.planner import make_plan
-from schemactl.plan.rebuild import make_rebuild
-from schemactl.plan.selection import renamed
-from schemactl.plan.steps import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies
+from schemactl.deploy.plan_file import plan_digest, read, step_document, write
+from schemactl.deploy.planner import make_plan, renamed
+from schemactl.deploy.rebuild import make_rebuild
+from schemactl.deploy.steps import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies
+from schemactl.deploy.version_numbers import lists_of
 from schemactl.report.plan_text import describe
-from schemactl.target_numbers.pairs import lists_of
 
 if TYPE_CHECKING:
+    from schemactl.deploy.registry_state import RegistryState
     from schemactl.history import History
     from schemactl.history.git import Repository
-    from schemactl.plan.registry_state import RegistryState
 
 
 def command_for(plan: Plan, file: str, written: Path | None = None) -> str:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from schemactl.core.names import TargetNames
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers
+    from schemactl.deploy.steps import Origin
     from schemactl.history import History, Repository
-    from schemactl.plan.steps import Origin
     from schemactl.registry.interface import Registry
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class OpenTarget:
         from schemactl.broker.checkers import known_to
         from schemactl.core.catalog import namespaces_of
         from schemactl.core.names import NamespaceName
-        from schemactl.plan.steps import Origin
+        from schemactl.deploy.steps import Origin
 
         place, approved, target, release = self.place, self.approved, self.place.target, self.registry.release
         there = self.names.there
@@ -113,8 +113,8 @@ class OpenTarget:
     @property
     def numbers(self) -> TargetNumbers | None:
         """What is recorded of the target's version numbers, by its own names; None: nothing. Raise DeclarationError where that has problems."""
+        from schemactl.deploy.planner import renamed_numbers
         from schemactl.history.target_history import numbers_of
-        from schemactl.plan.selection import renamed_numbers
 
         place, repository = self.place, self.context.repository
         recorded = numbers_of(place.target, place.project, repository, self.approved)
@@ -125,7 +125,7 @@ class OpenTarget:
 
         Both catalogs go by the target's names.
         """
-        from schemactl.plan.selection import with_later
+        from schemactl.deploy.planner import with_later
 
         later = self.approved.later_versions()
         declared = {name: self.names.declared(name) for name in git.topics} if later else {}

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline, OutOfTime
     from schemactl.core.names import TopicName
+    from schemactl.deploy.refusals import Awaited
+    from schemactl.deploy.status import LastApply
+    from schemactl.deploy.steps import Plan
     from schemactl.history import History
-    from schemactl.plan.refusals import Awaited
-    from schemactl.plan.steps import Plan
     from schemactl.registry.interface import Scope
-    from schemactl.status import LastApply
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    from schemactl.status import StatusReport, TargetStatus, UnknownStatus
+    from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 
     outputs = asked_outputs(args.format or ["text"], STATUS_FORMATS)
     asked = AskedTargets.of(args)

@@ -18,14 +18,15 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import versions
-from schemactl.plan.order import Lane, NumberedStep, blocked_by, blocks, phases
-from schemactl.plan.registry_state import RegistryState, observe, state_changes, state_values
-from schemactl.plan.steps import (
+from schemactl.deploy.registry_state import RegistryState, observe, state_changes, state_values
+from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
     CreateTopic,
     DeleteSchema,
     GrowPartitions,
+    Lane,
+    NumberedStep,
     Plan,
     PlanStep,
     RegisterVersion,
@@ -33,6 +34,9 @@ from schemactl.plan.steps import (
     RestoreStrategy,
     SetPolicies,
     TakeNumber,
+    blocked_by,
+    blocks,
+    phases,
 )
 from schemactl.registry.interface import Registry, Scope
 

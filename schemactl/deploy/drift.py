@@ -1,29 +1,322 @@
-"""Drift of versions, tombstones and numbers, and Git's version nearest to an unknown one."""
+"""Drift of versions, numbers, policies and topics, with its acceptance.
+
+What `apply` leaves on purpose is no drift: a tombstone of a topic that is no longer declared, a definition of which only the
+doc was edited. What people have decided to live with is accepted, in the target's numbers file: exactly that, until the day that
+they name. A registry's answers show content, type, time and policies, but not who uploaded: a producer that connected, an
+upload by hand and another tool leave the same entry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
 from shlex import quote
 
 from schemactl.broker.upload import put
-from schemactl.comparison.changes import last_tombstone, unstamped, upload
+from schemactl.comparison.changes import (
+    NamespaceAdded,
+    PartitionsChanged,
+    PoliciesChanged,
+    PoliciesFormer,
+    SchemaRemoved,
+    TopicAdded,
+    find_changes,
+    last_tombstone,
+    unstamped,
+    upload,
+)
+from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
-from schemactl.core.names import TopicName
-from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Commit, SchemaInfo, SchemaVersion, live, next_number
-from schemactl.core.wording import day, format_version, moment, numbers
-from schemactl.declare.target_numbers import AcceptanceReason, NumberEntry, TargetNumbers
-from schemactl.drift.differences import Advice, DriftItem, DriftKind, held_state, listed
-from schemactl.formats import problems
+from schemactl.core.wording import (
+    day,
+    format_version,
+    moment,
+    numbers,
+    partitioned,
+    policy_word,
+    policy_words,
+    versions,
+)
+from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
+from schemactl.deploy.planner import applicable, inherit, scope_of, without_namespaces
+from schemactl.deploy.refusals import HALF_DELETED, Commands, finish_deletion, lost_schemas, wrong_partitions
+from schemactl.deploy.registry_state import RegistryState
+from schemactl.deploy.steps import Origin, Plan, PlanRefusal
+from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, lost_numbers, pair_up
+from schemactl.formats import problems, spec
 from schemactl.formats.type_spec import changes, line_changes
-from schemactl.plan.refusals import lost_schemas
-from schemactl.plan.registry_state import RegistryState
-from schemactl.plan.selection import without_namespaces
-from schemactl.target_numbers.apart import TopicApart
-from schemactl.target_numbers.pairs import NumberPair, pair_up
+
+# One difference, and the target and topic as its fix names them.
+
+
+class DriftKind(StrEnum):
+    """The kinds of drift."""
+
+    FOREIGN_VERSION = "foreign version"
+    UNEXPLAINED_VERSION = "unexplained version"
+    MISSING_VERSIONS = "missing versions"
+    TOMBSTONE = "tombstone"
+    NUMBERS_APART = "numbers apart"
+    POLICY = "policy"
+    PARTITIONS = "partitions"
+    NAMESPACE_MISSING = "namespace missing"
+    TOPIC_MISSING = "topic missing"
+    NO_LONGER_DECLARED = "no longer declared"
+    RELAXED = "relaxed"
+    WEDGED = "wedged"
+    UNMANAGED_NAMESPACE = "unmanaged namespace"
+    UNMANAGED_TOPIC = "unmanaged topic"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftItem:
+    """One difference of the registry from what Git approved.
+
+    Attributes:
+        name: by the target's names.
+        message: what differs, in full sentences.
+        cause: what the registry's answers show of the cause, and what they cannot show.
+        fix: what to do, one alternative a line.
+        version: the registry's entry that differs, if any.
+        nearest: Git's version with the fewest differences from the entry.
+        state: what `drift --accept` records to accept it; None if it is accepted in another way, or cannot be.
+        accepted: the reason of its acceptance; None if it is not accepted.
+    """
+
+    name: NamespaceName | TopicName
+    kind: DriftKind
+    message: str
+    cause: str
+    fix: str
+    version: SchemaVersion | None = None
+    nearest: SchemaVersion | None = None
+    state: Acceptance | None = None
+    accepted: AcceptanceReason | None = None
+
+
+def held_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
+    """Return the state to record to accept these `entries` of a topic whose schema Git does not declare."""
+    held = [each.info for each in live(entries) if each.info]
+    undeclarable = held[-1].type.name if held and spec(held[-1]).undeclarable else ""
+    state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
+    return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=held))
+
+
+def listed(entries: Sequence[SchemaVersion]) -> str:
+    """Return `version 3` or `versions 0-3, 5`."""
+    return versions([entry.number for entry in entries])
+
+
+@dataclass(frozen=True, slots=True)
+class Advice(Commands):
+    """The commands that fixes name, and what the choice among them depends on.
+
+    Attributes:
+        lost: by topic, the recorded numbers that are gone from the registry.
+        refusals: by topic, why `apply` would leave it out.
+    """
+
+    lost: Mapping[TopicName, Sequence[int]]
+    refusals: Mapping[TopicName, Sequence[PlanRefusal]]
+
+    def bring(self, name: NamespaceName | TopicName, effect: str) -> str:
+        """Return the command that makes a namespace or topic what Git approved, and its effect.
+
+        After a loss it is the one that keeps recorded numbers.
+        """
+        if isinstance(name, TopicName) and name in self.refusals:
+            return self.blocked(name)
+        is_lost = name in self.lost or any(topic.namespace_name == name for topic in self.lost)
+        return f"{self.rebuild(name) if is_lost else self.apply(name)}: it {effect}"
+
+    def blocked(self, name: TopicName) -> str:
+        """Return what to do about a topic that `apply` would leave out."""
+        return f"what stands in the way comes first: {self.plan(name)}"
+
+    def rejection(self, name: TopicName) -> PlanRefusal | None:
+        """Return why the registry would reject one of Git's versions; None if it would not."""
+        return next((each for each in self.refusals.get(name, ()) if each.number is not None), None)
+
+
+# Drift of namespaces, topics, policies and partitions.
+
+
+class TopicAndPolicyDrift:
+    """Compares everything but versions."""
+
+    def __init__(self, git: Catalog, state: RegistryState, advice: Advice) -> None:
+        self.declared = git
+        self.git = without_namespaces(git, state.half_deleted)
+        self.state = state
+        self.topics = state.catalog.topics
+        self.spaces = state.catalog.namespaces
+        self.relaxed = state.relaxed
+        self.advice = advice
+
+    def differences(self) -> Iterator[DriftItem]:
+        """Yield every difference except those of versions."""
+        for relaxed, own in sorted(self.relaxed.items()):
+            yield DriftItem(
+                relaxed,
+                DriftKind.RELAXED,
+                f"the topic accepts every upload (ALWAYS_COMPATIBLE, set by an `apply`); its own strategy is {own}",
+                "an `apply` was killed, or is running now",
+                f"{self.advice.apply(relaxed)}: it restores the strategy first",
+            )
+        for space in sorted(self.state.half_deleted & scope_of(self.declared).namespaces):
+            yield DriftItem(
+                space,
+                DriftKind.NAMESPACE_MISSING,
+                f"the namespace {HALF_DELETED}",
+                "the registry does not show who began it",
+                finish_deletion(space, self.advice),
+            )
+        managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
+        declared = scope_of(self.git).namespaces
+        spaces = {name: space for name, space in self.spaces.items() if name in declared}
+        missing: set[NamespaceName | TopicName] = set()
+        for change in find_changes(Catalog(spaces, managed), self.git):
+            match change:
+                case NamespaceAdded(name):
+                    missing.add(name)
+                    yield DriftItem(
+                        name,
+                        DriftKind.NAMESPACE_MISSING,
+                        "the registry does not have this namespace",
+                        "the registry does not show whether it ever existed",
+                        self.advice.bring(name, "creates it"),
+                    )
+                case PoliciesChanged(name, before, after) if name not in missing:
+                    yield from self._policies(name, before, after)
+                case PoliciesFormer(name, before, last):
+                    yield from self._former(name, before, last)
+                case TopicAdded(name, topic):
+                    missing.add(name)
+                    yield self._topic_missing(name, topic)
+                case PartitionsChanged(name, before, after):
+                    yield self._partitions(name, before, after)
+                case SchemaRemoved(name) if self._kept(name):
+                    yield self._no_longer_declared(name)
+
+    def _policies(
+        self, name: NamespaceName | TopicName, before: Policies, after: Policies
+    ) -> Iterator[DriftItem]:
+        for policy, wanted in policy_words(after).items():
+            held = policy_words(before).get(policy, "not set")
+            yield DriftItem(
+                name,
+                DriftKind.POLICY,
+                f"{policy} is {held}, but Git approved {wanted}",
+                "the registry does not show since when and by whom: it keeps no history of policies",
+                f"{self.advice.bring(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
+            )
+
+    def _former(
+        self, name: NamespaceName | TopicName, before: Policies, last: Policies
+    ) -> Iterator[DriftItem]:
+        """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
+        words, then = policy_words(before), policy_words(last)
+        for policy, held in before.managed().items():
+            inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
+            if held not in (last.get(policy), inherited):
+                yield DriftItem(
+                    name,
+                    DriftKind.POLICY,
+                    f"{policy} is {words[policy]}; Git declares it no longer, and declared {then[policy]} last",
+                    "something other than `apply` set it: the registry keeps no history of policies",
+                    f"approve {policy}: {words[policy]} in Git\n"
+                    f"approve {policy}: {policy_word(inherited)}, which is what it would inherit\n"
+                    f"accept it: {self.advice.accept(name)}",
+                    state=Acceptance(policies=Policies.of({policy: held})),
+                )
+
+    def _topic_missing(self, name: TopicName, topic: Topic) -> DriftItem:
+        there = self.topics.get(name)
+        if there is None or not there.versions:
+            lost = f", and none of Git's {listed(topic.versions)}" if topic.versions else ""
+            return DriftItem(
+                name,
+                DriftKind.TOPIC_MISSING,
+                f"the registry does not have this topic{lost}",
+                "the registry does not show whether it ever existed: a topic that is deleted, by somebody or by "
+                "the broker because nobody used it, leaves nothing behind",
+                self.advice.bring(name, "creates it, and gives the versions the numbers that are recorded")
+                if name in self.advice.lost or name in self.advice.refusals
+                else f"{self.advice.bring(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
+                "be read, it gives the versions the numbers they had",
+            )
+        return DriftItem(
+            name,
+            DriftKind.TOPIC_MISSING,
+            f"the topic does not exist, though its schema does ({listed(live(there.versions))})",
+            "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
+            "topic itself would have taken the schema along",
+            self.advice.bring(name, "creates it"),
+        )
+
+    def _partitions(self, name: TopicName, before: int | None, after: int) -> DriftItem:
+        grows = before is not None and before < after
+        return DriftItem(
+            name,
+            DriftKind.PARTITIONS,
+            f"the topic {partitioned(before)}, but Git approved {after}",
+            "the registry does not show since when and by whom",
+            f"{self.advice.bring(name, 'adds them')}\napprove that number in Git"
+            if grows
+            else wrong_partitions(name, before, after, self.advice).fix,
+        )
+
+    def _kept(self, name: TopicName) -> bool:
+        """Whether the registry keeps a schema that Git declared for `name` once and no longer does."""
+        shared = self.git.topics.get(name.twin)
+        there = self.topics.get(name)
+        entries = live(there.versions) if there else ()
+        return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
+
+    def _no_longer_declared(self, name: TopicName) -> DriftItem:
+        return DriftItem(
+            name,
+            DriftKind.NO_LONGER_DECLARED,
+            f"Git no longer declares its schema, and the registry keeps {listed(live(self.topics[name].versions))}",
+            "`apply` deletes nothing unless it is named",
+            f"{self.advice.apply(name, f'--allow-delete {self.advice.topic(name)}')}: it deletes it\n"
+            f"leave it, so that old messages can be read: {self.advice.accept(name)}",
+            state=held_state(name, self.topics[name].versions),
+        )
+
+
+def unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Iterator[DriftItem]:
+    """Yield the namespaces and topics that `git` never declared; a draft counts as declared."""
+    declared = {name.schema_id for name in git.topics}
+    spaces = scope_of(git).namespaces
+    cause = "the approved history never declared it; the registry does not show who created it"
+    for space in sorted(state.catalog.namespaces.keys() - spaces):
+        message = "a namespace that Git does not declare"
+        fix = f"`schemactl import {advice.on} --namespace {space}`\nleave it: {advice.accept(space, unmanaged=True)}"
+        yield DriftItem(
+            space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True)
+        )
+    for name, topic in sorted(state.catalog.topics.items()):
+        if name.schema_id not in declared:
+            held = live(topic.versions)
+            kinds = ", ".join(sorted({each.info.type.name for each in held if each.info}))
+            what = f"{listed(held)} ({kinds})" if held else "no schema"
+            there = held_state(name, topic.versions)
+            fix = f"leave it: {advice.accept(name, unmanaged=True)}"
+            if not there.undeclarable:
+                fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
+            message = f"a topic that Git does not declare, with {what}"
+            yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=there)
+
+
+# Drift of versions, tombstones and numbers, and Git's version nearest to an unknown one.
 
 
 class VersionDrift:
@@ -299,3 +592,119 @@ def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
 def _distance(*, old: SchemaInfo, new: SchemaInfo) -> float:
     # Another type is another schema, however alike the texts are.
     return float("inf") if old.type is not new.type else len(differences(old=old, new=new))
+
+
+# Drift: the differences between a registry and the approved history.
+
+
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """Everything that a drift report shows.
+
+    Attributes:
+        origin: the registry and the history that were compared.
+        found: all differences, including accepted ones.
+        git: the approved history, by the target's names.
+        held: what the registry holds of it, and of what else was asked for.
+        plan: what an `apply` would do.
+        apart: the topics whose version numbers in the registry are not Git's.
+        unused: the acceptances that no longer describe the registry.
+    """
+
+    origin: Origin
+    found: tuple[DriftItem, ...]
+    git: Catalog
+    held: Catalog
+    plan: Plan
+    apart: tuple[TopicApart, ...] = ()
+    unused: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> tuple[DriftItem, ...]:
+        """The differences that are not accepted."""
+        return tuple(each for each in self.found if each.accepted is None)
+
+    @property
+    def accepted(self) -> tuple[DriftItem, ...]:
+        """The differences that are accepted."""
+        return tuple(each for each in self.found if each.accepted)
+
+
+def find(
+    git: Catalog,
+    state: RegistryState,
+    plan: Plan,
+    *,
+    commit: Callable[[str], Commit | None],
+    today: date,
+    numbers: TargetNumbers | None = None,
+    is_whole: bool = False,
+) -> DriftReport:
+    """Return all drift of the registry from the approved history: policies and topics, then versions, then unmanaged.
+
+    What `state` holds and `git` never declared is unmanaged.
+
+    Args:
+        git: the approved history, by the target's names.
+        state: what the registry holds.
+        plan: what an `apply` would do.
+        commit: returns the commit with an id, if this clone has it.
+        today: the day (UTC), by which acceptances expire.
+        numbers: the target's numbers file, which has the acceptances.
+        is_whole: `git` and `state` cover all topics, so that any acceptance without its drift is unused.
+    """
+    approved = applicable(git)
+    apart = find_apart(approved, state.catalog, numbers)
+    lost = lost_numbers(approved, state.catalog, numbers)
+    refusals: dict[TopicName, list[PlanRefusal]] = {}
+    for refusal in plan.refusals:
+        if isinstance(refusal.name, TopicName):
+            refusals.setdefault(refusal.name, []).append(refusal)
+    advice = Advice(plan.origin, lost, refusals)
+    everything = (
+        *TopicAndPolicyDrift(approved, state, advice).differences(),
+        *VersionDrift(approved, state, advice, commit, apart, numbers).differences(),
+        *unmanaged(git, state, advice),
+    )
+    accepted = numbers.accepted if numbers else {}
+    scope = scope_of(git)
+    looked_at = {
+        name: each
+        for name, each in accepted.items()
+        if is_whole or name in scope.topics or name in scope.namespaces
+    }
+    return DriftReport(
+        plan.origin,
+        tuple(_judged(each, accepted.get(each.name), today) for each in everything),
+        git,
+        state.catalog,
+        plan,
+        apart,
+        dict(_unused(looked_at, everything)),
+    )
+
+
+def _judged(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
+    """Return the difference with the reason of its acceptance, or with why the acceptance no longer holds."""
+    if acceptance is None or item.state is None:
+        return item
+    if item.state.parts <= acceptance.parts:
+        if acceptance.counts(today):
+            return replace(item, accepted=acceptance.decision)
+        return replace(
+            item, message=f"{item.message}; that it is accepted ended on {acceptance.decision.until}"
+        )
+    if {part for part, _ in item.state.parts} & {part for part, _ in acceptance.parts}:
+        changed = f"it is not as it was accepted on {acceptance.decision.accepted}"
+        return replace(item, message=f"{item.message}; {changed}")
+    return item
+
+
+def _unused(
+    accepted: Mapping[NamespaceName | TopicName, Acceptance], items: tuple[DriftItem, ...]
+) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
+    """Yield the acceptances of which some part is no difference, neither as it was accepted nor otherwise."""
+    found = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
+    for name, acceptance in sorted(accepted.items(), key=lambda each: str(each[0])):
+        if any((name, part) not in found for part, _ in acceptance.parts):
+            yield name, acceptance

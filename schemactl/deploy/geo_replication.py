@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from schemactl.comparison.changes import Generations
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.drift import DriftReport
+from schemactl.deploy.drift import DriftReport
 
 
 @dataclass(frozen=True, slots=True)

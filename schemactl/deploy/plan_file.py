@@ -29,8 +29,8 @@ from schemactl.core.json_values import (
 from schemactl.core.names import NamespaceName, TopicName, parse_name
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaVersion
-from schemactl.plan.registry_state import POLICIES_SHAPE, STATE_SHAPE
-from schemactl.plan.steps import (
+from schemactl.deploy.registry_state import POLICIES_SHAPE, STATE_SHAPE
+from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
     CreateTopic,
@@ -48,8 +48,8 @@ from schemactl.plan.steps import (
     SetPolicies,
     TakeNumber,
 )
+from schemactl.deploy.version_numbers import apart_values, read_apart
 from schemactl.registry.interface import Scope
-from schemactl.target_numbers.apart import apart_values, read_apart
 
 FORMAT_VERSION = 1
 """Raised with any change that a reader of the file must know of. New keys alone do not raise it."""

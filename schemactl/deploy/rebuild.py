@@ -19,12 +19,10 @@ from schemactl.core.schema import SchemaVersion, live, next_number
 from schemactl.core.wording import numbers as listed
 from schemactl.core.wording import versions
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
-from schemactl.plan.left_out import settled
-from schemactl.plan.planner import RELAX, Planner
-from schemactl.plan.registry_state import RegistryState
-from schemactl.plan.selection import applicable
-from schemactl.plan.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
-from schemactl.target_numbers.pairs import NumberPair, topic_value
+from schemactl.deploy.planner import RELAX, Planner, applicable, settled
+from schemactl.deploy.registry_state import RegistryState
+from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
+from schemactl.deploy.version_numbers import NumberPair, topic_value
 
 Lists = Mapping[TopicName, Sequence[NumberPair]]
 """What each topic's list in the registry was, by the target's names: pairs that have an entry, in order of number."""

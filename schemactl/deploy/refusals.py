@@ -20,7 +20,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaVersion, live
 from schemactl.core.wording import format_version, moment, partitioned, policy_word, versions
-from schemactl.plan.steps import Origin, Plan, PlanRefusal, SetPolicies
+from schemactl.deploy.steps import Origin, Plan, PlanRefusal, SetPolicies
 
 _MAX_MESSAGE = 500
 """The most characters of a registry's message that are shown."""

@@ -1,4 +1,8 @@
-"""The declarations for a registry's topics, in order, and notes on what cannot be declared."""
+"""Declarations for the topics of a registry, version by version.
+
+Every file is read back, as `declare` reads it, before it is written, and must have the registry's content. What cannot be
+declared is left out and reported.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVer
 from schemactl.core.wording import versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
 from schemactl.formats import spec
+
+# The declarations for a registry's topics, in order, and notes on what cannot be declared.
 
 
 @dataclass(frozen=True, slots=True)

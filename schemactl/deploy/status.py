@@ -1,4 +1,4 @@
-"""The status of targets: what is pending, what drifts, what is accepted, and how the last apply ended. No I/O."""
+"""Pending changes, drift and last apply of targets; effects of a promotion."""
 
 from __future__ import annotations
 
@@ -7,14 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from schemactl.comparison.changes import Contents, stamp
+from schemactl.comparison.changes import (
+    Change,
+    Contents,
+    NumbersDiffer,
+    VersionsMissing,
+    VersionsUnknown,
+    find_changes,
+    stamp,
+)
+from schemactl.core.catalog import Catalog
+from schemactl.core.findings import Waiver
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
-from schemactl.core.schema import live
-from schemactl.drift import DriftReport
-from schemactl.drift.clusters import ReplicatedNamespace, replicated
-from schemactl.plan.selection import applicable
-from schemactl.plan.steps import RegisterVersion
+from schemactl.core.schema import Commit, live
+from schemactl.deploy.drift import DriftReport
+from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
+from schemactl.deploy.planner import applicable
+from schemactl.deploy.steps import RegisterVersion
+
+# The status of targets: what is pending, what drifts, what is accepted, and how the last apply ended.
+# No I/O.
+
 
 _SKEW_S = 60
 """So far the clocks of a registry and of what applies may be apart."""
@@ -208,3 +222,49 @@ class StatusReport:
         """Whether every target that has the topic has its latest version, by Git's number."""
         number = self.approved.get(name)
         return all(each == LatestVersion(number, number) for each in self.topics[name].values())
+
+
+# Promotion: the move of a target from one commit of the approved line to another, and its effects. No
+# I/O.
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """The move of a target along the approved line.
+
+    Attributes:
+        target: its name.
+        ref: the branch or tag that its `promoted` names.
+        before: the position that it leaves; None: nothing was promoted yet.
+        after: the position that it gets.
+        commits: how many commits of the line lie between the two, the newer one among them.
+        is_back: it goes to an older position.
+        changes: what the newer position has and the older has not.
+        waivers: by which these changes were approved.
+        waits_for: of the targets in its `after`, those whose position is older than the new one.
+    """
+
+    target: str
+    ref: str
+    before: Commit | None
+    after: Commit
+    commits: int
+    is_back: bool
+    changes: tuple[Change, ...]
+    waivers: tuple[Waiver, ...] = ()
+    waits_for: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> int:
+        """How many versions the move adds; or takes back, if it goes to an older position."""
+        return sum(len(each.versions) for each in self.changes if isinstance(each, VersionsMissing))
+
+
+def changes_between(older: Catalog, newer: Catalog) -> tuple[Change, ...]:
+    """Return what the commits between two positions bring; nothing of drafts."""
+    return tuple(
+        each
+        for each in find_changes(applicable(older), applicable(newer))
+        # A generation ends what was before; nothing else of an approved history differs from its own beginning.
+        if not isinstance(each, VersionsUnknown | NumbersDiffer)
+    )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from schemactl.checks.check_report import CheckReport
     from schemactl.core.json_values import Json
+    from schemactl.deploy.status import StatusReport
     from schemactl.report.sheet import Sheet
-    from schemactl.status import StatusReport
 
 CHECK_FORMATS: dict[str, str] = {
     "text": "schemactl.report.check_text",

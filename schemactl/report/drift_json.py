@@ -9,13 +9,10 @@ from schemactl.core.json_values import Json, commit_value, schema_value
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.wording import kind_of
 from schemactl.declare.target_numbers import AcceptanceReason
-from schemactl.drift import DriftReport
-from schemactl.drift.clusters import ReplicatedNamespace, of_target
-from schemactl.drift.differences import DriftItem
-from schemactl.drift.versions import differences
+from schemactl.deploy.drift import DriftItem, DriftReport, differences
+from schemactl.deploy.geo_replication import ReplicatedNamespace, of_target
+from schemactl.deploy.version_numbers import FORMAT_VERSION, apart_values, topic_values
 from schemactl.formats.type_spec import line_changes
-from schemactl.target_numbers.apart import apart_values
-from schemactl.target_numbers.pairs import FORMAT_VERSION, topic_values
 
 
 def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:

@@ -7,10 +7,8 @@ from typing import cast
 
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, day, format_version, kind_of
-from schemactl.drift import DriftReport
-from schemactl.drift.clusters import ReplicatedNamespace, clusters_said, of_target
-from schemactl.drift.differences import DriftItem, DriftKind
-from schemactl.drift.versions import differences
+from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, differences
+from schemactl.deploy.geo_replication import ReplicatedNamespace, clusters_said, of_target
 from schemactl.report.check_rows import Shade
 from schemactl.report.sheet import Sheet, SheetBlock, SheetLine, Sign, alternatives, by_name
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import paint, table
 from schemactl.core.wording import day, moment
+from schemactl.deploy.version_numbers import NumberPair, TopicApart
 from schemactl.report.sheet import SheetBlock, SheetLine, text_lines
-from schemactl.target_numbers.apart import TopicApart
-from schemactl.target_numbers.pairs import NumberPair
 
 
 def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:

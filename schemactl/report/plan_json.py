@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from schemactl.apply import Result
 from schemactl.core.json_values import Json
-from schemactl.plan.file import FORMAT_VERSION, document
-from schemactl.plan.steps import Plan
+from schemactl.deploy.apply import Result
+from schemactl.deploy.plan_file import FORMAT_VERSION, document
+from schemactl.deploy.steps import Plan
 
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
 

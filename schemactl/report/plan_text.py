@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from schemactl.apply import Result
 from schemactl.core import wording
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaVersion
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.core.wording import counted, day, kind_of, numbers, policy_words
-from schemactl.plan.steps import (
+from schemactl.deploy.apply import Result
+from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
     CreateTopic,

@@ -16,7 +16,7 @@ from schemactl.comparison.changes import (
 )
 from schemactl.core.json_values import Json, commit_value, json_text, waiver_value
 from schemactl.core.wording import kind_of
-from schemactl.promotion import Promotion
+from schemactl.deploy.status import Promotion
 
 FORMAT_VERSION = 1
 

@@ -21,7 +21,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, SchemaVersion
 from schemactl.core.terminal import SIGNS, on_one_line, paint
 from schemactl.core.wording import counted, day, kind_of, partitions, policy_words
-from schemactl.promotion import Promotion
+from schemactl.deploy.status import Promotion
 from schemactl.report.sheet import by_name
 
 

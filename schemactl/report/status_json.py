@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from schemactl.core.environment import version
 from schemactl.core.json_values import Json, commit_value, json_text
+from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 from schemactl.report.drift_json import replicated_values
-from schemactl.status import StatusReport, TargetStatus, UnknownStatus
 
 FORMAT_VERSION = 1
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from schemactl.core.environment import version
 from schemactl.core.terminal import on_one_line
-from schemactl.drift.differences import DriftKind
-from schemactl.status import StatusReport, TargetStatus
+from schemactl.deploy.drift import DriftKind
+from schemactl.deploy.status import StatusReport, TargetStatus
 
 Sample = tuple[Mapping[str, str], float]
 """The labels of a value, and the value."""

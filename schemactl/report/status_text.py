@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from schemactl.core.terminal import on_one_line, paint, table
 from schemactl.core.wording import counted, moment
-from schemactl.drift.clusters import clusters_said
-from schemactl.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
+from schemactl.deploy.geo_replication import clusters_said
+from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
 
 _MOST_TOPICS = 30
 """So many topics whose versions differ are listed without being asked for."""

@@ -18,7 +18,7 @@ from scratch import record as record_of
 
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.drift.differences import DriftKind
+from schemactl.deploy.drift import DriftKind
 
 PROJECT = """\
 version: 1

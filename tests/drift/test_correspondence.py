@@ -10,7 +10,7 @@ import pytest
 from estate import ORDERS, Estate, avro
 
 from schemactl.core.schema import SchemaVersion
-from schemactl.target_numbers.pairs import pair_up
+from schemactl.deploy.version_numbers import pair_up
 
 
 def numbers(topic: dict[str, Any]) -> list[tuple[int | None, int | None, str]]:

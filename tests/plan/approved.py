@@ -7,16 +7,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from schemactl.apply import apply_plan
 from schemactl.comparison.changes import unstamped
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.plan.planner import make_plan
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import Origin, Permissions, Plan
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import Origin, Permissions, Plan
 from schemactl.registry.interface import Registry, Scope
 
 S = CompatibilityStrategy

@@ -28,12 +28,12 @@ from approved import (
     topic,
 )
 
-from schemactl.apply import Result, apply_plan
 from schemactl.core.errors import PartlyApplied, RegistryError, SchemactlError, StalePlan
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo
-from schemactl.plan.steps import Plan, PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
+from schemactl.deploy.apply import Result, apply_plan
+from schemactl.deploy.steps import Plan, PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Registry
 

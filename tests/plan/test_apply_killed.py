@@ -15,10 +15,10 @@ import pytest
 from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, catalog, plan_for, record, topic
 from forks import Say, assert_killed, forked, kill_oneself
 
-from schemactl.apply import apply_plan
 from schemactl.core.catalog import Catalog
 from schemactl.core.policies import Policies
-from schemactl.plan.selection import scope_of
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.planner import scope_of
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

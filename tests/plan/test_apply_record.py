@@ -16,13 +16,13 @@ from estate import ORDERS, Estate
 from forks import Say, assert_killed, forked, kill_oneself
 from scratch import declared, record
 
-from schemactl import apply as applying
 from schemactl.cli import Context
 from schemactl.cli.apply_progress import ApplyProgress
 from schemactl.core.environment import ci_run
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
-from schemactl.plan.steps import CreateTopic
+from schemactl.deploy import apply as applying
+from schemactl.deploy.steps import CreateTopic
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

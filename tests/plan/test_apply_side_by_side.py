@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl import apply as applying
-from schemactl.apply import Result, apply_plan
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import PlanStep
+from schemactl.deploy import apply as applying
+from schemactl.deploy.apply import Result, apply_plan
+from schemactl.deploy.planner import scope_of
+from schemactl.deploy.steps import PlanStep
 from schemactl.registry.embedded import EmbeddedRegistry
 
 SPACES = [NamespaceName("shop", name) for name in ("sales", "web")]

@@ -13,8 +13,8 @@ from approved import A, B, S, orders, plan_for
 from schemactl.core.errors import SchemactlError
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.plan.file import _checksum, read, write
-from schemactl.plan.steps import Plan
+from schemactl.deploy.plan_file import _checksum, read, write
+from schemactl.deploy.steps import Plan
 from schemactl.registry.embedded import EmbeddedRegistry
 
 

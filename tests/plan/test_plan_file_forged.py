@@ -16,7 +16,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.plan.file import read
+from schemactl.deploy.plan_file import read
 
 pytestmark = pytest.mark.slow
 

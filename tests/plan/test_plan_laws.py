@@ -16,19 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.apply import apply_plan
 from schemactl.comparison.changes import last_tombstone, unstamped
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, live
-from schemactl.drift import find
-from schemactl.drift.differences import DriftKind
-from schemactl.plan.file import document, read, write
-from schemactl.plan.planner import make_plan
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import Origin, Permissions, RegisterVersion, SetPolicies
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.drift import DriftKind, find
+from schemactl.deploy.plan_file import document, read, write
+from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import Origin, Permissions, RegisterVersion, SetPolicies
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pytestmark = pytest.mark.slow

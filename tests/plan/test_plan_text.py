@@ -22,10 +22,10 @@ from approved import (
     topic,
 )
 
-from schemactl.apply import Result
 from schemactl.core.errors import RegistryError, SchemactlError
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.deploy.apply import Result
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.report.plan_json import UNTRIED, result_document
 from schemactl.report.plan_text import render, render_result

@@ -29,7 +29,6 @@ from approved import (
     versions,
 )
 
-from schemactl.apply import apply_plan
 from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import SchemactlError, UsageError
@@ -37,8 +36,9 @@ from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import NamespaceName, TargetNames, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.plan.selection import renamed, scope_of, select
-from schemactl.plan.steps import (
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.planner import renamed, scope_of, select
+from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTopic,
     DeleteSchema,

@@ -29,19 +29,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.apply import apply_plan
 from schemactl.comparison.changes import unstamped
 from schemactl.core.catalog import Catalog
 from schemactl.core.names import TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType, live
-from schemactl.plan.rebuild import Lists, make_rebuild, without_versions
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import applicable, scope_of
-from schemactl.plan.steps import Permissions, Plan
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.planner import applicable, scope_of
+from schemactl.deploy.rebuild import Lists, make_rebuild, without_versions
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import Permissions, Plan
+from schemactl.deploy.version_numbers import FORMAT_VERSION, read_lists, topic_values
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Registry, Scope
-from schemactl.target_numbers.pairs import FORMAT_VERSION, read_lists, topic_values
 
 CONTENTS = [A, B, C, record(ID, NEEDED), SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT64)]
 FOREIGN = [*CONTENTS, A_WITH_DOC, record(ID, CITY), record(ID, owner="somebody"), SchemaInfo(SchemaType.DATE)]

@@ -8,14 +8,13 @@ from contextlib import closing
 import pytest
 from approved import ORDERS, ORIGIN, A, B, carry_out, held, orders
 
-from schemactl.apply import apply_plan
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import RegistryError
 from schemactl.core.names import TopicName
-from schemactl.plan.planner import make_plan
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import DeleteSchema, Permissions, Plan
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import DeleteSchema, Permissions, Plan
 from schemactl.registry.embedded import EmbeddedRegistry
 
 GONE = orders(A, B, schema=None, deleted=True)

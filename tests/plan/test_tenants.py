@@ -12,7 +12,7 @@ from estate import Estate
 from scratch import declared
 
 from schemactl.core.names import NamespaceName
-from schemactl.plan.registry_state import observe, state_values
+from schemactl.deploy.registry_state import observe, state_values
 from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar.registry import PulsarRegistry
 

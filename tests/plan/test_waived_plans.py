@@ -13,17 +13,16 @@ from estate import Estate
 from forks import Say, assert_killed, die_after, forked
 from scratch import record as avsc
 
-from schemactl.apply import apply_plan
 from schemactl.comparison.fingerprint import BROKER_RULE, broker_fingerprint
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Waiver
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.plan.file import read, write
-from schemactl.plan.planner import make_plan
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import Permissions, Plan, RegisterVersion, RelaxStrategy, RestoreStrategy
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.plan_file import read, write
+from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import Permissions, Plan, RegisterVersion, RelaxStrategy, RestoreStrategy
 from schemactl.registry.embedded import EmbeddedRegistry
 
 BROKEN = record(ID, NEEDED)

@@ -6,12 +6,11 @@ from contextlib import closing
 
 from pulsar_histories import History
 
-from schemactl.apply import apply_plan
 from schemactl.core.errors import SchemactlError
-from schemactl.plan.planner import make_plan
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import Permissions, Plan
+from schemactl.deploy.apply import apply_plan
+from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import Permissions, Plan
 from schemactl.registry.interface import Registry
 from schemactl.registry.pulsar.registry import PulsarRegistry
 

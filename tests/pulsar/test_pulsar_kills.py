@@ -20,10 +20,10 @@ from applying import apply_until_done, planned
 from forks import Say, forked, kill_oneself
 from pulsar_histories import History, record, told, versions
 
-from schemactl.apply import Result, apply_plan
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import StalePlan
-from schemactl.plan.steps import Plan
+from schemactl.deploy.apply import Result, apply_plan
+from schemactl.deploy.steps import Plan
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.responses import Reply

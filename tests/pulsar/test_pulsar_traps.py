@@ -18,10 +18,9 @@ from schemactl.core.errors import RegistryError, SchemaRejected
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.plan.planner import make_plan
-from schemactl.plan.registry_state import observe
-from schemactl.plan.selection import scope_of
-from schemactl.plan.steps import Origin, Permissions
+from schemactl.deploy.planner import make_plan, scope_of
+from schemactl.deploy.registry_state import observe
+from schemactl.deploy.steps import Origin, Permissions
 from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar import settings
 from schemactl.registry.pulsar.registry import PulsarRegistry

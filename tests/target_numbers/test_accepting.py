@@ -19,7 +19,7 @@ from schemactl.declare.target_numbers import (
     TopicNumbers,
     target_versions,
 )
-from schemactl.target_numbers.apart import topic_apart
+from schemactl.deploy.version_numbers import topic_apart
 
 CONTENTS = [avro("id", **{f"f{number}": 0}) for number in range(8)]
 DAY = date(2026, 11, 22)

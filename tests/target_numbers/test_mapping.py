@@ -14,7 +14,7 @@ from schemactl.declare.target_numbers import (
     target_number,
     target_versions,
 )
-from schemactl.plan.rebuild import recorded_lists
+from schemactl.deploy.rebuild import recorded_lists
 
 TEXTS = [avro("id"), avro("id", b=0), avro("id", b=0, c=0), avro("id", b=0, c=0, d=0)]
 FOREIGN = avro("id", theirs=0)

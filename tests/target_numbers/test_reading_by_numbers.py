@@ -24,7 +24,7 @@ from schemactl.core.catalog import Topic
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare.target_numbers import NumberEntry, TopicNumbers
-from schemactl.target_numbers.apart import topic_apart
+from schemactl.deploy.version_numbers import topic_apart
 
 pytestmark = pytest.mark.slow
 
