@@ -105,7 +105,7 @@ def _applied(
     plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline
 ) -> list[int]:
     """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
-    from schemactl.report.plan_text import render
+    from schemactl.report.plan import render
 
     codes, left = [], []
     for each in plans:
@@ -247,8 +247,8 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
 
 def _report(result: Result | SchemactlError, ready: ReadyPlan) -> int:
     """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
-    from schemactl.report import numbers_text
-    from schemactl.report.plan_text import render_result
+    from schemactl.report import drift
+    from schemactl.report.plan import render_result
 
     plan, context = ready.plan, ready.target.context
     if isinstance(result, SchemactlError):
@@ -264,9 +264,7 @@ def _report(result: Result | SchemactlError, ready: ReadyPlan) -> int:
             return StalePlan.exit_code if result.is_stale else result.failure.exit_code
         return PartlyApplied.exit_code
     if plan.misread and plan.steps:
-        context.report(
-            "\n" + numbers_text.render(plan.misread, target=plan.origin.target, color=context.color)
-        )
+        context.report("\n" + drift.render(plan.misread, target=plan.origin.target, color=context.color))
         return PartlyApplied.exit_code
     if plan.refusals:
         return PartlyApplied.exit_code

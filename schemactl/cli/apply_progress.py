@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from schemactl.core.terminal import fit, terminal_width, uncleaned
-from schemactl.report.plan_text import describe
+from schemactl.report.plan import describe
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context

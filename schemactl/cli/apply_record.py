@@ -17,7 +17,7 @@ from schemactl.core.environment import ci_run
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, json_text
 from schemactl.deploy.plan_file import write_json
-from schemactl.report.plan_json import result_document, started_document
+from schemactl.report.plan import result_document, started_document
 
 if TYPE_CHECKING:
     from schemactl.cli.ready_plan import ReadyPlan

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the changelog is printed."""
-    from schemactl.report import changelog_markdown, revision_json
+    from schemactl.report import changes
 
     states = States(context)
     if not is_range(args.range, states):
@@ -43,6 +43,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
             f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then"
         )
     found = read_revision(states, args.range, args.topic, args.namespace)
-    render = revision_json.render if args.format == "json" else changelog_markdown.render
+    render = changes.render_revision_json if args.format == "json" else changes.render_changelog
     print(render(found), file=redirected(sys.stdout))
     return 0

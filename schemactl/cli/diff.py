@@ -107,13 +107,13 @@ def _hint(side: Side, context: Context) -> None:
 
 def _print_all(args: argparse.Namespace, states: States, context: Context) -> int:
     from schemactl.cli.revision import read_revision
-    from schemactl.report import revision_json, revision_text
+    from schemactl.report import changes
 
     found = read_revision(states, args.old, args.topic, args.namespace)
     if args.format == "json":
-        print(revision_json.render(found))
+        print(changes.render_revision_json(found))
     else:
-        context.report(revision_text.render(found, color=context.color))
+        context.report(changes.render_revision_text(found, color=context.color))
     return CHANGES if args.detailed_exitcode and found.subjects else 0
 
 

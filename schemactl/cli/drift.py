@@ -78,8 +78,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} belongs to --accept")
     from schemactl.deploy.geo_replication import replicated
-    from schemactl.report.drift_json import document
-    from schemactl.report.drift_text import drift_sheet
+    from schemactl.report.drift import document, drift_sheet
 
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     asked = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged)

@@ -259,7 +259,7 @@ def _report(args: argparse.Namespace, imported: ImportResult, target: Target, el
                 "make one version of them"
             )
         if imported.apart:
-            from schemactl.report.numbers_text import advice
+            from schemactl.report.drift import advice
 
             print(f"  {advice(target.name)}")
         print(f"  schemactl plan --target {target.name}")

@@ -238,7 +238,7 @@ def _change(value: Mapping[str, Any]) -> str | None:
 
 def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], context: Context) -> None:
     """Print the owners of all files of the `chosen` topics and of their namespaces."""
-    from schemactl.report import codeowners
+    from schemactl.report import github
 
     if declared is None:
         raise UsageError("--format codeowners names files: it needs a working tree without problems")
@@ -254,7 +254,7 @@ def _print_codeowners(declared: Declared | None, chosen: frozenset[TopicName], c
                 # Of a folder that offers types, only what is taken has an owner.
                 if not path.endswith("/"):
                     owners[path].add(owner)
-    text, unknown = codeowners.render(owners)
+    text, unknown = github.render_codeowners(owners)
     for each in unknown:
         context.note(
             f"left out: `{each}` is none to GitHub: write @user, @organization/team or an e-mail address"

@@ -121,7 +121,7 @@ def _print_on_target(
     from schemactl.deploy.version_numbers import apart_values, find_apart, pair_up, topic_value
     from schemactl.history.target_history import numbers_of
     from schemactl.registry.interface import Scope
-    from schemactl.report import numbers_text
+    from schemactl.report import drift
 
     target = chosen.target
     names = {topic.name: target.names.there(topic.name) for topic in topics}
@@ -159,9 +159,9 @@ def _print_on_target(
             numbers_apart=apart_values(apart),
         )
     else:
-        blocks = [numbers_text.render_pairs(name, each, color=context.color) for name, each in pairs.items()]
+        blocks = [drift.render_pairs(name, each, color=context.color) for name, each in pairs.items()]
         if misread:
-            blocks.append(numbers_text.render(misread, target=target.name, color=context.color))
+            blocks.append(drift.render(misread, target=target.name, color=context.color))
         context.report("\n\n".join(blocks))
     return NEGATIVE if misread else 0
 

@@ -174,7 +174,7 @@ def _show(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
 
 def _sheet(plan: Plan, args: argparse.Namespace) -> SheetReport:
     from schemactl.deploy.plan_file import document, plan_digest
-    from schemactl.report.plan_text import plan_sheet, short_sheet
+    from schemactl.report.plan import plan_sheet, short_sheet
 
     sheet = short_sheet if args.summary else plan_sheet
     return sheet(plan, plan_digest(plan) if plan.steps else ""), document(plan)

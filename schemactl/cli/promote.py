@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0: moved, or there already; 1: not a commit of the approved line, or older and --back is not given."""
     from schemactl import history
-    from schemactl.report import promotion_json, promotion_text
+    from schemactl.report import changes as changes_report
 
     chosen = target_of(args.target, context)
     target = chosen.target
@@ -66,11 +66,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
     push = pointer.push(repository, found)
     is_text = args.format == "text"
     if is_text:
-        context.report(promotion_text.render(found, color=context.color))
+        context.report(changes_report.render_promotion_text(found, color=context.color))
     is_refused = found.is_back and not args.back and not args.dry_run
     is_moved = not (args.dry_run or is_refused) and pointer.move(repository, found)
     if not is_text:
-        print(promotion_json.render(found, moved=is_moved, push=push))
+        print(changes_report.render_promotion_json(found, moved=is_moved, push=push))
     elif args.dry_run:
         context.report(f"\nThe {pointer} was not moved (--dry-run).")
     elif not is_refused:

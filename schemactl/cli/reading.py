@@ -120,7 +120,7 @@ class ReadingSetup:
         """
         from schemactl.deploy.version_numbers import other_spellings, topic_apart
         from schemactl.registry.interface import Scope
-        from schemactl.report.numbers_text import render
+        from schemactl.report.drift import render
 
         target = self.target
         there = {topic.name: (topic, target.names.there(topic.name)) for topic in topics} if target else {}

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.cli.reviewed_plan import write_plan
     from schemactl.deploy.plan_file import plan_digest
-    from schemactl.report.plan_text import render
+    from schemactl.report.plan import render
 
     with opened(AskedTargets([args.target]), context) as targets:
         [target] = targets.targets

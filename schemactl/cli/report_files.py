@@ -20,7 +20,7 @@ from schemactl.core.terminal import fit, terminal_width, uncleaned
 if TYPE_CHECKING:
     from schemactl.cli.several_targets import AskedTargets
     from schemactl.core.json_values import Json
-    from schemactl.report.sheet import Sheet
+    from schemactl.report.document import Sheet
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ SheetReport = tuple["Sheet", "Json"]
 
 def unknown_sheet(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> SheetReport:
     """Return the report on a target that could not be asked."""
-    from schemactl.report.sheet import unknown
+    from schemactl.report.document import unknown
 
     return unknown(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
 

@@ -32,7 +32,7 @@ from schemactl.deploy.planner import make_plan, renamed
 from schemactl.deploy.rebuild import make_rebuild
 from schemactl.deploy.steps import DeleteSchema, Permissions, Plan, RelaxStrategy, SetPolicies
 from schemactl.deploy.version_numbers import lists_of
-from schemactl.report.plan_text import describe
+from schemactl.report.plan import describe
 
 if TYPE_CHECKING:
     from schemactl.deploy.registry_state import RegistryState

@@ -64,7 +64,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.checks.rollout import rollout
     from schemactl.cli.reading import reading
     from schemactl.core.names import find_one
-    from schemactl.report import rollout_text
+    from schemactl.report import changes
 
     request = CheckRequest(context.directory, context.config, base=args.base, topics=(args.topic,))
     report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
@@ -82,9 +82,9 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
         why = next(filter(None, known_reasons), "no change of its schema is pending")
         context.report(f"{name}: {why}.")
     elif args.format == "markdown":
-        print(rollout_text.render_markdown(found), file=redirected(sys.stdout))
+        print(changes.render_markdown(found), file=redirected(sys.stdout))
     else:
-        context.report(rollout_text.render(found))
+        context.report(changes.render_rollout_text(found))
     return NEGATIVE if found and found.order == "no safe order" else 0
 
 

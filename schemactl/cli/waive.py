@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     digits = _digits(args.fingerprint)
     report = within(DEFAULT_S, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.comparison.fingerprint import BROKER_RULE
-    from schemactl.report.cause import refusal_lines
+    from schemactl.report.causes import refusal_lines
 
     findings = chosen(report, digits, args.fingerprint)
     owners = {each.topic: each.owner for each in report.topics}

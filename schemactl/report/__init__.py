@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import CheckReport
     from schemactl.core.json_values import Json
     from schemactl.deploy.status import StatusReport
-    from schemactl.report.sheet import Sheet
+    from schemactl.report.document import Sheet
 
-CHECK_FORMATS: dict[str, str] = {
-    "text": "schemactl.report.check_text",
-    "json": "schemactl.report.check_json",
-    "markdown": "schemactl.report.check_markdown",
-    "github": "schemactl.report.check_github",
-    "sarif": "schemactl.report.check_sarif",
-    "junit": "schemactl.report.check_junit",
-    "gitlab": "schemactl.report.check_gitlab",
-    "azure": "schemactl.report.check_azure",
-    "html": "schemactl.report.check_html",
+CHECK_FORMATS: dict[str, tuple[str, str]] = {
+    "text": ("check", "render_text"),
+    "json": ("check", "render_json"),
+    "markdown": ("markdown", "render_check"),
+    "github": ("github", "render_check"),
+    "sarif": ("sarif", "render"),
+    "junit": ("junit", "render"),
+    "gitlab": ("gitlab", "render"),
+    "azure": ("azure", "render"),
+    "html": ("html", "render_check"),
 }
-"""`--format` of `check` to the module that renders it; only the modules asked for are imported."""
+"""`--format` of `check` to the module and the function that render it; only the modules asked for are imported."""
 
 SHEET_FORMATS = ("text", "json", "markdown", "github", "html")
 """`--format` of `plan` and `drift`."""
 
-STATUS_FORMATS: dict[str, str] = {
-    "text": "schemactl.report.status_text",
-    "json": "schemactl.report.status_json",
-    "prometheus": "schemactl.report.status_prometheus",
+STATUS_FORMATS: dict[str, tuple[str, str]] = {
+    "text": ("status", "render_text"),
+    "json": ("status", "render_json"),
+    "prometheus": ("status", "render_prometheus"),
 }
 """The same of `status`."""
 
@@ -52,7 +52,7 @@ def render_check(
         limit: the most characters of Markdown; None: those of a comment.
     """
     more = {"text": {"color": color, "width": width}, "markdown": {"limit": limit}}.get(name, {})
-    rendered: str = import_module(CHECK_FORMATS[name]).render(report, **more)
+    rendered = _renderer(*CHECK_FORMATS[name])(report, **more)
     return _cleaned(rendered, name, color=color)
 
 
@@ -66,7 +66,7 @@ def render_status(
 ) -> str:
     """Return the same of a report on targets; with `all_topics` the text has those, too, that are the same everywhere."""
     more = {"all_topics": all_topics, "color": color, "width": width} if name == "text" else {}
-    rendered: str = import_module(STATUS_FORMATS[name]).render(report, **more)
+    rendered = _renderer(*STATUS_FORMATS[name])(report, **more)
     return _cleaned(rendered, name, color=color)
 
 
@@ -93,8 +93,12 @@ def render_sheets(
         rendered = json_text(documents[0])
     else:
         more = {"limit": limit} if limit else {}
-        rendered = import_module(f"schemactl.report.sheet_{name}").render(shown, **more)
+        rendered = _renderer(name, "render_documents")(shown, **more)
     return _cleaned(rendered, name, color=color)
+
+
+def _renderer(module: str, function: str) -> Callable[..., str]:
+    return cast("Callable[..., str]", getattr(import_module(f"{__name__}.{module}"), function))
 
 
 def _cleaned(rendered: str, name: str, *, color: bool) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.terminal import clean, cut
-from schemactl.report.annotations import annotated
-from schemactl.report.cause import ShownCause
-from schemactl.report.check_rows import summary
+from schemactl.report.causes import ShownCause
+from schemactl.report.check import summary
+from schemactl.report.github import annotated
 
 _MAX_MESSAGE = 4_000
 """The agent cuts longer issues."""

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.terminal import SHADES, SIGNS, paint
-from schemactl.report.check_rows import Shade
+from schemactl.report.check import Shade
 
 Sign = Literal["+", "-", "~", "!", "=", ""]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.report.cause import shown_causes
-from schemactl.report.check_sarif import fingerprint
+from schemactl.report.causes import shown_causes
+from schemactl.report.sarif import fingerprint
 
 _SEVERITIES = {"error": "critical", "warning": "minor", "note": "info", "waived": "info"}
 

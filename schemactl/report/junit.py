@@ -11,7 +11,7 @@ from schemactl.checks.check_report import CheckReport, causes
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import clean
-from schemactl.report.cause import ShownCause, in_report
+from schemactl.report.causes import ShownCause, in_report
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 

@@ -1,16 +1,20 @@
-"""A plan and its result as text for a terminal."""
+"""A plan and its result as text and JSON."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from schemactl.core import wording
+from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaVersion
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.core.wording import counted, day, kind_of, numbers, policy_words
 from schemactl.deploy.apply import Result
+from schemactl.deploy.plan_file import FORMAT_VERSION, document
 from schemactl.deploy.steps import (
     CreateNamespace,
     CreateTenant,
@@ -26,9 +30,12 @@ from schemactl.deploy.steps import (
     SetPolicies,
     TakeNumber,
 )
-from schemactl.report.check_rows import Shade
-from schemactl.report.numbers_text import misread_block
-from schemactl.report.sheet import Sheet, SheetLine, Sign, alternatives, by_name
+from schemactl.report.check import Shade
+from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
+from schemactl.report.drift import misread_block
+
+# A plan and its result as text for a terminal.
+
 
 _MOST_LISTED = 50
 """The most steps that were not tried that are listed; the result file has all."""
@@ -276,3 +283,62 @@ def _sums(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
+
+
+# The result of a plan as JSON; keys are not renamed within a format version.
+
+
+UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
+
+
+def result_document(result: Result, run: Json | None = None, topics: list[Json] | None = None) -> Json:
+    """Return what `apply --result` writes, for the time when it has ended.
+
+    Args:
+        result: what was done, what was not, and why.
+        run: what ran it, if that was a build server (see `build_server`).
+        topics: the version numbers afterwards (see `target_numbers.pairs`); None: they were not read.
+    """
+    return {
+        **_begin(result.plan, run),
+        "outcome": _outcome(result),
+        "failure": None if result.failure is None else str(result.failure),
+        "left": [{"step": number, "reason": _reason(result, number)} for number, _ in result.left],
+        "topics": topics,
+        "done": list(result.done),
+    }
+
+
+def started_document(plan: Plan, run: Json | None) -> Json:
+    """Return the same for the time while it runs, and for ever if it is killed: numbers of steps follow in `done`."""
+    return {
+        **_begin(plan, run),
+        "outcome": "started",
+        "failure": None,
+        "left": None,
+        "topics": None,
+        "done": [],
+    }
+
+
+def _begin(plan: Plan, run: Json | None) -> Json:
+    values = document(plan)
+    return {
+        "format_version": FORMAT_VERSION,
+        **{key: values[key] for key in ("schemactl", "target", "registry", "approved", "whole")},
+        "time_s": int(time.time()),
+        "ci": run,
+        "plan": values["digest"],
+        "steps": values["steps"],
+        "left_out": values["left_out"],
+    }
+
+
+def _outcome(result: Result) -> str:
+    if not result.left and not result.plan.refusals and result.failure is None:
+        return "applied"
+    return "partly applied" if result.done else "failed"
+
+
+def _reason(result: Result, number: int) -> str:
+    return str(result.failures.get(number) or result.stopped or UNTRIED)

@@ -13,8 +13,8 @@ from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
 from schemactl.core.rules import Rule, every_rule
 from schemactl.core.wording import versions
-from schemactl.report.cause import ShownCause, approval, shown_causes
-from schemactl.report.check_rows import summary
+from schemactl.report.causes import ShownCause, approval, shown_causes
+from schemactl.report.check import summary
 from schemactl.report.markdown import code, fenced, link, plain
 
 

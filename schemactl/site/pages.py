@@ -24,8 +24,8 @@ from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, day, versions
 from schemactl.formats import reading, spec
 from schemactl.history.versions import Progress, no_progress
-from schemactl.report.page import side_by_side
-from schemactl.report.schema_diff import schema_diff
+from schemactl.report.causes import schema_diff
+from schemactl.report.html import side_by_side
 from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
 from schemactl.site.example import example_of
 from schemactl.site.field_rows import MAX_ROWS

@@ -15,7 +15,7 @@ from schemactl.core.catalog import Client
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release
-from schemactl.report.check_rows import client_rows
+from schemactl.report.check import client_rows
 
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
 CLIENTS = """\

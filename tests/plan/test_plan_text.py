@@ -27,8 +27,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.apply import Result
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report.plan_json import UNTRIED, result_document
-from schemactl.report.plan_text import render, render_result
+from schemactl.report.plan import UNTRIED, render, render_result, result_document
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
 MISREAD = f"""\

@@ -28,7 +28,7 @@ from schemactl.core.rules import rules
 from schemactl.core.schema import Commit, Release
 from schemactl.core.terminal import clean
 from schemactl.report import render_check
-from schemactl.report.cause import shown_causes
+from schemactl.report.causes import shown_causes
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "check.schema.json"
 FINDINGS = 300

@@ -16,7 +16,7 @@ from scratch import Scratch, record
 from test_machine_formats import HOSTILE
 
 from schemactl.report import SHEET_FORMATS, render_sheets
-from schemactl.report.sheet import Sheet, SheetLine
+from schemactl.report.document import Sheet, SheetLine
 
 PROJECT = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/a.db"}, other: {registry: "sqlite:.schemactl/b.db"}}\n'
 NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n"

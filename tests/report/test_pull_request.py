@@ -18,7 +18,7 @@ from consumers import azure_issues, markdown_faults, screen, workflow_commands
 from schemactl import check
 from schemactl.core.terminal import fit
 from schemactl.report import CHECK_FORMATS
-from schemactl.report.check_text import render
+from schemactl.report.check import render_text
 
 HOST = "https://code.example/acme/schemas"
 COMMIT = "1" * 40
@@ -203,7 +203,7 @@ def test_the_rows_that_fail_stand_first_in_a_comment(reports: dict[str, str]) ->
 
 def test_a_text_fits_its_terminal_and_colours_what_is_bad(tmp_path: Path) -> None:
     path = pull_request.make(tmp_path / "repository").path
-    text = fit(render(check(path, base="main"), color=True, width=80), 80)
+    text = fit(render_text(check(path, base="main"), color=True, width=80), 80)
     lines, _ = screen(text)
     rows = lines[next(at for at, line in enumerate(lines) if line.startswith("topic ")) :]
     assert max(map(len, rows)) <= 80
