@@ -1,1 +1,0 @@
-"""Sample messages: plausible ones of a version, and the recorded ones beside declarations."""

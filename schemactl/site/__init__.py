@@ -1,1 +1,0 @@
-"""A static catalogue of the approved topics: pages that need no server and load nothing from elsewhere."""
