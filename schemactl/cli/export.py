@@ -123,7 +123,7 @@ def _asyncapi(
     approved: History,
     topics: Sequence[tuple[Topic, SchemaVersion]],
 ) -> str:
-    from schemactl.exporting import asyncapi
+    from schemactl.publish import asyncapi
 
     servers = dict(map(asyncapi.server_of, args.server))
     title = args.title or context.folder_name
@@ -135,7 +135,7 @@ def _asyncapi(
 
 
 def _json_schema(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
-    from schemactl.exporting.json_schema import json_schema
+    from schemactl.publish.json_schema import json_schema
 
     title = f"{topic.name}, version {one.number}"
     made = json_schema(_info(one), project.release, title=title, description=said.description)
@@ -145,7 +145,7 @@ def _json_schema(topic: Topic, one: SchemaVersion, project: Project, said: Metad
 def _ddl(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
     from schemactl.codegen.topic_struct import decoded_options
     from schemactl.codegen.topics import module_paths
-    from schemactl.exporting.ddl import create_table
+    from schemactl.publish.data_contract import create_table
 
     # Spark takes letters, digits and _ in a table's name.
     name = module_paths([topic.name])[topic.name][2]
@@ -155,7 +155,7 @@ def _ddl(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> 
 
 def _contract(topic: Topic, one: SchemaVersion, project: Project, said: Metadata) -> str:
     from schemactl.codegen.topic_struct import decoded_options
-    from schemactl.exporting.data_contract import contract_text, data_contract
+    from schemactl.publish.data_contract import contract_text, data_contract
 
     options = decoded_options(project.generate)
     return contract_text(data_contract(topic.name, one.number, _info(one), said, project.release, options))

@@ -36,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the graph is printed."""
-    from schemactl.report import usage_graph as report
-    from schemactl.usage import read_usage
+    from schemactl.publish import usage_graph as report
+    from schemactl.publish.usage_graph import read_usage
 
     states = States(context)
     declared = states.work

@@ -108,7 +108,7 @@ def _plausible(
     args: argparse.Namespace, context: Context, chosen: NamedDefinition, schema: Definition | KeyValue
 ) -> Iterator[tuple[SampleMessage, Any]]:
     from schemactl.codec import CodecError
-    from schemactl.samples.messages import plausible
+    from schemactl.publish.sample_messages import plausible
 
     if args.token_env:
         raise UsageError("--token-env goes with --from")

@@ -50,8 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the pages are written."""
     try:
-        from schemactl.site.catalogue import Catalogue, TargetHistory
-        from schemactl.site.pages import Site
+        from schemactl.publish.site_catalog import Catalogue, TargetHistory
+        from schemactl.publish.site_pages import Site
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "pyarrow", "numpy"):
             raise

@@ -12,10 +12,9 @@ from schemactl.codegen.topic_struct import message_doc
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import SchemactlError, UsageError
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-from schemactl.exporting import Json, filled, free_name
-from schemactl.exporting.json_schema import SchemaWriter
 from schemactl.formats import protobuf, spec
 from schemactl.formats.avro.json_text import without_comments
+from schemactl.publish.json_schema import Json, SchemaWriter, filled, free_name
 
 _BINDING: Final = {"bindingVersion": "0.1.0"}
 _MEGABYTE: Final = 2**20

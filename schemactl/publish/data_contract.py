@@ -1,18 +1,34 @@
-"""Open Data Contract Standard 3: a contract for the messages of a topic."""
+"""Open Data Contract, and tables in SQL."""
 
 from __future__ import annotations
 
 import uuid
+from textwrap import indent
 from typing import Final
 
 import yaml
 
-from schemactl.codegen.spark_types import Atomic, Decimal, SparkArray, SparkMap, SparkType, Struct, type_ddl
+from schemactl.codegen.spark_types import (
+    Atomic,
+    Decimal,
+    SparkArray,
+    SparkMap,
+    SparkType,
+    Struct,
+    columns_ddl,
+    comment_ddl,
+    quoted_name,
+    type_ddl,
+)
 from schemactl.codegen.topic_struct import StructOptions, message_doc
 from schemactl.core.catalog import Metadata
+from schemactl.core.errors import SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.exporting import Json, columns_of, filled
+from schemactl.publish.json_schema import Json, columns_of, filled
+
+# Open Data Contract Standard 3: a contract for the messages of a topic.
+
 
 _NAMES: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
 """The namespace of contracts' ids, so that a topic's is always the same."""
@@ -112,3 +128,31 @@ def _type(kind: SparkType) -> Json:
             return {"logicalType": "number", "physicalType": type_ddl(kind)}
         case Atomic(name):
             return {"logicalType": _LOGICAL.get(name, "string"), "physicalType": type_ddl(kind)}
+
+
+# Tables for the messages of topics, as `CREATE TABLE` of Spark SQL.
+
+
+def create_table(
+    name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = ""
+) -> str:
+    """Return the statement that makes the table `name` with the columns that messages are decoded into.
+
+    Args:
+        name: of the table.
+        info: what the messages are read as.
+        release: whose Avro reads the definition.
+        options: for the types.
+        comment: on the table; "": what the definition says of the message.
+
+    Raises:
+        InvalidSchema: the definition does not parse.
+        SchemactlError: there are no columns, Spark has no type for a part of it, or nothing says what the bytes mean.
+    """
+    found = columns_of(info, options, release)
+    if not found.fields:
+        raise SchemactlError("the message has no fields, and a table needs a column")
+    columns = indent(columns_ddl(found, documented=True), "  ")
+    said = comment or message_doc(info, release)
+    about = f"\n{comment_ddl(said)}" if said else ""
+    return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){about};\n"

@@ -1,4 +1,4 @@
-"""The files of the catalogue: pages by Jinja2, the search index, the feed."""
+"""The catalog site: pages, search index, feed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,46 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import accumulate, takewhile
+from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from schemactl.codegen.topics import module_paths
+from schemactl.codec import CodecError
+from schemactl.codec.json_form import json_value
+from schemactl.codegen.topics import module_paths, schema_of
 from schemactl.core.environment import version
+from schemactl.core.errors import SchemactlError
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaInfo
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, day, versions
 from schemactl.formats import reading, spec
 from schemactl.history.versions import Progress, no_progress
+from schemactl.publish.sample_messages import values
+from schemactl.publish.site_catalog import MAX_ROWS, Box, Catalogue, TopicEntry, TypeUses, VersionEntry, graph
 from schemactl.report.causes import schema_diff
 from schemactl.report.html import side_by_side
-from schemactl.site.catalogue import Catalogue, TopicEntry, VersionEntry
-from schemactl.site.example import example_of
-from schemactl.site.field_rows import MAX_ROWS
-from schemactl.site.type_graph import Box, graph
-from schemactl.site.type_uses import TypeUses
+
+# A plausible message of a topic, for people to look at.
+
+
+_MAX_LENGTH: Final = 8_000
+
+
+def example_of(info: SchemaInfo, name: TopicName) -> str:
+    """Return a message's value as JSON, the same each time; "": there is no codec for the schema, or it has no such value."""
+    try:
+        value = next(values(schema_of(info), name.topic, Random(str(name))))  # noqa: S311  plausible, not secret
+    except (CodecError, SchemactlError):
+        return ""
+    text = json.dumps(json_value(value), indent=2, ensure_ascii=False)
+    return text if len(text) <= _MAX_LENGTH else ""
+
+
+# The files of the catalogue: pages by Jinja2, the search index, the feed.
+
 
 _FEED_ENTRIES: Final = 100
 _RECENT: Final = 10
@@ -86,7 +106,7 @@ class Site:
         self._owned: dict[str, list[ListedTopic]] = defaultdict(list)
         self._changes: list[tuple[int, TopicName, VersionEntry]] = []
         self._jinja = Environment(
-            loader=PackageLoader("schemactl.site"),
+            loader=PackageLoader("schemactl.publish"),
             autoescape=True,
             auto_reload=False,
             trim_blocks=True,
@@ -118,7 +138,7 @@ class Site:
         self._feed()
         self._search_index()
         report = files("schemactl.report")
-        own = files("schemactl.site")
+        own = files("schemactl.publish")
         self._write(
             "site.css",
             report.joinpath("page.css").read_text("utf-8") + own.joinpath("site.css").read_text("utf-8"),

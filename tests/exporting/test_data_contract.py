@@ -21,8 +21,8 @@ from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.catalog import NO_METADATA, Deprecated, Metadata
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.exporting.data_contract import contract_text, data_contract
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
+from schemactl.publish.data_contract import contract_text, data_contract
 
 pytestmark = pytest.mark.slow
 

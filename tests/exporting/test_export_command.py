@@ -17,7 +17,7 @@ from schemactl import identity, parse_schema
 from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.exporting.ddl import create_table
+from schemactl.publish.data_contract import create_table
 
 PARSER = Path(os.environ.get("SCHEMACTL_ASYNCAPI_PARSER") or Path(__file__).parents[2] / ".asyncapi-parser")
 SERVER = "prod=pulsar+ssl://pulsar.example.com:6651"

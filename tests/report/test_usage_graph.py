@@ -14,8 +14,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch, declared, record
 
-from schemactl.report import usage_graph as report
-from schemactl.usage import Node, Usage
+from schemactl.publish import usage_graph as report
+from schemactl.publish.usage_graph import Node, Usage
 
 MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "of", "type": {"type": "enum", "name": "Currency", "symbols": ["EUR"]}}]}'
 CLICK = 'syntax = "proto3";\npackage web;\nmessage Click { map<string, Place> at = 1; }\nmessage Place { int32 x = 1; }\n'

@@ -15,8 +15,7 @@ from topics_to_generate import CLICK, TYPES
 
 from schemactl.codec import Codec, CodecError, Definition, KeyValue, Options, Unwritable, Version
 from schemactl.codegen.topics import schema_of
-from schemactl.samples.messages import plausible
-from schemactl.samples.values import OPTIONS
+from schemactl.publish.sample_messages import OPTIONS, plausible
 
 
 def made(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[Any]:

@@ -15,7 +15,7 @@ from command import schemactl
 from lxml import etree
 from scratch import Scratch, declared, record
 
-from schemactl.site.pages import slug
+from schemactl.publish.site_pages import slug
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from browser import SERIOUS, chromium, judged, require_browser
 from command import schemactl
 from scratch import Scratch, declared
 
-from schemactl.site.pages import slug
+from schemactl.publish.site_pages import slug
 
 pytestmark = pytest.mark.live
 

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from schemactl.codegen.spark_types import to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.exporting.ddl import create_table
+from schemactl.publish.data_contract import create_table
 
 OPTIONS = StructOptions(as_decoded=True)
 FIELDS = [

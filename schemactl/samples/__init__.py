@@ -1,0 +1,1 @@
+"""The modules of this folder that have not moved yet."""
