@@ -1,18 +1,27 @@
-"""The Avro definition of a class with annotations. docs/how-to/extract.md has the table of types."""
+"""`extract`: load a user's class, its Avro definition, its defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+import importlib
+import json
+import math
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args, get_origin
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypeVar, get_args, get_origin
 from uuid import UUID
 
-from schemactl.core.errors import SchemactlError
-from schemactl.extracting.defaults import DefaultWriter
-from schemactl.extracting.loading import name_of
+from schemactl import formats
+from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.formats import protobuf
 from schemactl.typed.annotations import ORDERED, SINGLE, Hint, UnclearField, read
 from schemactl.typed.records import (
     NO_DEFAULT,
@@ -27,10 +36,303 @@ from schemactl.typed.records import (
 )
 from schemactl.typed.values import member_of, symbol
 
-if TYPE_CHECKING:
-    from schemactl.extracting.java_options import JavaOptions
+# The default of a field as Avro's JSON has it.
+
 
 Json = Any
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class DefaultWriter:
+    """Writes the default of one field.
+
+    Attributes:
+        definitions: of the named types, by their full names.
+        place: what the field is called in an error.
+    """
+
+    definitions: Mapping[str, Json]
+    place: str
+
+    def json(self, value: Any, type_: Json) -> Json:
+        """Return a value of `type_` as Avro's JSON has it; of a union, it is of the first member.
+
+        Raises:
+            SchemactlError: there is no such value in Avro.
+        """
+        node = type_[0] if isinstance(type_, list) else type_
+        node = self.definitions.get(node, {}) if isinstance(node, str) else node
+        match value:
+            case list() | tuple():
+                return [self.json(each, node.get("items")) for each in value]
+            case dict():
+                return {key: self.json(each, node.get("values")) for key, each in value.items()}
+        kind: Any = type(value)
+        if is_record(kind):
+            types = {each["name"]: each["type"] for each in node["fields"]}
+            if types.keys() != {each.name for each in fields_of(kind)}:
+                raise SchemactlError(
+                    f"{self.place}: its default is of the class itself, whose fields are not known before it",
+                    fix="leave out the default",
+                )
+            return {
+                each.name: self.json(getattr(value, each.attribute), types[each.name])
+                for each in fields_of(kind)
+            }
+        return self._leaf(value, node)
+
+    def _leaf(self, value: Any, node: Mapping[str, Any]) -> Json:
+        match value:
+            case Enum():
+                return symbol(value)
+            case float() if not math.isfinite(value):
+                return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+            case None | bool() | int() | float() | str():
+                return value
+            case bytes():
+                return value.decode("latin-1")
+            case UUID():
+                return str(value)
+            case Decimal():
+                return self._unscaled(value, node).decode("latin-1")
+            case datetime() | date() | time():
+                return _number(value, str(node.get("logicalType", "")))
+        raise SchemactlError(
+            f"{self.place}: Avro has no value for its default, {value!r}",
+            fix="give a default that the annotation allows",
+        )
+
+    def _unscaled(self, value: Decimal, node: Mapping[str, Any]) -> bytes:
+        unscaled = value.scaleb(node.get("scale", 0))
+        if unscaled != int(unscaled):
+            raise SchemactlError(
+                f"{self.place}: its default, {value}, has more digits behind the point than its type",
+                fix="round it, or give the type more",
+            )
+        number = int(unscaled)
+        # As few bytes as Java's BigInteger.toByteArray.
+        size = node.get("size") or (number if number >= 0 else ~number).bit_length() // 8 + 1
+        return number.to_bytes(size, "big", signed=True)
+
+
+def _number(value: datetime | date | time, logical: str) -> int:
+    """Return the number that stands for a moment, a day or a time of day."""
+    if isinstance(value, time):
+        since = datetime.combine(date.min, value) - datetime.combine(date.min, time())
+    elif not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH.toordinal()
+    else:
+        # A moment without zone is one of UTC, and of nowhere where the type is local.
+        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        since = aware - _EPOCH
+    micros = since // _MICRO
+    return micros // 1000 if logical.endswith("millis") else micros
+
+
+# A user's class, imported as `python -m` would.
+
+
+def name_of(kind: type) -> str:
+    """Return the full name of a class, with its module."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def load_class(text: str, folder: str) -> type:
+    """Return the class that `text` names as MODULE:CLASS. This runs the module, and what it imports.
+
+    Args:
+        text: `shop.models:Order`; `shop.models:Order.Line` for a class inside another.
+        folder: where to look for the module before what is installed.
+
+    Raises:
+        UsageError: the text is not of that form.
+        SchemactlError: there is no such module or class, or the module cannot be imported.
+    """
+    module_name, colon, path = text.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
+        raise UsageError(f"{text}: expected MODULE:CLASS, such as shop.models:Order")
+    found: Any = load_module(module_name, folder)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            classes = {name: value for name, value in vars(found).items() if isinstance(value, type)}
+            # A module that only passes on others' classes has none of its own.
+            own = [name for name, value in classes.items() if value.__module__ == module_name] or classes
+            raise SchemactlError(
+                f"{found.__name__} has no class {part}{did_you_mean(part, classes)}",
+                fix=f"name one of {', '.join(sorted(own))}" if own else "name a module that defines classes",
+            )
+        found = getattr(found, part)
+    if not isinstance(found, type):
+        raise SchemactlError(
+            f"{text} is not a class, but a value of type {type(found).__name__}", fix="name a class"
+        )
+    return found
+
+
+def load_module(name: str, folder: str) -> Any:
+    """Return the module of that name, imported. For `folder` and what is raised see `load_class`."""
+    with _looking_in(folder), redirect_stdout(sys.stderr):
+        try:
+            return importlib.import_module(name)
+        except KeyboardInterrupt:
+            raise
+        # A module may do anything, and leave by sys.exit.
+        except BaseException as error:  # noqa: BLE001
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if missing and (name == missing or name.startswith(f"{missing}.")):
+                raise SchemactlError(
+                    f"there is no module {missing}, neither in {folder} nor installed beside schemactl",
+                    fix="start in the folder that the module's name begins in, or install its package here",
+                ) from None
+            place = _place(error, folder)
+            at = f"{place}: " if place else ""
+            last = traceback.format_exception_only(error)[-1].strip()
+            raise SchemactlError(
+                f"{at}{name} cannot be imported: {last}", fix="repair the module, or install what it needs"
+            ) from None
+
+
+@contextmanager
+def _looking_in(folder: str) -> Iterator[None]:
+    before = [*sys.path]
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _place(error: BaseException, folder: str) -> str:
+    """Return the file and line that failed, of the user's own files if there is one; "": unknown."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno or 1}"
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
+    own = [each for each in frames if Path(folder) in Path(each.filename).parents]
+    own = [each for each in own if "site-packages" not in each.filename] or frames[1:]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+# What Java's client may be told about the definition of a class.
+
+
+@dataclass(frozen=True, slots=True)
+class JavaOptions:
+    """The options of Java's `SchemaDefinition` that change a definition.
+
+    Attributes:
+        always_allow_null: `withAlwaysAllowNull`: what is an object in Java may be null, with null for its default.
+        jsr310: `withJSR310ConversionEnabled`: moments are `timestamp-millis`, and times of day, as always in Java, `time-millis`.
+    """
+
+    always_allow_null: bool = False
+    jsr310: bool = False
+
+
+# Definitions from Python classes, and classes from definitions. Only `load_class` runs a user's code:
+# no declaration is read with it.
+
+
+_NO_OPTIONS: Final = JavaOptions()
+
+
+def extract(
+    kind: type,
+    type_: SchemaType | None = None,
+    java: JavaOptions = _NO_OPTIONS,
+    *,
+    release: Release,
+    role: Role | None = None,
+) -> SchemaInfo:
+    """Return the schema that a class stands for: what Pulsar's Python client registers for it, where that client takes it.
+
+    Args:
+        kind: a dataclass, a pydantic model, an attrs class, a `pulsar.schema.Record`, or the class of a protobuf message.
+        type_: AVRO, JSON or PROTOBUF_NATIVE; None: the first that the class can be.
+        java: the options of Java's `SchemaDefinition`; only for classes with annotations.
+        release: which definitions a broker of that release takes.
+        role: what the class does with messages: a consumer's does not read what it computes itself, and may read a field by another name
+            than it writes it; None: both.
+
+    Raises:
+        SchemactlError: the class is none of these, or has something that Avro cannot express.
+    """
+    if _is_message(kind):
+        _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
+        wrapper: Any = protobuf.load("definition")
+        return SchemaInfo(SchemaType.PROTOBUF_NATIVE, wrapper.of_class(kind))
+    if _is_pulsar_record(kind):
+        _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
+        if java != _NO_OPTIONS:
+            raise SchemactlError(
+                f"{name_of(kind)} is a pulsar.schema.Record, whose `required` says what may be null",
+                fix="leave out the options of Java's SchemaDefinition",
+            )
+        # To the byte what AvroSchema and JsonSchema of the client make of it.
+        text = json.dumps(_definition_of_record(kind), indent=True)
+    elif is_record(kind):
+        _require_type(kind, "a class with annotations", type_, SchemaType.AVRO, SchemaType.JSON)
+        from schemactl.declare.formatter import laid_out_json
+
+        text = laid_out_json(_json(definition(kind, java, role)))
+    else:
+        raise SchemactlError(
+            f"no definition can be taken from {name_of(kind)}",
+            fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
+        )
+    info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
+    for problem in formats.problems(info, release):
+        where = f" at {problem.pointer}" if problem.pointer else ""
+        raise SchemactlError(
+            f"the definition of {name_of(kind)} is not valid{where}: {problem.what}",
+            fix=problem.fix or "change the annotation or the default in the class",
+        )
+    return info
+
+
+def _json(value: Any) -> str:
+    """Return a definition as JSON, with control characters escaped: the bytes of a default are often no text."""
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub(r"[\x7f-\xa0\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _definition_of_record(kind: Any) -> Any:
+    try:
+        return kind.schema()
+    # The client raises exceptions of any type for a class that is wrong.
+    except Exception as error:  # noqa: BLE001
+        raise SchemactlError(f"{name_of(kind)}: Pulsar's client rejects the class: {error}") from None
+
+
+def _require_type(kind: type, what: str, asked: SchemaType | None, *possible: SchemaType) -> None:
+    """Raise SchemactlError if a schema type is asked for that a class, which is `what`, cannot have."""
+    if asked and asked not in possible:
+        raise SchemactlError(
+            f"{name_of(kind)} is {what}, of which no schema of type {asked.name} is made",
+            fix=f"--type {' or '.join(each.name for each in possible)}",
+        )
+
+
+def _is_pulsar_record(kind: type) -> bool:
+    return any(
+        each.__module__ == "pulsar.schema.definition" and each.__name__ == "Record" for each in kind.__mro__
+    )
+
+
+def _is_message(kind: type) -> bool:
+    descriptor = getattr(kind, "DESCRIPTOR", None)
+    return (
+        hasattr(descriptor, "full_name")
+        and hasattr(descriptor, "file")
+        and hasattr(kind, "SerializeToString")
+    )
+
+
+# The Avro definition of a class with annotations. docs/how-to/extract.md has the table of types.
+
 
 _PRIMITIVES: Final[Mapping[Any, str]] = {
     bool: "boolean",

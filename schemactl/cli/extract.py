@@ -75,10 +75,8 @@ def class_schema(
 
     For `role` see `extract`.
     """
+    from schemactl.classes.extraction import JavaOptions, extract, load_class
     from schemactl.core.schema import SchemaType
-    from schemactl.extracting import extract
-    from schemactl.extracting.java_options import JavaOptions
-    from schemactl.extracting.loading import load_class
 
     found = load_class(args.class_, folder)
     java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from schemactl.classes.contract import (
+    ClientVerdict,
+    Contract,
+    Reason,
+    _against,
+    _default_against,
+    _rejected,
+    _unreadable,
+)
 from schemactl.cli.context import Context
 from schemactl.cli.extract import CLASS_HELP, add_class_options, class_schema, take_type
 from schemactl.cli.parser import add_format, add_options
@@ -18,7 +27,6 @@ from schemactl.core.wording import break_too, format_version, versions
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
-    from schemactl.core.findings import Incompatibility
     from schemactl.core.names import TopicName
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
@@ -63,94 +71,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
 
 
-class Reason(NamedTuple):
-    """Why a class is not what a topic needs.
-
-    Attributes:
-        role: the role that it fails.
-        text: the reason.
-        fix: what to do.
-        version: the version that it concerns; None: the topic.
-        incompatibility: with that version.
-        field: that it is about; "": not known.
-    """
-
-    role: Role
-    text: str
-    fix: str
-    version: SchemaVersion | None = None
-    incompatibility: Incompatibility | None = None
-    field: str = ""
-
-    @property
-    def cause(self) -> tuple[object, ...]:
-        """What reasons have in common that differ in the version alone, in which the field may have another place."""
-        found = self.incompatibility
-        if found is None:
-            return self.role, self.text
-        return self.role, found.rule, found.message, found.strict_only, self.field or found.pointer
-
-    @property
-    def rule(self) -> str:
-        """The rule as `explain` takes it; "": no rule."""
-        return self.incompatibility.rule if self.incompatibility else ""
-
-    @property
-    def strict_only(self) -> bool:
-        """Whether Pulsar's Java clients get through all the same."""
-        return self.incompatibility is not None and self.incompatibility.strict_only
-
-
 _UNAPPROVED: Final = Reason(
     "producer",
     "Its schema is not an approved version: no reader knows what its messages are written with.",
     "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
     "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """What is approved for a topic.
-
-    Attributes:
-        name: the topic's.
-        versions: those with a schema, oldest first; of a KEY_VALUE topic, one half of each.
-        strategy: in force; None: it is not known.
-        policies: those that a broker judges a connect by; None: they are not known, or it is a half.
-        release: whose answers to predict.
-    """
-
-    name: TopicName
-    versions: tuple[SchemaVersion, ...]
-    strategy: CompatibilityStrategy | None
-    policies: PoliciesInForce | None
-    release: Release
-
-
-class ClientVerdict(NamedTuple):
-    """Whether a class reads and writes what is approved.
-
-    Attributes:
-        class_: as the command line names it.
-        role: of the service; `both` is one, too.
-        contract: what is approved.
-        against: the versions that count.
-        same: the version that has the schema of the class; None: no version has.
-        reasons: why not, and warnings.
-    """
-
-    class_: str
-    role: str
-    contract: Contract
-    against: Sequence[SchemaVersion]
-    same: SchemaVersion | None
-    reasons: Sequence[Reason]
-
-    @property
-    def failed_roles(self) -> set[Role]:
-        """The roles that the class is unfit for."""
-        return {each.role for each in self.reasons if not each.strict_only}
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -197,9 +123,9 @@ def _of_git(args: argparse.Namespace, context: Context) -> Contract:
 
 
 def _of_package(args: argparse.Namespace) -> Contract:
+    from schemactl.classes.extraction import load_module
     from schemactl.core.names import TopicName, find_one
     from schemactl.core.schema import Release, SchemaVersion
-    from schemactl.extracting.loading import load_module
 
     package = load_module(args.package, str(Path.cwd()))
     if not hasattr(package, "TOPICS"):
@@ -246,74 +172,6 @@ def _half(version: SchemaVersion, half: Literal["key", "value"]) -> SchemaVersio
 
     both = pair_of(version.info.load()) if version.info else None
     return replace(version, info=both.halves[half]) if both else version
-
-
-def _default_against(contract: Contract, same: SchemaVersion | None) -> Literal["all", "latest"]:
-    """Return what counts without --against for a class that is the version `same`: what the strategy protects, as far as it is known."""
-    from schemactl.core.policies import TRANSITIVE
-
-    if contract.strategy is None:
-        # The latest version was approved with all that breaks by it.
-        return "latest" if same == contract.versions[-1] else "all"
-    return "all" if contract.strategy in TRANSITIVE else "latest"
-
-
-def _against(text: str, contract: Contract) -> tuple[SchemaVersion, ...]:
-    """Return the versions that count, oldest first."""
-    versions = contract.versions
-    known = {each.number: each for each in versions}
-    if text == "all":
-        return versions
-    if text == "latest":
-        return versions[-1:]
-    wanted = text.replace(" ", "").split(",")
-    if not all(each.isdecimal() and int(each) in known for each in wanted):
-        raise UsageError(
-            f"--against {text}: expected latest, all, or numbers among {', '.join(map(str, known))}",
-            fix="--against all",
-        )
-    return tuple(known[number] for number in sorted(map(int, set(wanted))))
-
-
-def _unreadable(role: Role, info: SchemaInfo, against: Sequence[SchemaVersion]) -> Iterator[Reason]:
-    """Yield why the class cannot read those versions, or their readers cannot read it; newest version first."""
-    from schemactl.comparison.compatibility import breakages
-    from schemactl.core.policies import CompatibilityStrategy
-    from schemactl.formats import explain
-
-    direction = "BACKWARD" if role == "consumer" else "FORWARD"
-    strategy = CompatibilityStrategy[f"{direction}_TRANSITIVE"]
-    versions = {each.number: each for each in against}
-    for each in breakages(against, info, strategy, by_any_release=True):
-        version = versions[each.against]
-        if version.info is not None:
-            explanation = explain(each, new=info, old=version.info)
-            yield Reason(
-                role,
-                explanation.reason,
-                explanation.fix,
-                version,
-                each.incompatibility,
-                explanation.field,
-            )
-
-
-def _rejected(role: Role, info: SchemaInfo, contract: Contract, class_: str) -> Iterator[Reason]:
-    """Yield that a broker does not let the class connect, with others connected as in service."""
-    from schemactl.broker.connect import TopicState, admit
-
-    if contract.policies is None:
-        return
-    state = TopicState(contract.versions, producers=1, consumers=1, has_data=True)
-    decision = admit(role, info, state, contract.policies, contract.release)
-    if not decision.allowed:
-        short = str(contract.name).removeprefix("persistent://")
-        fix = f"`schemactl extract {class_} --out FILE`, then `schemactl admit {role} {short} --file FILE` shows what the broker compares"
-        yield Reason(
-            role,
-            f"A broker does not let it connect ({decision.row}): {decision.error}: {decision.first_line}",
-            fix,
-        )
 
 
 def _lines(answer: ClientVerdict) -> Iterator[str]:

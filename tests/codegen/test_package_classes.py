@@ -18,10 +18,10 @@ from command import schemactl
 from imported_package import imported
 from topics_to_generate import ALL, GENERATE
 
+from schemactl.classes.extraction import extract
 from schemactl.codegen.package import compare, complete, pack, package_files, wheel, write
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.extracting import extract
 from schemactl.formats import identity
 
 pytestmark = pytest.mark.slow

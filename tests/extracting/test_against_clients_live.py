@@ -16,11 +16,10 @@ import brokers
 import pytest
 from topics_to_generate import CLICK
 
+from schemactl.classes.extraction import JavaOptions, extract
 from schemactl.comparison.changes import Contents
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.extracting import extract
-from schemactl.extracting.java_options import JavaOptions
 from schemactl.formats import identity
 from schemactl.formats.protobuf import load
 from schemactl.registry.interface import Scope

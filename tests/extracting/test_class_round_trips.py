@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from random_avro import Maker
 
+from schemactl.classes.extraction import extract
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codegen.class_module import class_module
 from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.extracting import extract
 from schemactl.formats import identity, problems
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse

@@ -21,10 +21,9 @@ import pytest
 from pydantic.alias_generators import to_camel
 from topics_to_generate import CLICK
 
+from schemactl.classes.extraction import JavaOptions, extract
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaType
-from schemactl.extracting import extract
-from schemactl.extracting.java_options import JavaOptions
 from schemactl.formats import identity
 from schemactl.formats.protobuf import load
 
@@ -523,7 +522,7 @@ def test_only_a_class_that_says_what_it_holds_has_a_definition() -> None:
 def test_neither_attrs_nor_the_client_nor_protobuf_is_imported_for_a_dataclass() -> None:
     script = (
         "import sys, dataclasses\n"
-        "from schemactl.extracting import extract\nfrom schemactl.core.schema import Release\n"
+        "from schemactl.classes.extraction import extract\nfrom schemactl.core.schema import Release\n"
         "kind = dataclasses.make_dataclass('Order', [('id', int)])\n"
         "extract(kind, release=Release.R4_0)\n"
         "print([name for name in ('attr', 'pulsar', 'google.protobuf', 'fastavro', 'pyarrow') if name in sys.modules])"
