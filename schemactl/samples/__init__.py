@@ -1,1 +1,0 @@
-"""The modules of this folder that have not moved yet."""
