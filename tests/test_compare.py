@@ -17,7 +17,7 @@ from command import Printed, schemactl
 from corpora import rows
 
 from schemactl.cli.compare import _fingerprint, _identity, _verdicts
-from schemactl.cli.json_lines import answer_lines
+from schemactl.cli.schema_input import answer_lines
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release
 

@@ -41,7 +41,7 @@ def tracked() -> dict[str, str]:
 
 def test_no_file_asks_for_somebody_else_s_distribution() -> None:
     files = tracked()
-    assert {"README.md", "pyproject.toml", "schemactl/cli/reading.py"} <= set(files)
+    assert {"README.md", "pyproject.toml", "schemactl/cli/topic_selection.py"} <= set(files)
     wrong = [
         f"{name}:{text.count(chr(10), 0, found.start()) + 1}: {found[0]}"
         for name, text in files.items()

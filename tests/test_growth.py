@@ -23,8 +23,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from schemactl.broker import validation
 from schemactl.broker.exceptions import parse_message
-from schemactl.cli.json_lines import answer_lines
-from schemactl.cli.selection import number_of
+from schemactl.cli.schema_input import answer_lines
+from schemactl.cli.topic_selection import number_of_version_bytes
 from schemactl.codec import avro_definition
 from schemactl.codec.errors import InvalidDefinition
 from schemactl.core.errors import SchemactlError, meant
@@ -169,7 +169,7 @@ PARSERS: Final[dict[str, Parser]] = {
     "topics": lambda text: TopicName.parse(f"a/b/{text}"),
     "namespaces": lambda text: NamespaceName.parse(f"a/{text}"),
     "globs": lambda text: fnmatchcase(text, "*a*b*-*a*/*a*?*%*x*q"),
-    "versions": number_of,
+    "versions": number_of_version_bytes,
     "paths": lambda text: resolve("a/b", text),
     "paths shown": shown,
     "files": lambda text: decode("a.yaml", text.encode()),

@@ -1,24 +1,35 @@
-"""`schemactl admit`: predicts whether a broker lets a client connect, and which version it registers."""
+"""`admit`."""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, number
-from schemactl.cli.schema_file import add_arguments as add_schema_arguments
-from schemactl.cli.schema_file import is_given, read_schema
-from schemactl.cli.selection import VERSION_HELP, ChosenTopic, add_target, choose, find, target_of
-from schemactl.core.errors import NEGATIVE, UsageError
+from schemactl.cli.schema_input import Answer, Request, is_given, read_schema
+from schemactl.cli.schema_input import add_arguments as add_schema_arguments
+from schemactl.cli.target_selection import add_target, target_of
+from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
+from schemactl.core.errors import NEGATIVE, RegistryError, SchemaRejected, UsageError
+from schemactl.core.json_values import client_value
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, live
+from schemactl.core.terminal import on_one_line, table
 
 if TYPE_CHECKING:
-    from schemactl.broker.connect import Decision, PoliciesInForce, Role
-    from schemactl.core.catalog import Catalog, Topic
-    from schemactl.core.schema import Release, SchemaInfo
+    from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState
+    from schemactl.core.catalog import Catalog, Client, Topic
+    from schemactl.registry.embedded import EmbeddedRegistry
+
+
+# `schemactl admit`: predicts whether a broker lets a client connect, and which version it registers.
+
 
 _MOST_SHOWN = 3
 _ROLES: Final[tuple[Role, ...]] = ("producer", "consumer", "reader")
@@ -42,7 +53,7 @@ examples:
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_admit(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `admit`."""
     parser.description = (
         "Predict whether a broker would let a client in, and which version it would register for the client. By default the topic is "
@@ -68,13 +79,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--jsonl: answer questions on standard input")
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_admit(args: argparse.Namespace, context: Context) -> int:
     """Return 0: accepted; 100: rejected. With --jsonl 0: every line was read; 1: at least one was not."""
     if args.jsonl:
         if args.role or args.topic or args.all:
             raise UsageError("--jsonl reads its questions from standard input, not from the command line")
-        from schemactl.cli.admit_lines import connect
-        from schemactl.cli.json_lines import answer_lines
+
+        from schemactl.cli.schema_input import answer_lines
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
     if args.all:
@@ -96,7 +107,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _all(args: argparse.Namespace, context: Context) -> int:
     from schemactl.broker.connect import TopicState
-    from schemactl.cli.admit_matrix import facts, matrix, text
 
     if args.role or is_given(args) or args.without_schema or args.auto:
         raise UsageError("--all asks about every client: leave out the role, the schema and --auto")
@@ -134,8 +144,6 @@ def _question(args: argparse.Namespace, context: Context) -> _Question:
 
 def _client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
     """Return the schema that the client brings, and what to call it."""
-    from schemactl.core.schema import SchemaInfo, SchemaType
-
     if args.without_schema:
         return None, "no schema"
     if args.auto:
@@ -213,7 +221,6 @@ def _reasons(question: _Question, decision: Decision) -> Iterator[str]:
 
 
 def _fix(question: _Question, decision: Decision) -> str:
-    from schemactl.core.schema import live
 
     if decision.by_client:
         return "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"
@@ -230,7 +237,6 @@ def _fix(question: _Question, decision: Decision) -> str:
 
 
 def _facts(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
-    from schemactl.cli.admit_matrix import decision_value
 
     return {
         "role": role,
@@ -246,4 +252,305 @@ def _policies(policies: PoliciesInForce) -> dict[str, Any]:
         "schema_compatibility_strategy": policies.strategy.value,
         "is_allow_auto_update_schema": policies.is_allow_auto_update_schema,
         "schema_validation_enforced": policies.schema_validation_enforced,
+    }
+
+
+# `schemactl admit --jsonl`: whether a broker lets clients in, on JSON lines.
+
+
+_SPACE = NamespaceName("tenant", "namespace")
+
+
+def connect(request: Request) -> Answer:
+    """Return whether the client of one line is let in, and which versions are live then.
+
+    Raises:
+        InvalidInput: the line is not what is expected.
+    """
+    from schemactl.broker.connect import Role
+    from schemactl.formats import InvalidInput
+    from schemactl.registry.embedded import EmbeddedRegistry
+    from schemactl.registry.storage import MEMORY
+
+    state, policies = _object(request, "topic_state"), _object(request, "policies")
+    role = _one_of(request.get("role"), get_args(Role), "role")
+    client = _schema(request.get("client_schema"), "client_schema")
+    try:
+        topic = TopicName.parse(f"{state.get('domain', 'persistent')}://{_SPACE}/topic")
+    except ValueError as error:
+        raise InvalidInput(f"`topic_state.domain`: {error}") from None
+    defaults = BrokerDefaults(_strategy_of(policies, "broker_strategy") or CompatibilityStrategy.FULL)
+    with closing(EmbeddedRegistry(MEMORY, release=Release.R4_0, defaults=defaults)) as registry:
+        registry.create_namespace(_SPACE)
+        _prepare(registry, topic, state)
+        _set_policies(registry, topic, policies)
+        decision = registry.connect(
+            topic,
+            role,  # type: ignore[arg-type]  # one of the roles
+            client,
+            producers=_count(state, "open_producers"),
+            consumers=_count(state, "open_consumers"),
+            has_data=state.get("has_data") is True,
+        )
+        held = live(registry.versions(topic))
+    return {
+        "allowed": decision.allowed,
+        "live_after": [
+            {"type": version.info.type.name, "version": version.number} for version in held if version.info
+        ],
+        "reason": f"{decision.error}: {decision.message}" if decision.error else None,
+    }
+
+
+def _prepare(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
+    """Take the topic through the steps, under policies that refuse nothing."""
+    from schemactl.formats import InvalidInput
+
+    registry.set_namespace_policies(
+        _SPACE,
+        Policies(
+            CompatibilityStrategy.ALWAYS_COMPATIBLE,
+            is_allow_auto_update_schema=True,
+            schema_validation_enforced=False,
+        ),
+    )
+    steps = state.get("steps", [])
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        raise InvalidInput("`topic_state.steps` is not a list of objects")
+    for position, step in enumerate(steps):
+        where = f"topic_state.steps[{position}]"
+        try:
+            _step(registry, topic, step, where)
+        except RegistryError as error:
+            aside = " is rejected" if isinstance(error, SchemaRejected) else ""
+            raise InvalidInput(f"`{where}`{aside}: {error.what}") from None
+
+
+def _step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:
+    from schemactl.broker.connect import Role
+    from schemactl.formats import InvalidInput
+
+    info = _schema(step.get("schema"), f"{where}.schema")
+    match step.get("op"):
+        case "create_topic":
+            registry.create_topic(topic, None)
+        case "upload" if info is not None:
+            registry.put_schema(topic, info)
+        case "open" | "publish":
+            role = _one_of(step.get("role", "producer"), get_args(Role), f"{where}.role")
+            decision = registry.connect(topic, role, info)  # type: ignore[arg-type]  # one of the roles
+            if not decision.allowed:
+                raise InvalidInput(f"`{where}` is rejected: {decision.message}")
+        case "delete":
+            registry.delete_schema(topic)
+        case "force_delete":
+            registry.delete_schema(topic, force=True)
+        case "consume_all":
+            pass  # what is read stays stored, and `has_data` says what matters
+        case other:
+            raise InvalidInput(f"`{where}.op` is {other!r}, which is not a step")
+
+
+def _set_policies(registry: EmbeddedRegistry, topic: TopicName, given: dict[str, Any]) -> None:
+    # A flag that is not set at any level is the broker's own.
+    auto_update = given.get("allow_auto_update", True) is not False
+    enforced = given.get("validation_enforced") is True
+    strategy = _strategy_of(given, "namespace_strategy") or CompatibilityStrategy.UNDEFINED
+    registry.set_namespace_policies(_SPACE, Policies(strategy, auto_update, enforced))
+    own = _strategy_of(given, "topic_strategy")
+    if own is not None:
+        if registry.topic(topic) is None:
+            registry.create_topic(topic, None)
+        registry.set_topic_policies(topic, Policies(own))
+
+
+def _schema(given: object, where: str) -> SchemaInfo | None:
+    from schemactl.formats import InvalidInput, properties_of
+
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise InvalidInput(f"`{where}` is not an object")
+    name = given.get("type")
+    if name == "AUTO_PRODUCE":
+        return SchemaInfo(SchemaType.AUTO_PUBLISH)
+    if not isinstance(name, str) or name not in SchemaType.__members__:
+        raise InvalidInput(f"`{where}.type` is {name!r}, which is not a schema type")
+    return SchemaInfo(SchemaType[name], _content(given, where), properties_of(given, where))
+
+
+def _content(given: dict[str, Any], where: str) -> bytes:
+    from schemactl.formats import InvalidInput
+
+    text, encoded = given.get("text"), given.get("base64")
+    if isinstance(encoded, str):
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except ValueError:
+            raise InvalidInput(f"`{where}.base64` is not base64") from None
+    if text is not None and not isinstance(text, str):
+        raise InvalidInput(f"`{where}.text` is not a string")
+    return (text or "").encode(errors="replace")
+
+
+def _object(request: Request, name: str) -> dict[str, Any]:
+    from schemactl.formats import InvalidInput
+
+    found = request.get(name)
+    if not isinstance(found, dict):
+        raise InvalidInput(f"`{name}` is not an object")
+    return found
+
+
+def _strategy_of(given: dict[str, Any], name: str) -> CompatibilityStrategy | None:
+    found = given.get(name)
+    return (
+        None
+        if found is None
+        else CompatibilityStrategy(_one_of(found, tuple(CompatibilityStrategy), f"policies.{name}"))
+    )
+
+
+def _one_of(value: object, known: tuple[str, ...], where: str) -> str:
+    from schemactl.formats import InvalidInput
+
+    if not isinstance(value, str) or value not in known:
+        raise InvalidInput(f"`{where}` is {value!r}; expected one of {', '.join(known)}")
+    return value
+
+
+def _count(given: dict[str, Any], name: str) -> int:
+    from schemactl.formats import InvalidInput
+
+    found = given.get(name, 0)
+    if not isinstance(found, int) or found < 0:
+        raise InvalidInput(f"`topic_state.{name}` is {found!r}; expected a number")
+    return found
+
+
+# `schemactl admit --all`: the answer to each declared client of a topic, and to a client with each of
+# its versions.
+
+
+_MATRIX_ROLES: Final[tuple[Role, ...]] = ("producer", "consumer")
+"""Brokers answer readers as they do consumers."""
+
+
+class ClientDecision(NamedTuple):
+    """The answer to one client: a declared one, or (None) any that is built so."""
+
+    client: Client | None
+    role: Role
+    built: str
+    decision: Decision
+
+
+class Matrix(NamedTuple):
+    """All answers about a topic."""
+
+    topic: TopicName
+    entries: tuple[ClientDecision, ...]
+
+    @property
+    def declared(self) -> list[ClientDecision]:
+        """The answers to declared clients."""
+        return [entry for entry in self.entries if entry.client]
+
+
+def matrix(
+    git: Topic, state: TopicState, policies: PoliciesInForce, release: Release, target: str | None
+) -> Matrix:
+    """Return the answers to the clients that `git` declares, those on `target` if there is one, and with each version.
+
+    Args:
+        git: the topic as it was approved, read; its numbers are those of clients.
+        state: of the topic that is asked about.
+        policies: in force there.
+        release: of the broker.
+        target: the one that is asked about; None: none in particular.
+    """
+    from schemactl.broker.connect import admit
+
+    def decide(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> ClientDecision:
+        return ClientDecision(client, role, built, admit(role, info, state, policies, release))
+
+    def entries() -> Iterator[ClientDecision]:
+        for client in git.clients:
+            if client.runs_on(*(target,) if target else ()):
+                for number, info in reversed(client.builds(git.versions)):
+                    built = client.file if number is None else str(number)
+                    yield decide(client, client.role, built, info)
+        versions = ((str(each.number), each.info) for each in git.versions if each.info)
+        for built, brought in (*versions, ("no schema", None)):
+            for role in _MATRIX_ROLES:
+                yield decide(None, role, built, brought)
+        for role, kind in zip(_MATRIX_ROLES, (SchemaType.AUTO_PUBLISH, SchemaType.AUTO_CONSUME), strict=True):
+            yield decide(None, role, "the topic's own", SchemaInfo(kind))
+
+    return Matrix(git.name, tuple(entries()))
+
+
+def text(found: Matrix) -> str:
+    """Return the answers as two tables, and the rows of Pulsar's rules that they come from."""
+    from schemactl.broker.connect import connect_rules
+
+    blocks = [str(found.topic)]
+    if found.declared:
+        rows = [
+            (on_one_line(entry.client.who), entry.role, on_one_line(entry.built), _answer(entry.decision))
+            for entry in found.declared
+            if entry.client
+        ]
+        blocks.append("\n".join(table([("client", "role", "built with", "answer"), *rows])))
+    others = [entry for entry in found.entries if not entry.client]
+    built: dict[str, list[str]] = {}
+    for entry in others:
+        built.setdefault(entry.built, []).append(_answer(entry.decision))
+    head = ("built with", "producer", "consumer or reader")
+    blocks.append("\n".join(table([head, *((name, *answers) for name, answers in built.items())])))
+    used = {entry.decision.row for entry in found.entries}
+    legend = [(row, f"{rule.when}: {rule.then}") for row, rule in connect_rules().items() if row in used]
+    blocks.append("\n".join(["the rows of Pulsar's rules:", *(f"  {line}" for line in table(legend))]))
+    return "\n\n".join(blocks)
+
+
+def _answer(decision: Decision) -> str:
+    """Return the answer in a word or two, with its row."""
+    if not decision.allowed:
+        return f"rejected ({decision.row})"
+    if decision.registered is not None:
+        return f"accepted, registers {decision.registered} ({decision.row})"
+    return f"accepted ({decision.row})"
+
+
+def facts(found: Matrix) -> dict[str, Any]:
+    """Return the answers as JSON has them."""
+    from schemactl.broker.connect import connect_rules
+
+    used = {entry.decision.row for entry in found.entries}
+    return {
+        "topic": str(found.topic),
+        "decisions": [
+            {
+                "client": client_value(entry.client) if entry.client else None,
+                "role": entry.role,
+                "built": entry.built,
+                **decision_value(entry.decision),
+            }
+            for entry in found.entries
+        ],
+        "rules": {row: rule._asdict() for row, rule in connect_rules().items() if row in used},
+    }
+
+
+def decision_value(decision: Decision) -> dict[str, Any]:
+    """Return a decision as JSON has it."""
+    return {
+        "allowed": decision.allowed,
+        "row": decision.row,
+        "registers": decision.registered,
+        "version": decision.version,
+        "error": decision.error or None,
+        "reason": decision.message or None,
+        "by_client": decision.by_client,
     }

@@ -1,35 +1,46 @@
-"""`schemactl apply`: makes or reads a plan, and executes it."""
+"""`apply`, `rebuild`."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
+from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Parser, add_options, number
-from schemactl.cli.plan import add_arguments, planned
-from schemactl.cli.several_targets import AskedTargets, side_by_side, succeeded, worst
-from schemactl.cli.time_limit import add_timeout
+from schemactl.cli.parser import Parser, add_options, add_timeout, number
+from schemactl.cli.plan import ALLOW_DATA_LOSS, CREATE_TENANTS_OPTION, add_arguments, addresses, planned
+from schemactl.cli.target_selection import AskedTargets, OpenTarget, opened, side_by_side, succeeded, worst
+from schemactl.cli.topic_selection import add_selection, find, relative_path
 from schemactl.core.deadline import OutOfTime, within
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
+from schemactl.core.names import select
+from schemactl.core.terminal import fit, terminal_width, uncleaned
 
 if TYPE_CHECKING:
-    from schemactl.cli.ready_plan import ReadyPlan
+    from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline
+    from schemactl.core.names import TopicName
     from schemactl.deploy.apply import Result
+    from schemactl.deploy.rebuild import Lists
     from schemactl.deploy.steps import Plan, PlanStep
     from schemactl.registry.interface import Registry
+
+
+# `schemactl apply`: makes or reads a plan, and executes it.
+
 
 _MOST_PARALLEL: Final = 64
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_apply(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `apply`."""
     parser.description = (
         "Bring a registry to what Git approved: policies, topics, and the missing versions, oldest first. With a plan "
@@ -78,13 +89,13 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser)
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_apply(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly, or messages would be misread; 4: the plan is stale; 100: all of it would be rejected."""
-    return within(args.timeout, lambda deadline: _run(args, context, deadline))
+    return within(args.timeout, lambda deadline: _apply(args, context, deadline))
 
 
-def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    from schemactl.cli.reviewed_plan import reviewed
+def _apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
+    from schemactl.cli.plan import reviewed
 
     asked = AskedTargets.of(args)
     if args.plan:
@@ -202,8 +213,7 @@ def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: De
 
 def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interruption) -> Result:
     """Carry out one plan, and record what is done in its result file."""
-    from schemactl.cli.apply_progress import ApplyProgress
-    from schemactl.cli.apply_record import ApplyRecord
+    from schemactl.cli.apply_results import ApplyRecord
     from schemactl.deploy.apply import Result, apply_plan, as_planned
 
     plan, registry, context = ready.plan, ready.target.registry, ready.target.context
@@ -293,3 +303,244 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+# The progress of an apply on standard error: each step when it is done, and slow steps while they
+# run.
+
+
+_SLOW_S: Final = 2.0
+"""A step that takes longer is named while it is under way."""
+_EVERY_S: Final = 10.0
+"""How often the sums are printed where no line can be written over."""
+_REDRAW_S: Final = 0.2
+
+
+class ApplyProgress:
+    """Prints a line for each step, and on a terminal one more line that is overwritten.
+
+    Args:
+        total: how many steps there are.
+        context: whose standard error is written to.
+    """
+
+    def __init__(self, total: int, context: Context) -> None:
+        self._total = total
+        self._context = context
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and not context.quiet
+        # Lines of several targets cannot be written over.
+        self._is_terminal &= not context.subject
+        self._began_s = self._shown_s = time.monotonic()
+        self._under_way: dict[int, tuple[float, str]] = {}
+        self._named: set[int] = set()
+        self._done = 0
+
+    def begun(self, number: int, step: PlanStep) -> None:
+        """Remember that a step has begun."""
+        from schemactl.report.plan import describe
+
+        self._under_way[number] = time.monotonic(), describe(step)
+
+    def ended(self, number: int, step: PlanStep) -> None:
+        """Print a step that was carried out."""
+        from schemactl.report.plan import describe
+
+        self._under_way.pop(number, None)
+        self._done += 1
+        self._clear()
+        self._context.say(f"[{self._done}/{self._total}] {describe(step)}")
+
+    def tick(self) -> None:
+        """Print the running steps, if it is time to."""
+        now_s = time.monotonic()
+        under_way = sorted(self._under_way.copy().items(), key=lambda item: item[1])
+        if self._is_terminal:
+            if now_s - self._shown_s >= _REDRAW_S:
+                self._shown_s = now_s
+                line = fit(f"{self._sums(now_s)}{_oldest(under_way)}", terminal_width()).split("\n")[0]
+                print(f"\r\x1b[K{line}", end="", file=uncleaned(sys.stderr), flush=True)
+            return
+        for step_number, (since_s, text) in under_way:
+            if now_s - since_s >= _SLOW_S and step_number not in self._named:
+                self._named.add(step_number)
+                self._context.say(f"under way for {now_s - since_s:.0f} s: {text}")
+        if now_s - self._shown_s >= _EVERY_S:
+            self._shown_s = now_s
+            self._context.say(f"{self._sums(now_s)}{_oldest(under_way)}")
+
+    def end(self) -> None:
+        """Erase the line that is overwritten."""
+        self._clear()
+
+    def _clear(self) -> None:
+        if self._is_terminal:
+            print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
+
+    def _sums(self, now_s: float) -> str:
+        text = f"{self._done} of {self._total} steps"
+        if not self._done or now_s - self._began_s < _SLOW_S:
+            return text
+        rate = self._done / (now_s - self._began_s)
+        return f"{text}, {rate:.1f} a second, about {(self._total - self._done) / rate:.0f} s left"
+
+
+def _oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
+    """Return the step that has been running for the longest time, and the number of other running ones."""
+    if not under_way:
+        return ""
+    more = f" (and {len(under_way) - 1} more)" if len(under_way) > 1 else ""
+    return f"; under way: {under_way[0][1][1]}{more}"
+
+
+# `schemactl rebuild`: restores the version numbers of a registry that lost its schemas.
+
+
+def configure_rebuild(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `rebuild`."""
+    parser.description = (
+        "Restore the version numbers of a registry that lost its schemas, so that old messages can be decoded again. "
+        "Shows the plan, asks, and verifies every number. FILE says which numbers producers or deletions took; without "
+        "it, the target's approved numbers file does. With neither, the result is exact only if nothing but `apply` ever "
+        "wrote to the registry."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl rebuild --target prod numbers.json          kept by apply --result, or drift --format json\n"
+        "  schemactl rebuild --target prod                       from its numbers file, else from Git alone\n"
+        "  schemactl rebuild --target prod numbers.json --out plan.json    to be reviewed, then: schemactl apply plan.json\n"
+        "  schemactl rebuild --target prod numbers.json --topic '*/orders' --force-delete shop/sales/orders\n"
+    )
+    parser.add_argument(
+        "numbers",
+        nargs="?",
+        metavar="FILE",
+        help="the newest file that `apply --result` or `drift --format json` wrote while the schemas were there "
+        "(default: the target's approved numbers file)",
+    )
+    add_selection(parser)
+    add_options(
+        parser,
+        "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
+        "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
+        ALLOW_DATA_LOSS,
+        CREATE_TENANTS_OPTION,
+        "--out FILE: write the plan to FILE (in a folder: plan.json) for `schemactl apply FILE`; change nothing",
+        "--auto-approve, --yes: do not ask before the plan is applied",
+    )
+    add_carrying_out(parser)
+
+
+def run_rebuild(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
+    return within(args.timeout, lambda deadline: _rebuild(args, context, deadline))
+
+
+def _rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
+    from schemactl.cli.plan import write_plan
+    from schemactl.deploy.plan_file import plan_digest
+    from schemactl.report.plan import render
+
+    with opened(AskedTargets([args.target]), context) as targets:
+        [target] = targets.targets
+        ready, sources = _planned(args, target)
+        plan = ready.plan
+        context.report("\n".join([render(plan, color=context.color), "", *sources]))
+        if args.out:
+            write_plan(plan, args.out, context)
+            if plan.steps:
+                print(f"Digest: {plan_digest(plan)}")
+            return NEGATIVE if plan.misread or plan.refusals else 0
+        if is_left_undone(ready, args):
+            return NEGATIVE
+        if plan.steps and not args.auto_approve and not confirmed():
+            return SchemactlError.exit_code
+        return carry_out([ready], args, deadline)[0]
+
+
+def _planned(args: argparse.Namespace, target: OpenTarget) -> tuple[ReadyPlan, list[str]]:
+    """Return the plan, and the sources of its numbers."""
+    from schemactl.deploy import planner
+    from schemactl.deploy.planner import applicable, renamed, scope_of
+    from schemactl.deploy.rebuild import make_rebuild, recorded_lists, without_versions
+    from schemactl.deploy.registry_state import observe
+    from schemactl.deploy.steps import Permissions
+    from schemactl.deploy.version_numbers import read_lists
+
+    approved, numbers = target.approved, target.numbers
+    everything = renamed(approved.whole.catalog, target.names)
+    path = relative_path(args.numbers, target.context) if args.numbers else None
+    lists = read_lists(path, target=target.name, git=everything) if path else {}
+    chosen = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
+    git = renamed(chosen, target.names)
+    asked = select(lists, args.topic, args.namespace)
+    # Git's topics are asked for by their declared names, others by the registry's.
+    listed = {
+        name: pairs
+        for name, pairs in lists.items()
+        if name in git.topics or (name not in everything.topics and name in asked)
+    }
+    lists = {**recorded_lists(applicable(git), numbers), **listed}
+    # What is only in the file goes by its name there.
+    named = {name for name in (*git.topics, *lists) if name.schema_id in args.force_delete}
+    named |= {
+        target.names.there(find(text, approved.catalog, globs=False).name)
+        for text in args.force_delete
+        if text not in {name.schema_id for name in named}
+    }
+    for name in named:
+        if name not in git.topics and name not in lists:
+            raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
+    permissions = Permissions(
+        force_delete=frozenset(named),
+        relax=args.relax_while_replaying,
+        create_tenants=args.create_tenants,
+        lose=frozenset(addresses(args.allow_data_loss, target.names)),
+    )
+    plan = make_rebuild(
+        observe(target.registry, scope_of(without_versions(applicable(git), lists))),
+        git,
+        lists,
+        interrupted={target.names.there(name) for name in chosen.topics if approved.was_interrupted(name)},
+        origin=target.origin,
+        permissions=permissions,
+        waivers=target.waivers,
+        numbers=numbers,
+    )
+    files = {
+        name: args.numbers if name in listed else f"the record {numbers.path if numbers else ''}"
+        for name in lists
+    }
+    plan = replace(plan, whole=not (args.topic or args.namespace))
+    return ReadyPlan(plan, target, approved), list(_sources(git, lists, files, plan))
+
+
+def _sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str], plan: Plan) -> Iterator[str]:
+    """Print the sources of the numbers, and how far they can be trusted; `files` are those with the lists."""
+    from schemactl.deploy.planner import applicable
+
+    listed = [name for name, pairs in lists.items() if pairs]
+    others = [
+        topic.name
+        for topic in plan.apart
+        if topic.name not in listed and any(each.git != each.registry for each in topic.numbers)
+    ]
+    declared = [name for name, topic in applicable(git).topics.items() if topic.schema and name not in listed]
+    alone = [name for name in declared if name not in others]
+    gone = [
+        name
+        for name, topic in git.topics.items()
+        if topic.versions and not topic.schema and name not in listed
+    ]
+    for file in sorted({files[name] for name in listed}):
+        of_file = [name for name in listed if files[name] == file]
+        yield f"Numbers of {_counted(of_file)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
+    if alone:
+        yield f"Numbers of {_counted(alone)}: Git's. They are correct if nothing but `apply` ever wrote there."
+    if others:
+        yield f"Numbers of {_counted(others)}: the registry's, which are not Git's; no list says which versions they were."
+    if gone:
+        yield f"Left out: {_counted(gone)} without a schema in Git now, and without a list of numbers."
+
+
+def _counted(names: list[TopicName]) -> str:
+    return str(names[0]) if len(names) == 1 else f"{len(names)} topics"

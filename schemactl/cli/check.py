@@ -1,23 +1,42 @@
-"""`schemactl check`: the hook and the pull-request check."""
+"""`check`, `waive`, `explain`."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options
+from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_report
-from schemactl.cli.selection import add_filters
-from schemactl.cli.time_limit import add_timeout
+from schemactl.cli.topic_selection import add_filters
+from schemactl.core import atomic_files
+from schemactl.core.catalog import parse_day
 from schemactl.core.deadline import DEFAULT_S, Deadline, within
-from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError, did_you_mean
+from schemactl.core.findings import Waiver
+from schemactl.core.names import TopicName
+from schemactl.core.rules import Rule, every_rule
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted
 from schemactl.report import CHECK_FORMATS, render_check
 
+if TYPE_CHECKING:
+    from schemactl.checks.check_report import Cause, CheckReport
+    from schemactl.core.findings import Finding
 
-def configure(parser: argparse.ArgumentParser) -> None:
+
+# `schemactl check`: the hook and the pull-request check.
+
+
+def configure_check(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
     parser.description = (
         "Compare the declared files with the approved history. For every changed schema, predict the broker's answer and "
@@ -52,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser, DEFAULT_S)
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_check(args: argparse.Namespace, context: Context) -> int:
     """Return 0: fine; 100: findings that fail."""
     if args.base is not None and not args.base.strip():
         raise UsageError(
@@ -70,6 +89,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline) -> int:
+    from schemactl.checks.project_check import CheckRequest, check_project
+
     request = CheckRequest(
         context.directory,
         context.config,
@@ -100,3 +121,269 @@ def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Contex
     # On a terminal the error itself says it.
     rest = [(name, path) for name, path in outputs if path or name != "text"]
     write_report(partial(render_check, undecided(problem)), rest, context)
+
+
+# `schemactl waive`: approve one finding, with a reason, an owner and a last day.
+
+
+LONGEST: Final = timedelta(days=366)
+"""So far ahead a waiver may end."""
+
+_FEWEST_DIGITS: Final = 4
+"""As of git's prefixes."""
+
+_MAX_LISTED: Final = 10
+
+
+def configure_waive(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `waive`."""
+    parser.description = (
+        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved all the same. Where the "
+        "broker rejects the same edit, that is waived with it. FINGERPRINT is what `check` prints beside the finding, or the "
+        "beginning of it; a finding that several topics share has one for all of them. The waiver counts in the pull request "
+        "that adds it: commit the file together with the change."
+    )
+    parser.epilog = (
+        "examples:\n"
+        '  schemactl waive 4ee94166e8ab --reason "no message ever had it" --until 2027-01-31 --owner team-orders\n'
+        '  schemactl waive 4ee94166e8ab --reason "consumers are gone" --until 2027-01-31 --owner ada --base origin/main\n'
+    )
+    parser.add_argument("fingerprint", metavar="FINGERPRINT", help="of the finding, or its first digits")
+    add_options(
+        parser,
+        "--reason TEXT: why the change is right all the same",
+        "--until YYYY-MM-DD: the last day, in UTC, on which the waiver approves anything; at most 366 days ahead",
+        required=True,
+    )
+    add_options(parser, "--owner NAME: the person or team that answers for it (default: the topic's `owner`)")
+    add_options(parser, "--target NAME: look for the finding as a check for this target does")
+    what = parser.add_mutually_exclusive_group()
+    add_options(
+        what,
+        "--staged: look for the finding in the index, as the pre-commit hook does",
+        "--base REF: look for it in HEAD, as a pull-request check does",
+    )
+
+
+def run_waive(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: the entries are written."""
+    from schemactl.checks.project_check import CheckRequest, check_project
+
+    request = CheckRequest(
+        context.directory, context.config, args.staged, args.base, strict=True, target=args.target
+    )
+    until = last_day(args.until, request.today)
+    for option, text in (("--reason", args.reason), ("--owner", args.owner)):
+        if text is not None and not text.strip():
+            raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
+    digits = _digits(args.fingerprint)
+    report = within(DEFAULT_S, lambda deadline: check_project(request, deadline, note=context.note))
+    from schemactl.comparison.fingerprint import BROKER_RULE
+    from schemactl.report.causes import refusal_lines
+
+    findings = chosen(report, digits, args.fingerprint)
+    owners = {each.topic: each.owner for each in report.topics}
+    waivers = [_waiver(each, args, until, owners) for each in findings if not each.waiver]
+    if not waivers and (waiver := findings[0].waiver):
+        raise SchemactlError(
+            f"this is waived already, until {waiver.until}", fix="change that entry", source=waiver.source
+        )
+    path = _write(report, waivers, context)
+    print(f"Wrote {counted(len(waivers), 'waiver')} to {path}:")
+    for each in waivers:
+        print(f"  {each.rule} on {each.topic}, until {each.until}, {on_one_line(each.owner)} answers for it")
+    rejected = [each for each in findings if each.rule == BROKER_RULE]
+    for line in dict.fromkeys(line for each in rejected for line in refusal_lines(each)[1:]):
+        print(line)
+    add = f"git add {path} && " if args.staged else ""
+    print(f"Next: {add}commit {path} together with the change, and have both reviewed.")
+    return 0
+
+
+def last_day(text: str, today: date) -> date:
+    """Return the day that `text` names. Raise UsageError unless it lies in the future, at most 366 days ahead."""
+    days = f"from {today + timedelta(days=1)} to {today + LONGEST}"
+    try:
+        until = parse_day(text)
+    except ValueError:
+        raise UsageError(
+            f"--until {text}: expected a day {days}, such as {today + timedelta(days=30)}"
+        ) from None
+    if not today < until <= today + LONGEST:
+        raise UsageError(f"--until {text}: expected a day in the future, at most 366 days ahead: {days}")
+    return until
+
+
+def _digits(text: str) -> str:
+    """Return the digits of `text`, the beginning of a fingerprint. Raise UsageError for anything else."""
+    digits = text.removeprefix("sha256:").lower()
+    if len(digits) < _FEWEST_DIGITS or not re.fullmatch(r"[0-9a-f]+", digits, re.ASCII):
+        raise UsageError(
+            f"`{text}` is no fingerprint: expected its first {_FEWEST_DIGITS} hexadecimal digits or more",
+            fix="`schemactl check` prints the command beside each finding that can be waived",
+        )
+    return digits
+
+
+def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
+    """Return the findings whose fingerprint begins with `digits`, and the broker's rejection of the same edit.
+
+    Raises:
+        UsageError: there are none, or several findings have fingerprints that begin so.
+    """
+    from schemactl.checks.check_report import causes
+    from schemactl.comparison.fingerprint import short
+
+    # A report of one topic, as JUnit's suites are, shows causes of its own.
+    by_topic: dict[TopicName | None, list[Finding]] = {}
+    for each in report.findings:
+        by_topic.setdefault(each.topic, []).append(each)
+    shown = chain(report.causes, *map(causes, by_topic.values()))
+    known = {name: findings for cause in shown for name, findings in _named(cause)}
+    known |= {each.fingerprint.removeprefix("sha256:"): [each] for each in report.waived}
+    if not known:
+        raise UsageError(
+            f"{written}: this check has no finding that can be waived",
+            fix="run it as the check that failed was run: with --base REF, or --staged",
+        )
+    names = [name for name in known if name.startswith(digits)]
+    # A finding that is a cause by itself has two names.
+    distinct = {tuple(each.key for each in known[name]): name for name in names or known}
+    if names and len(distinct) == 1:
+        return known[names[0]]
+    what = "several findings begin so:" if names else "no finding of this check has that fingerprint. It has:"
+    lines = [f"  {short(name)}  {_label(known[name])}" for name in [*distinct.values()][:_MAX_LISTED]]
+    more = [f"  and {len(distinct) - _MAX_LISTED} more"] if len(distinct) > _MAX_LISTED else []
+    raise UsageError("\n".join([f"{written}: {what}", *lines, *more]), fix="write one of these")
+
+
+def _named(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield each name of the cause, and of its findings, with what is waived under that name."""
+    findings = [each for each in cause.findings if each.key]
+    refusals: dict[TopicName | None, list[Finding]] = {}
+    for each in cause.refusals:
+        if each.key:
+            refusals.setdefault(each.topic, []).append(each)
+    if findings:
+        yield cause.id, [*findings, *chain.from_iterable(refusals.values())]
+    for each in findings:
+        yield each.fingerprint.removeprefix("sha256:"), [each, *refusals.get(each.topic, ())]
+    for each in chain.from_iterable(refusals.values()):
+        yield each.fingerprint.removeprefix("sha256:"), [each]
+
+
+def _label(findings: list[Finding]) -> str:
+    first, *others = findings
+    topics = {each.topic for each in others} - {first.topic}
+    more = f" and {counted(len(topics), 'more topic')}" if topics else ""
+    return f"{first.rule} on {first.topic}{more} {first.field}".rstrip()
+
+
+def _waiver(
+    finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]
+) -> Waiver:
+    """Return the waiver of a finding. Raise UsageError if no owner is known."""
+    if finding.topic is None:
+        raise AssertionError(f"a finding of no topic has a fingerprint: {finding}")
+    owner = args.owner or owners.get(finding.topic)
+    if not owner:
+        raise UsageError(
+            f"who answers for it? {finding.topic} declares no owner",
+            fix="give --owner NAME, or add `owner:` to the topic",
+        )
+    # Half a surrogate pair has no UTF-8.
+    reason, owner = (each.strip().encode(errors="replace").decode() for each in (args.reason, owner))
+    return Waiver(finding.rule, finding.topic, finding.fingerprint, reason, owner, until, field=finding.field)
+
+
+def _write(report: CheckReport, waivers: list[Waiver], context: Context) -> str:
+    """Add the entries to the waiver file of the working tree, and return its path."""
+    from schemactl.declare.waivers import parsed, with_entries
+
+    path = report.waiver_path
+    place = Path(context.top) / path
+    data = atomic_files.read(place, below=context.top) or b""
+    known = {each.key: each for each in parsed(path, data)[0]}
+    for each in waivers:
+        if there := known.get(each.key):
+            raise SchemactlError(
+                f"the waiver file has an entry for {each.rule} on {each.topic} already, until {there.until}",
+                fix="commit it if it is new; if it has expired, change its `until` and have that reviewed",
+                source=there.source,
+            )
+    atomic_files.write(place, with_entries(path, data, waivers), below=context.top)
+    return path
+
+
+# `schemactl explain`: what a rule means.
+
+
+_WIDTH = 80
+
+_VERDICTS = ("data", "broker", "declaration", "tables", "lint")
+
+
+def configure_explain(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `explain`."""
+    parser.epilog = (
+        "examples:\n  schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n  schemactl explain --all\n"
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("rule", nargs="?", metavar="RULE", help="the rule's id, as reports print it")
+    add_options(which, "--all: one line for every rule")
+
+
+def run_explain(args: argparse.Namespace, context: Context) -> int:
+    """Return 0 after the rule or the list is printed."""
+    known = every_rule()
+    if args.all:
+        context.report("\n".join(overview([*known.values()])))
+        return 0
+    name = args.rule.strip().upper().replace("-", "_")
+    if name not in known:
+        hint = did_you_mean(name, known) or ": `schemactl explain --all` lists them"
+        raise UsageError(f"there is no rule {args.rule!r}{hint}")
+    context.report(page(known[name]))
+    return 0
+
+
+def overview(known: list[Rule]) -> Iterator[str]:
+    """Yield a line for each rule: first those of `check` and `lint`, by verdict; then the optional ones, under their command."""
+    width = max(len(rule.id) for rule in known)
+    command = ""
+    for rule in sorted(
+        known, key=lambda rule: len(_VERDICTS) if rule.asked_with else _VERDICTS.index(rule.verdict)
+    ):
+        if rule.asked_with != command:
+            command = rule.asked_with
+            yield f"\nonly with `{command}`:"
+        facts = f"{rule.verdict:<11} {rule.severity:<7} " if not command else ""
+        yield f"{rule.id:<{width}}  {facts}{rule.summary}"
+
+
+def page(rule: Rule) -> str:
+    """Return the rule as text for a terminal."""
+    found = "found by `lint`" if rule.verdict == "lint" else f"{rule.verdict} verdict"
+    where = f"{found}, {rule.severity} by default"
+    parts = (
+        rule.id,
+        f"only with `{rule.asked_with}`" if rule.asked_with else where,
+        "",
+        textwrap.fill(rule.summary, _WIDTH),
+        "",
+        "Why it matters",
+        _inset(textwrap.fill(rule.why, _WIDTH - 2)),
+        "",
+        "Example",
+        _inset(rule.example.strip("\n")),
+        "",
+        "Fix",
+        _inset(textwrap.fill(rule.fix, _WIDTH - 2)),
+        "",
+        f"See {rule.link}",
+    )
+    return "\n".join(parts)
+
+
+def _inset(text: str) -> str:
+    return textwrap.indent(text, "  ")

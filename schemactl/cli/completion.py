@@ -67,7 +67,7 @@ _MOST_BYTES = 1 << 20
 """Longer files are not looked at."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_completion(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `completion`."""
     parser.description = (
         "Print a completion script for your shell. It completes commands, options and their values, rules, and the project's "
@@ -82,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))
 
 
-def run(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
+def run_completion(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Return 0 after the script is printed."""
     print(_SCRIPTS[args.shell], end="", file=uncleaned(sys.stdout))
     return 0

@@ -1,31 +1,157 @@
-"""`schemactl diff`: what changed between two versions, and who can read whom."""
+"""`diff`, `changelog`."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.revision import is_range
-from schemactl.cli.selection import add_filters
 from schemactl.cli.show import reason_value
-from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
+from schemactl.cli.topic_selection import STATE_HELP, WORK, NamedDefinition, States, add_filters
 from schemactl.core.errors import CHANGES, UsageError
 from schemactl.core.names import matching
-from schemactl.core.terminal import paint, paint_diff
+from schemactl.core.terminal import paint, paint_diff, redirected
 from schemactl.core.wording import day
 
 if TYPE_CHECKING:
+    from schemactl.comparison.revision_diff import Revision
     from schemactl.core.catalog import Topic
-    from schemactl.core.findings import Direction, Incompatibility
-    from schemactl.core.schema import SchemaInfo
+    from schemactl.core.findings import Direction, Incompatibility, Waiver
+    from schemactl.core.names import NamespaceName
+    from schemactl.core.schema import Commit, SchemaInfo
     from schemactl.formats.type_spec import PartChange
+    from schemactl.history import History, Repository
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+# The two states that `diff` and `changelog` compare, as the command line names them.
+
+
+def is_range(text: str, states: States) -> bool:
+    """Return whether `text` names two states, `FROM..TO`, and no topic."""
+    return ".." in text and not matching(text.rpartition("@")[0] or text, states.approved.catalog.topics)
+
+
+def read_revision(
+    states: States, text: str | None, topics: Sequence[str] = (), namespaces: Collection[str] = ()
+) -> Revision:
+    """Return what changed between the states that `text` names; None: what a merge of the files here changes.
+
+    Args:
+        states: of the project.
+        text: `FROM..TO`, or `FROM...TO`, which starts from their merge base; an omitted end is HEAD.
+        topics: globs of the topics to look at; none: all.
+        namespaces: to look at; none: all.
+
+    Raises:
+        UsageError: there is no such state, or no such topic.
+        DeclarationError: the files at hand have problems.
+    """
+    from schemactl import history
+    from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
+    from schemactl.core.catalog import only
+    from schemactl.core.names import TopicName, select_known
+
+    before, after = _named(text, states)
+    older, newer = (states.approved if each is None else states.at(each) for each in (before, after))
+    names = {*older.catalog.topics, *newer.catalog.topics}
+    chosen = select_known(names, topics, [*namespaces], where="the two states")
+    spaces = {name.namespace_name for name in chosen} if topics or namespaces else None
+    if (concerned := newer.concerned_since(older)) is not None:
+        # What no commit between the two concerns need not be read.
+        chosen = frozenset(name for name in chosen if name.schema_id in concerned)
+    former = (topic.renamed_from for name in chosen if (topic := newer.catalog.topics.get(name)))
+    told = chosen.union(filter(None, former))
+
+    def is_told(name: NamespaceName | TopicName) -> bool:
+        return name in told if isinstance(name, TopicName) else spaces is None or name in spaces
+
+    one, other = (only(each.catalog, is_told).load() for each in (older, newer))
+    repository = states.context.repository
+
+    @cache
+    def waivers(commit: Commit) -> Sequence[Waiver]:
+        return () if commit.id == NOT_APPROVED else history.waivers_at(repository, states.project, commit)
+
+    subjects = tuple(find_subjects(one, other, states.project.defaults, waivers, newer.since))
+    ids = {each.version.commit.id for subject in subjects for each in subject.versions if each.version.commit}
+    ids |= {subject.since.id for subject in subjects if subject.since}
+    commits, authors = _between(repository, older, newer)
+    return Revision(
+        older.ref if before is None else before,
+        "the files here" if after == WORK else newer.ref if after is None else after,
+        older.tip,
+        None if after == WORK else newer.tip,
+        subjects,
+        commits,
+        authors,
+        authors_of(repository, ids - {NOT_APPROVED}),
+    )
+
+
+def _named(text: str | None, states: States) -> tuple[str | None, str | None]:
+    """Return the names of both states; None: the approved history."""
+    if text is None:
+        return None, WORK
+
+    dots = "..." if "..." in text else ".."
+    before, _, after = text.partition(dots)
+    before, after = before or "HEAD", after or "HEAD"
+    if dots == "..." and after != WORK:
+        repository = states.context.repository
+        head, tip = (_commit(repository, each) for each in (before, after))
+        found = repository.merge_base(head, tip)
+        if found is None:
+            raise UsageError(f"{before} and {after} have no commit in common", fix=f"write {before}..{after}")
+        before = found.id
+    return before, after
+
+
+def _commit(repository: Repository, name: str) -> Commit:
+    from schemactl import history
+
+    found = history.resolve_shared(repository, name)
+    if found is None:
+        raise UsageError(
+            f"there is no ref or commit {name!r} in this repository", fix="`git branch --all` lists them"
+        )
+    return found[1]
+
+
+def _between(repository: Repository, older: History, newer: History) -> tuple[int, tuple[str, ...]]:
+    """Return the number of commits that only the newer state has, and their authors."""
+    from schemactl.comparison.revision_diff import NOT_APPROVED
+
+    end = newer.tip
+    if end and end.id == NOT_APPROVED:
+        end = repository.commit("HEAD")
+    if end is None:
+        return 0, ()
+    without = [f"^{older.tip.id}"] if older.tip else []
+    listed = (
+        repository.run("log", "--format=%aN", end.id, *without, "--").decode("utf-8", "replace").splitlines()
+    )
+    return len(listed), tuple(sorted({*listed}))
+
+
+def authors_of(repository: Repository, ids: Collection[str]) -> dict[str, str]:
+    """Return the author of each of these commits, by its id."""
+    if not ids:
+        return {}
+    given = "".join(f"{each}\n" for each in sorted(ids)).encode()
+    listed = repository.run("log", "--no-walk=unsorted", "--format=%H %aN", "--stdin", standard_input=given)
+    rows = (line.partition(" ") for line in listed.decode("utf-8", "replace").splitlines())
+    return {commit: name for commit, _, name in rows}
+
+
+# `schemactl diff`: what changed between two versions, and who can read whom.
+
+
+def configure_diff(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `diff`."""
     parser.description = (
         "Show what changed from one definition to another: the text, the fields, and who can read whom, in both directions. With one "
@@ -73,7 +199,7 @@ class Side:
         }
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_diff(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the differences are printed; 2: with --detailed-exitcode, there are some."""
     states = States(context)
     if args.old is None or (args.new is None and is_range(args.old, states)):
@@ -106,7 +232,7 @@ def _hint(side: Side, context: Context) -> None:
 
 
 def _print_all(args: argparse.Namespace, states: States, context: Context) -> int:
-    from schemactl.cli.revision import read_revision
+
     from schemactl.report import changes
 
     found = read_revision(states, args.old, args.topic, args.namespace)
@@ -224,3 +350,40 @@ def _facts(old: Side, new: Side) -> dict[str, Any]:
         "new_reads_old": [reason_value(each) for each in _unreadable(new, old)],
         "old_reads_new": [reason_value(each) for each in _unreadable(old, new)],
     }
+
+
+# `schemactl changelog`: what changed between two states, for release notes.
+
+
+def configure_changelog(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `changelog`."""
+    parser.description = (
+        "What changed from one commit, branch or tag to another, for release notes, by namespace and topic: new versions and what "
+        "became of each field, what breaks readers first and by which waiver, what is deleted, policies, commits and authors. The "
+        "facts are those of `schemactl diff FROM..TO`."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl changelog v1.0..v1.1\n"
+        "  schemactl changelog v1.1.. > release-notes.md            since a tag\n"
+        "  schemactl changelog v1.0..v1.1 --format json\n"
+        "  schemactl changelog v1.0..v1.1 --namespace shop/sales\n"
+    )
+    parser.add_argument("range", metavar="FROM..TO", help="two commits, branches or tags; left out: HEAD")
+    add_filters(parser)
+    add_format(parser, "markdown", "json")
+
+
+def run_changelog(args: argparse.Namespace, context: Context) -> int:
+    """Return 0 after the changelog is printed."""
+    from schemactl.report import changes
+
+    states = States(context)
+    if not is_range(args.range, states):
+        raise UsageError(
+            f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then"
+        )
+    found = read_revision(states, args.range, args.topic, args.namespace)
+    render = changes.render_revision_json if args.format == "json" else changes.render_changelog
+    print(render(found), file=redirected(sys.stdout))
+    return 0

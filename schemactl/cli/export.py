@@ -1,17 +1,18 @@
-"""`schemactl export`: the approved schemas for other tools."""
+"""`export`, `site`, `graph`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options
-from schemactl.cli.selection import add_filters, output_file
-from schemactl.core.atomic_files import write
-from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
+from schemactl.cli.parser import add_format, add_options
+from schemactl.cli.topic_selection import States, add_filters, output_file
+from schemactl.core.atomic_files import read, remove, write
+from schemactl.core.errors import DeclarationError, HistoryError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.json_values import json_text
 from schemactl.core.names import select_known
 from schemactl.core.wording import counted
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
+
+
+# `schemactl export`: the approved schemas for other tools.
+
 
 _FORMATS: Final = {
     "asyncapi": "one AsyncAPI 3 document of all topics, with Pulsar's bindings",
@@ -38,7 +43,7 @@ _SUFFIXES: Final = {
 }
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_export(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export`."""
     parser.description = (
         "Print the approved schemas in force as other tools read them:\n\n"
@@ -64,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_export(args: argparse.Namespace, context: Context) -> int:
     """Return 0 after the schemas are printed or written."""
     if args.kind != "asyncapi" and (args.server or args.title):
         raise UsageError("--server and --title belong to `export asyncapi`")
@@ -190,3 +195,147 @@ def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[Topi
         tenant, namespace, name = paths[topic]
         write(folder / tenant / namespace / f"{name}{_SUFFIXES[args.kind]}", text.encode(), below=context.top)
     context.report(f"wrote {counted(len(texts), 'file')} to {args.out}")
+
+
+# `schemactl site`: a static catalogue of the approved topics.
+
+
+_LISTED = ".schemactl-site"
+"""The file that lists what was written: the next run removes what is no longer part of the site, and nothing else."""
+
+
+def configure_site(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `site`."""
+    parser.description = (
+        "Write a catalogue of the approved topics as static pages: fields, versions, who can read whom, environments, types and "
+        "their users, changes, code to paste, with a search. It needs no server, and no page asks any other address for anything."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl site --out public                    open public/index.html\n"
+        "  schemactl site --out public --title 'Events of Acme'\n"
+        "  schemactl site --out public --namespace shop/sales\n"
+    )
+    add_options(
+        parser,
+        "--out DIR: the folder of the pages; what an earlier run left there and this one does not write is removed",
+        required=True,
+    )
+    add_options(
+        parser, "--title TEXT: what the catalogue is called (default: the name of the repository's folder)"
+    )
+    add_filters(parser)
+
+
+def run_site(args: argparse.Namespace, context: Context) -> int:
+    """Return 0 after the pages are written."""
+    try:
+        from schemactl.publish.site_catalog import Catalogue, TargetHistory
+        from schemactl.publish.site_pages import Site
+    except ModuleNotFoundError as error:
+        if error.name not in ("jinja2", "pyarrow", "numpy"):
+            raise
+        raise SchemactlError(
+            f"the catalogue needs {error.name}, which is not installed",
+            fix='pip install "pulsar-schemactl[site]"',
+        ) from None
+    project, _ = context.project()
+    approved = context.approved(project)
+    names = sorted(select_known(approved.catalog.topics, args.topic, args.namespace))
+    out = Path(context.directory, args.out)
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {args.out} is a file: name a folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / _LISTED).is_file():
+        raise UsageError(f"--out {args.out} has files and no catalogue: name an empty folder, or a new one")
+    # From here on the folder is a catalogue's, whenever this is interrupted.
+    before = read(out / _LISTED, below=context.top) or b""
+    write(out / _LISTED, before, below=context.top)
+    targets = [TargetHistory(name, at) for name, at in _at_targets(project, approved, context).items()]
+    written: set[str] = set()
+
+    def keep(path: str, text: str) -> None:
+        write(out / path, text.encode(), below=context.top)
+        written.add(path)
+
+    title = args.title or context.folder_name
+    catalogue = Catalogue(approved, project, _authors(approved, context), targets)
+    progress = context.progress("writing pages", "topics")
+    count = Site(catalogue, title, keep).write(names, progress=progress)
+    for path in {*before.decode().splitlines()} - written:
+        if ".." not in Path(path).parts and not Path(path).is_absolute():
+            remove(out / path, below=context.top)
+    write(out / _LISTED, "".join(f"{path}\n" for path in sorted(written)).encode(), below=context.top)
+    context.report(
+        f"wrote {counted(count, 'topic')}, {counted(len(written), 'file')}: {args.out.rstrip('/')}/index.html"
+    )
+    return 0
+
+
+def _at_targets(project: Project, approved: History, context: Context) -> Mapping[str, History | None]:
+    """Return the approved history as far as each target has it; None where its position is not known here."""
+    from schemactl.history.target_history import read_effective
+
+    found: dict[str, History | None] = {}
+    for name, target in project.targets.items():
+        found[name] = None
+        with suppress(HistoryError):
+            found[name] = read_effective(context.repository, project, target, whole=approved)
+    return found
+
+
+def _authors(approved: History, context: Context) -> dict[str, str]:
+    from schemactl.cli.diff import authors_of
+
+    ids = {
+        each.commit.id for topic in approved.catalog.topics.values() for each in topic.versions if each.commit
+    }
+    return authors_of(context.repository, ids)
+
+
+# `schemactl graph`: who uses which type and file.
+
+
+def configure_graph(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `graph`."""
+    parser.description = (
+        "Who uses what, as the files here declare it: topics use types, types use types, and files define them. With a NAME: what "
+        "uses it and what it uses, itself or through others. Without one: the types and files that several topics use; JSON has all."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  schemactl graph                         what do several topics share?\n"
+        "  schemactl graph Money                   who uses this type?\n"
+        "  schemactl graph common/money.avsc       who is made of this file?\n"
+        "  schemactl graph orders                  what is this topic made of?\n"
+        "  schemactl graph --format mermaid        for Markdown\n"
+        "  schemactl graph --format dot | dot -Tsvg > graph.svg\n"
+    )
+    parser.add_argument(
+        "node",
+        metavar="NAME",
+        nargs="?",
+        help="a type, a file or a topic, by as much of its end as is unambiguous",
+    )
+    add_format(parser, "text", "mermaid", "dot", "json")
+
+
+def run_graph(args: argparse.Namespace, context: Context) -> int:
+    """Return 0 after the graph is printed."""
+    from schemactl.publish import usage_graph as report
+    from schemactl.publish.usage_graph import read_usage
+
+    states = States(context)
+    declared = states.work
+    if declared.problems:
+        raise DeclarationError(declared.problems)
+    usage = read_usage(states.files, declared)
+    node = usage.find(args.node) if args.node else None
+    if args.format == "text":
+        context.report(report.text(usage, node, color=context.color))
+        return 0
+    part = usage.around(node) if node else usage
+    if args.format == "json":
+        print(report.json(part, node))
+    else:
+        print({"mermaid": report.mermaid, "dot": report.dot}[args.format](part if node else part.shared()))
+    return 0

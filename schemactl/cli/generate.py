@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.reading import (
+from schemactl.cli.topic_selection import (
+    VERSION_HELP,
     ReadingSetup,
+    States,
+    add_filters,
     add_numbers_of,
     add_recursion_depth,
+    merge_of,
+    output_file,
     reading,
 )
-from schemactl.cli.selection import VERSION_HELP, add_filters, output_file
-from schemactl.cli.states import States, merge_of
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import select_known
 from schemactl.core.project import ClassKind
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from schemactl.history import Merged
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_generate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
@@ -85,7 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_generate(args: argparse.Namespace, context: Context) -> int:
     """Return 0: written, or up to date; 100: `--check` found stale files, or the target's registry contradicts the record."""
     _judge_usage(args)
 

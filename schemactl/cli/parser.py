@@ -1,4 +1,4 @@
-"""The table of commands, and an argparse that suggests the probable name for a mistyped one."""
+"""The table of commands, argparse with suggestions, `--timeout`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from schemactl.core.errors import UsageError, did_you_mean
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
 
 
+# The table of commands, and an argparse that suggests the probable name for a mistyped one.
+
+
 class CommandEntry(NamedTuple):
-    """A command: its group in `--help`, the module of `schemactl.cli` that is a `Command`, and one line of help."""
+    """A command: its group in `--help`, the module of `schemactl.cli` that has its functions, and one line of help."""
 
     group: str
     module: str
@@ -38,42 +41,42 @@ GROUPS: Final = {
 
 COMMANDS: Final[dict[str, CommandEntry]] = {
     "init": CommandEntry("author", "init", "start a project in this repository"),
-    "new": CommandEntry("author", "new", "write the files of a new topic or namespace"),
+    "new": CommandEntry("author", "init", "write the files of a new topic or namespace"),
     "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
     "lint": CommandEntry("author", "lint", "find likely mistakes that break nothing yet"),
-    "fmt": CommandEntry("author", "fmt", "lay out YAML files and Avro definitions, without changing what they declare"),
-    "waive": CommandEntry("author", "waive", "approve one finding, with a reason, an owner and a last day"),
+    "fmt": CommandEntry("author", "lint", "lay out YAML files and Avro definitions, without changing what they declare"),
+    "waive": CommandEntry("author", "check", "approve one finding, with a reason, an owner and a last day"),
     "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy, owner, pending change"),
-    "log": CommandEntry("author", "log", "list the versions of a topic, with their commits"),
-    "targets": CommandEntry("author", "targets", "list the targets: registry, release, names, what differs there"),
+    "log": CommandEntry("author", "show", "list the versions of a topic, with their commits"),
+    "targets": CommandEntry("author", "list_", "list the targets: registry, release, names, what differs there"),
     "show": CommandEntry("author", "show", "print a definition: of a version, a commit, or the files here"),
     "diff": CommandEntry("author", "diff", "show what changed: in the files here, between versions, between commits"),
-    "changelog": CommandEntry("author", "changelog", "tell what changed from one commit to another, for release notes"),
-    "graph": CommandEntry("author", "graph", "show who uses which type and file: topics, files and shared types"),
+    "changelog": CommandEntry("author", "diff", "tell what changed from one commit to another, for release notes"),
+    "graph": CommandEntry("author", "export", "show who uses which type and file: topics, files and shared types"),
     "extract": CommandEntry("author", "extract", "print the definition that a Python class stands for, or write it beside a declaration"),
-    "explain": CommandEntry("author", "explain", "explain a rule: what, why, example, fix"),
+    "explain": CommandEntry("author", "check", "explain a rule: what, why, example, fix"),
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),
     "promote": CommandEntry("deploy", "promote", "move a target along the approved history, showing what comes with it"),
-    "rollout": CommandEntry("deploy", "rollout", "tell in which order a change goes to consumers, registries and producers"),
+    "rollout": CommandEntry("deploy", "promote", "tell in which order a change goes to consumers, registries and producers"),
     "drift": CommandEntry("deploy", "drift", "show where a registry differs from what Git approved"),
     "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
-    "clients": CommandEntry("deploy", "clients", "list who is declared to read and write topics, beside who is connected"),
+    "clients": CommandEntry("deploy", "list_", "list who is declared to read and write topics, beside who is connected"),
     "import": CommandEntry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
-    "rebuild": CommandEntry("deploy", "rebuild", "restore the version numbers of a registry that lost its schemas"),
+    "rebuild": CommandEntry("deploy", "apply", "restore the version numbers of a registry that lost its schemas"),
     "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),
-    "site": CommandEntry("use", "site", "write a static catalogue of the topics, with search, versions and who reads whom"),
+    "site": CommandEntry("use", "export", "write a static catalogue of the topics, with search, versions and who reads whom"),
     "export": CommandEntry("use", "export", "print the schemas for other tools: AsyncAPI, JSON Schema, SQL, Avro"),
     "decode": CommandEntry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
-    "sample": CommandEntry("use", "sample", "make plausible messages of a version, or read some of a real topic"),
+    "sample": CommandEntry("use", "decode", "make plausible messages of a version, or read some of a real topic"),
     "spark": CommandEntry("use", "spark", "verify that stored messages of every version are readable, or land them in tables"),
     "registry": CommandEntry("tools", "registry", "manage one topic of a registry by hand: get, list, put, delete, test"),
-    "serve": CommandEntry("tools", "serve", "serve the embedded registry behind Pulsar's admin REST paths"),
+    "serve": CommandEntry("tools", "registry", "serve the embedded registry behind Pulsar's admin REST paths"),
     "compare": CommandEntry("tools", "compare", "judge definitions on JSON lines"),
-    "struct": CommandEntry("tools", "struct", "print Spark's types for definitions on JSON lines"),
+    "struct": CommandEntry("tools", "compare", "print Spark's types for definitions on JSON lines"),
     "admit": CommandEntry("tools", "admit", "predict whether a broker lets a client in, and what it does to the registry"),
-    "demo": CommandEntry("tools", "demo", "play through the main job, on the embedded registry and a local Spark"),
-    "verify-client": CommandEntry("tools", "verify_client", "check whether a service's class reads and writes what is approved"),
+    "demo": CommandEntry("tools", "init", "play through the main job, on the embedded registry and a local Spark"),
+    "verify-client": CommandEntry("tools", "extract", "check whether a service's class reads and writes what is approved"),
     "completion": CommandEntry("tools", "completion", "print a completion script for bash, zsh or fish"),
 }  # fmt: skip
 """Every command, in the order of `--help`."""
@@ -96,21 +99,18 @@ examples:
 """
 
 
-class Command(Protocol):
-    """A module that is a command of the command line."""
+class Command(NamedTuple):
+    """The two functions of a command: `configure` adds its arguments, `run` prints its report and returns its exit code."""
 
-    def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's arguments, description and examples to `parser`."""
-        ...
-
-    def run(self, args: argparse.Namespace, context: Context) -> int:
-        """Print the command's report to standard output and return its exit code."""
-        ...
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace, Context], int]
 
 
 def load(name: str) -> Command:
-    """Return the module of the command `name`."""
-    return cast("Command", import_module(f"schemactl.cli.{COMMANDS[name].module}"))
+    """Return the functions of the command `name`; `verify-client` has `configure_verify_client` and `run_verify_client`."""
+    module = import_module(f"schemactl.cli.{COMMANDS[name].module}")
+    suffix = name.replace("-", "_")
+    return Command(getattr(module, f"configure_{suffix}"), getattr(module, f"run_{suffix}"))
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -373,3 +373,28 @@ class _Version(argparse.Action):
                 file=sys.stderr,
             )
         parser.exit()
+
+
+# The option that limits how long a command may take.
+
+
+_LONGEST_S = 1_000_000.0
+
+
+def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -> None:
+    """Add the option; None: without it there is no limit."""
+    known = "no limit" if default is None else f"{default:g}"
+    add_options(
+        parser,
+        f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {known})",
+        type=seconds,
+        default=default,
+    )
+
+
+def seconds(text: str) -> float:
+    """Return what an option's text says. Raise ArgumentTypeError: it is no number of seconds, or too large a one."""
+    with suppress(ValueError):
+        if 0 < (found := float(text)) < _LONGEST_S:
+            return found
+    raise argparse.ArgumentTypeError(f"expected a number of seconds between 0 and {_LONGEST_S:g}")

@@ -18,7 +18,7 @@ from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.terminal import fit, terminal_width, uncleaned
 
 if TYPE_CHECKING:
-    from schemactl.cli.several_targets import AskedTargets
+    from schemactl.cli.target_selection import AskedTargets
     from schemactl.core.json_values import Json
     from schemactl.report.document import Sheet
 

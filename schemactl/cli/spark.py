@@ -1,40 +1,51 @@
-"""`schemactl spark`: `verify` and `land` for stored messages."""
+"""`spark land`, `spark verify`."""
 
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Command, Parser, add_options
-from schemactl.cli.reading import (
+from schemactl.cli.parser import Command, Parser, add_format, add_options, number
+from schemactl.cli.topic_selection import (
     STRICT_OPTION,
+    TOPIC_HELP,
     add_numbers_of,
     add_recursion_depth,
+    choose,
     reading,
 )
-from schemactl.cli.selection import TOPIC_HELP, choose
-from schemactl.codegen.topics import codec_of, require_codec
-from schemactl.core.errors import SchemactlError, UsageError
+from schemactl.core.atomic_files import reject_links
+from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
 from schemactl.core.terminal import table as style_table
 from schemactl.core.terminal import terminal_width
+from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
+    from schemactl.codec.verifying import Count
     from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
+    from schemactl.spark import Landed
     from schemactl.spark.raw import RawMessages
+    from schemactl.spark.verifying import Unread, Verified
+
+
+# `schemactl spark`: `verify` and `land` for stored messages.
+
 
 ACTIONS: Final = {
     "verify": "verify that every stored message of a topic is readable: a gate for pull requests",
@@ -58,7 +69,7 @@ examples:
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_spark(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark`."""
     parser.description = (
         "Read a topic's stored messages with Spark, as a pipeline with the generated package does."
@@ -110,13 +121,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         _load(name).configure(action)
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_spark(args: argparse.Namespace, context: Context) -> int:
     """Run the action and return its exit code."""
     return _load(args.action).run(args, context)
 
 
 def _load(name: str) -> Command:
-    return cast("Command", import_module(f"schemactl.cli.spark_{name}"))
+    commands = {"land": Command(configure_land, run_land), "verify": Command(configure_verify, run_verify)}
+    return commands[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +162,7 @@ class TopicOfMessages:
         """
         from schemactl.codec import CodecError, Options
         from schemactl.codegen import topic_struct
+        from schemactl.codegen.topics import codec_of
 
         generate = self.project.generate
         options = Options(
@@ -204,6 +217,8 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
         UsageError: there is none, or it never had a schema.
         SchemactlError: what Spark needs is not installed.
     """
+    from schemactl.codegen.topics import require_codec
+
     require_codec()
     try:
         from schemactl import spark as schemactl  # noqa: F401  only whether it can be
@@ -300,3 +315,347 @@ def _runtime(folder: Path) -> Path:
     archive = folder / "schemactl.zip"
     pack({f"schemactl/{path}": text for path, text in sorted(modules.items())}, archive)
     return archive
+
+
+# `schemactl spark land`: writes stored messages of all versions to a folder or a table, and rejected
+# ones separately.
+
+
+_MEANT: Final = (
+    "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
+    "folder: what was rejected here counts as landed"
+)
+
+COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "none")
+
+FORMATS: Final = ("parquet", "delta", "iceberg")
+
+EVOLUTIONS: Final = ("none", "add", "widen", "rename")
+
+
+def configure_land(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `spark land`."""
+    parser.description = (
+        "Decode a topic's stored messages, each with the version that wrote it, into the approved schema, and write them to a "
+        "folder of Parquet, a Delta table or an Iceberg table. Messages that cannot be read are written to a separate place, with the "
+        "reason and their bytes; none is lost, and none stops the job. Start it again to land new files, and what an interruption left: "
+        "in a table each message is there exactly once."
+    )
+    parser.add_argument(
+        "--out",
+        metavar="PATH",
+        required=True,
+        help="the folder, or that of the Delta table; or the Iceberg table's name, such as shop.orders",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="parquet", help="(default: parquet)")
+    add_options(
+        parser,
+        "--catalog NAME: of the Iceberg table, in pyiceberg's configuration",
+        "--rejected PATH: where rejected messages go (default: the folder _rejected in --out; of a table, one that ends with _rejected)",
+        "--partition-by COLUMN...: a column whose values become folders; may be repeated",
+    )
+    parser.add_argument(
+        "--evolve",
+        choices=EVOLUTIONS,
+        default="none",
+        help="make changes of the table's columns that the rows need: add columns; widen types, too; rename columns, too (default: none)",
+    )
+    parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
+    parser.add_argument("--rows-per-file", type=number(1), metavar="N", help="at most so many rows in a file")
+    add_options(
+        parser,
+        "--files-at-once N: maximum files of messages in a step, after which the job can be resumed (default: 64)",
+        type=number(1),
+        default=64,
+    )
+    add_options(
+        parser,
+        "--checkpoint PATH: where Spark keeps what was landed of --messages (default: a folder in --out; of an Iceberg table, none)",
+    )
+    add_format(parser, option="--report")
+
+
+def run_land(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: every message was landed, or rejected with its reason; 100: with --strict, one was rejected."""
+    of_iceberg = args.format == "iceberg"
+    if of_iceberg and not (args.catalog and args.checkpoint):
+        raise UsageError(
+            "--format iceberg needs --catalog NAME, which pyiceberg's configuration knows, and --checkpoint PATH, where Spark keeps "
+            "what was landed"
+        )
+    read = subject(args, context)
+    codec = read.codec(args, read.reader)
+    from schemactl.spark import sink
+    from schemactl.spark.errors import as_spark_problem
+    from schemactl.spark.landing import REJECTED, tables_of
+    from schemactl.spark.session import watched
+
+    def placed(path: str) -> str:
+        return path if of_iceberg else located(path, context)
+
+    out = placed(args.out)
+    rejected = placed(args.rejected) if args.rejected else None
+    inside = "/" if args.format == "parquet" else ""
+    rejected_place = rejected or f"{out.rstrip('/')}{inside}{REJECTED}"
+    messages_at = located(args.messages, context)
+    checkpoint = (
+        located(args.checkpoint, context)
+        if args.checkpoint
+        else own_checkpoint(
+            out, args.format, topic=str(read.there), place=messages_at, kind=args.messages_format
+        )
+    )
+    for place in (checkpoint, *(() if of_iceberg else (out, rejected_place))):
+        if "://" not in place or place.startswith("file://"):
+            reject_links(place.removeprefix("file://"), below=context.top)
+    options: Any = {
+        "format": args.format,
+        "evolve": args.evolve,
+        "former_names": read.former_names(),
+        "partitionBy": args.partition_by,
+        "rejected": rejected,
+        "compression": args.compression,
+        "maxRecordsPerFile": args.rows_per_file,
+        "catalog": args.catalog,
+        **columns(args),
+    }
+    with as_usage_error():
+        landing = sink(codec, out, **options)
+        # A catalog that does not answer, or a place that is no table, is no reason to start Spark.
+        tables_of(out, options)[0].partitioned_by()
+    with running(args, context, read.there) as messages:
+        stream = messages.stream(args.files_at_once)
+        landing.check(stream)
+        again = messages.has_begun(checkpoint)
+        started_s = time.monotonic()
+        with watched(messages.spark, context.progress("landing", "tasks")), as_spark_problem():
+            writer = stream.writeStream.foreachBatch(landing).option("checkpointLocation", checkpoint)
+            writer.trigger(availableNow=True).start().awaitTermination()
+        took_s = time.monotonic() - started_s
+    landed = landing.landed
+    if landed.rejected and not landed.rows:
+        context.note(*nothing_readable(landed))
+    if not again and not landed.rows + landed.rejected:
+        raise SchemactlError(f"{messages_at} has no messages of {read.topic.name}")
+    if args.report == "json":
+        context.report_json(
+            topic=str(read.topic.name),
+            reader=read.number,
+            out=out,
+            **landed.to_json(),
+            seconds=round(took_s, 3),
+            messages_per_second=round((landed.rows + landed.rejected) / took_s),
+        )
+    else:
+        context.report(_landed_text(read, landed, out, took_s, rejected=rejected_place))
+    return NEGATIVE if args.strict and landed.rejected else 0
+
+
+def own_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) -> str:
+    """Return where the landing of these messages keeps how far it is, unless the user says.
+
+    Other messages have another place: an archive may hold those of several topics. So has another format: that of no table has their rows.
+    """
+    what = f"{form}\n{topic}\n{place}\n{kind}"
+    return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def nothing_readable(landed: Landed) -> tuple[str, str]:
+    """Return the notes on a landing that made no row."""
+    reason = max(landed.reasons, key=landed.reasons.__getitem__)
+    return (
+        f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}",
+        _MEANT,
+    )
+
+
+def _landed_text(read: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rejected: str) -> str:
+    total = landed.rows + landed.rejected
+    if not total:
+        return f"{read.topic.name}: nothing new to land"
+    rows = [
+        ("version", "commit", "messages", "rows", "rejected"),
+        *(
+            (*read.named(version), f"{sum(counts):,}", f"{counts.rows:,}", f"{counts.rejected:,}")
+            for version, counts in landed.versions.items()
+        ),
+    ]
+    if len(rows) > 2:
+        rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.rejected:,}"))
+    each_s = round(total / took_s)
+    pace = f", {counted(each_s, 'message')} a second" if each_s else ""
+    return "\n".join(
+        [
+            f"{read.topic.name}: {counted(total, 'message')} landed in {out}, read with version {read.number}",
+            "",
+            *table(rows),
+            "",
+            f"{counted(landed.files, 'file')}, {landed.bytes:,} bytes; {took_s:.1f} s{pace}",
+            *([f"The rejected messages are in {rejected}, with their reasons."] if landed.rejected else []),
+        ]
+    )
+
+
+# `schemactl spark verify`: counts the stored messages that can and cannot be decoded.
+
+
+_SHOWN_BYTES: Final = 48
+
+
+def configure_verify(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `spark verify`."""
+    parser.description = (
+        "Decode every stored message of a topic and count, by version, how many can be read. They are read with the approved "
+        "schema or, with --candidate, with the one that the files declare now, before it is merged; the report then also says which "
+        "unreadable messages the approved schema cannot read either. Exits with 100 if a message cannot be read."
+    )
+    add_options(
+        parser,
+        "--candidate: read with the schema that the files declare, not the approved one",
+        "--only-new-loss: with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
+    )
+    add_options(
+        parser, "--shown N: how many unreadable messages to show (default: 10)", type=number(0), default=10
+    )
+    add_format(parser, option="--report")
+
+
+def run_verify(args: argparse.Namespace, context: Context) -> int:
+    """Return 0: every message is read; 100: one is not."""
+    if args.only_new_loss and not args.candidate:
+        raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
+    read = subject(args, context)
+    proposed = _candidate(read, context) if args.candidate else None
+    approved = read.codec(args, read.reader)
+    codec = approved if proposed is None else read.codec(args, proposed)
+    from schemactl.spark.session import watched
+    from schemactl.spark.verifying import verify
+
+    with (
+        running(args, context, read.there) as messages,
+        watched(messages.spark, context.progress("reading the messages", "tasks")),
+    ):
+        verified = verify(
+            messages.read(),
+            codec,
+            against=None if proposed is None else approved,
+            only_new_loss=args.only_new_loss,
+            shown=args.shown,
+            **columns(args),
+        )
+    total = verified.total
+    if not total.messages:
+        raise SchemactlError(f"{located(args.messages, context)} has no messages of {read.topic.name}")
+    lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
+    if args.report == "json":
+        context.report_json(**_facts(read, verified, candidate=args.candidate))
+    else:
+        context.report(_verified_text(read, verified, args))
+    return NEGATIVE if lost else 0
+
+
+def _candidate(read: TopicOfMessages, context: Context) -> SchemaInfo:
+    """Return the schema that the files declare for the topic.
+
+    Raises:
+        DeclarationError: the files have problems.
+        SchemactlError: they declare no schema for it.
+    """
+    from schemactl.declare import files
+    from schemactl.declare import project as declare_project
+    from schemactl.declare import reader as declare_reader
+
+    project, top = declare_project.load_project(context.directory, context.config)
+    declared = declare_reader.read(files.WorktreeFiles(top, folders=(*project.roots,)), project)
+    if declared.problems:
+        raise DeclarationError(declared.problems)
+    topic = declared.catalog.topics.get(read.topic.name)
+    if topic is None or topic.schema is None:
+        raise SchemactlError(f"the files declare no schema for {read.topic.name}: there is no candidate")
+    return topic.schema
+
+
+def _verified_text(read: TopicOfMessages, verified: Verified, args: argparse.Namespace) -> str:
+    candidate = args.candidate
+    total = verified.total
+    how = "the schema that the files declare" if candidate else f"the approved schema, version {read.number}"
+    lines = [f"{read.topic.name}: {counted(total.messages, 'message')}, read with {how}", ""]
+    rows = [
+        ["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]
+    ]
+    rows += [[*read.named(count.version), *_numbers(count, candidate=candidate)] for count in verified.counts]
+    if len(rows) > 2:
+        rows.append(["all", "", *_numbers(total, candidate=candidate)])
+    lines += table(rows)
+    lines.append("")
+    if not total.unreadable:
+        return "\n".join([*lines, "Every message is read."])
+    new = total.unreadable - total.unreadable_with_approved
+    cannot = f"{total.unreadable:,} cannot be read"
+    change = f"{new:,} would be lost by this change" if new else "None of them would be lost by this change"
+    if args.only_new_loss:
+        lines += [f"{cannot}.", "", *_listed(change, new, verified.first, candidate=candidate)]
+    else:
+        lines += _listed(cannot, total.unreadable, verified.first, candidate=candidate)
+        lines += ["", f"{change}."] if candidate else []
+    return "\n".join(lines)
+
+
+def _listed(what: str, count: int, first: Sequence[Unread], *, candidate: bool) -> Iterator[str]:
+    shown = len(first)
+    yield what + ("." if not shown else ":" if shown == count else f"; the first {shown}:")
+    for unread in first:
+        yield from _unread_lines(unread, candidate=candidate)
+
+
+def _numbers(count: Count, *, candidate: bool) -> list[str]:
+    return [
+        f"{count.messages:,}",
+        f"{count.unreadable:,}",
+        *([f"{count.unreadable_with_approved:,}"] if candidate else []),
+    ]
+
+
+def _unread_lines(unread: Unread, *, candidate: bool) -> list[str]:
+    version = "no version" if unread.version is None else f"version {unread.version}"
+    place = f", message {unread.message_id}" if unread.message_id else ""
+    payload = unread.payload
+    lines = [f"  {version}{place}: {unread.reason}"]
+    if candidate and unread.unreadable_with_approved is not None:
+        lines.append(f"    with the approved schema: {unread.unreadable_with_approved}")
+    if payload is not None:
+        cut = f" and {len(payload) - _SHOWN_BYTES} bytes more" if len(payload) > _SHOWN_BYTES else ""
+        lines.append(f"    payload (base64): {base64.b64encode(payload[:_SHOWN_BYTES]).decode()}{cut}")
+    return lines
+
+
+def _facts(read: TopicOfMessages, verified: Verified, *, candidate: bool) -> dict[str, Any]:
+    def counts_of(count: Count) -> dict[str, Any]:
+        known = {"unreadable_when_approved": count.unreadable_with_approved} if candidate else {}
+        return {"messages": count.messages, "unreadable": count.unreadable, **known}
+
+    def shown(unread: Unread) -> dict[str, Any]:
+        payload = None if unread.payload is None else base64.b64encode(unread.payload).decode()
+        known = {"reason_when_approved": unread.unreadable_with_approved} if candidate else {}
+        return {
+            "version": unread.version,
+            "message_id": unread.message_id,
+            "reason": unread.reason,
+            **known,
+            "payload_base64": payload,
+        }
+
+    def commit(count: Count) -> str | None:
+        version = read.writer(count.version)
+        return version.commit.id if version and version.commit else None
+
+    return {
+        "topic": str(read.topic.name),
+        "candidate": candidate,
+        **counts_of(verified.total),
+        "versions": [
+            {"version": count.version, "commit": commit(count), **counts_of(count)}
+            for count in verified.counts
+        ],
+        "first_unreadable": [shown(unread) for unread in verified.first],
+    }

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
-from schemactl.cli.drift_request import DriftScope, drifts
-from schemactl.cli.parser import add_options
+from schemactl.cli.drift import DriftScope, drifts
+from schemactl.cli.parser import add_options, add_timeout
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
-from schemactl.cli.several_targets import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
-from schemactl.cli.time_limit import add_timeout
+from schemactl.cli.target_selection import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
 from schemactl.core.deadline import within
 from schemactl.core.errors import CHANGES, SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
 
 if TYPE_CHECKING:
-    from schemactl.cli.selection import ChosenTarget
+    from schemactl.cli.target_selection import ChosenTarget
     from schemactl.core.catalog import Catalog
     from schemactl.core.deadline import Deadline, OutOfTime
     from schemactl.core.names import TopicName
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from schemactl.registry.interface import Scope
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_status(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `status`."""
     parser.description = (
         "Show one or many targets on one screen: topics, pending versions, drift by kind, what is accepted, how the last apply "
@@ -59,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser)
 
 
-def run(args: argparse.Namespace, context: Context) -> int:
+def run_status(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every target answered; 1: one did not; 2: something is pending or drifts, with --detailed-exitcode."""
     return within(args.timeout, lambda deadline: _run(args, context, deadline))
 
@@ -104,7 +103,7 @@ def _awaited(
     targets: OpenTargets, context: Context, target: OpenTarget, answered: Collection[str], plan: Plan
 ) -> Mapping[TopicName, Awaited]:
     """Return the topics of a plan that wait for other targets; of those that are open, only the ones in `answered` are asked."""
-    from schemactl.cli.awaiting import awaited
+    from schemactl.cli.apply_results import awaited
 
     registries = {each.name: each.registry for each in targets.targets}
 
@@ -138,7 +137,7 @@ def _latest(git: Catalog) -> dict[TopicName, int]:
 
 def _result(place: ChosenTarget, args: argparse.Namespace, context: Context) -> LastApply | None:
     """Return the target's last apply from its result file; warn about a file that cannot be read."""
-    from schemactl.cli.apply_record import read_result, result_path
+    from schemactl.cli.apply_results import read_result, result_path
 
     if args.results:
         path = result_path(Path(context.directory), place.target.name, args.results)

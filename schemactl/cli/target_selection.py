@@ -1,18 +1,19 @@
-"""Commands over several targets at once: their registries are asked in parallel, and one exit code tells the worst result."""
+"""`--target`, `SCHEMACTL_TARGET`, `--all-targets`: which targets, opened and asked in parallel."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.selection import ChosenTarget, add_trust, approved_targets, environment_target
 from schemactl.core.deadline import OutOfTime, Worker
 from schemactl.core.errors import MissingCredentials, SchemactlError, UsageError
 
@@ -23,8 +24,168 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
     from schemactl.declare.target_numbers import TargetNumbers
     from schemactl.deploy.steps import Origin
-    from schemactl.history import History, Repository
-    from schemactl.registry.interface import Registry
+    from schemactl.history import ApprovedProject, History, Repository
+    from schemactl.registry.interface import Registry, Scope
+
+TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
+
+
+class EnvironmentTarget(str):
+    """A target's name from the environment, not from the command line."""
+
+    __slots__ = ()
+
+
+def environment_target() -> EnvironmentTarget | None:
+    """Return the target that SCHEMACTL_TARGET names; None if it is not set."""
+    named = os.environ.get(TARGET_VARIABLE)
+    return EnvironmentTarget(named) if named else None
+
+
+def add_target(
+    parser: argparse.ArgumentParser,
+    help_text: str = "one of the approved project file's targets (default: $SCHEMACTL_TARGET, or the only one)",
+    *,
+    from_environment: bool = True,
+) -> None:
+    """Add the argument that names a target, and --trust-working-tree.
+
+    A command that works without a target must not take one from the environment: it would contact a registry unasked.
+    """
+    default = environment_target() if from_environment else None
+    add_options(parser, f"--target NAME: {help_text}", default=default)
+    add_trust(parser)
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add --trust-working-tree."""
+    add_options(
+        parser,
+        "--trust-working-tree: use the target of the project file here, not of the approved one: it can name any "
+        "registry, and any variable or file as its secret",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTarget:
+    """A target, and the project that declares it.
+
+    Attributes:
+        target: names the registry and its credentials.
+        project: declares the target, and the release and defaults to assume where the registry reports none.
+        top: the folder that the project's folder is relative to.
+        proposed: target and project are from a change that is not approved yet.
+    """
+
+    target: Target
+    project: Project
+    top: str
+    proposed: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the project file."""
+        return Path(self.top, self.project.folder)
+
+    def open(self, context: Context) -> Registry:
+        """Open the registry; a relative path in its URL starts at the project file's folder."""
+        from schemactl.registry import open_registry
+
+        return open_registry(
+            self.target,
+            release=self.target.release or self.project.release,
+            defaults=self.project.defaults,
+            folder=self.folder,
+            progress=context.progress(f"reading {self.target.name}", "topics"),
+            warn=lambda text: context.say(f"waiting: {text}"),
+        )
+
+    def read(self, scope: Scope, context: Context) -> Catalog:
+        """Return what the registry holds of `scope`; raise SchemactlError if it does not answer."""
+        with closing(self.open(context)) as registry:
+            return registry.read(scope)
+
+
+def target_of(name: str | None, context: Context) -> ChosenTarget:
+    """Return the target called `name` of the project that the folder belongs to, as `approved_target` does."""
+    project, top = context.project()
+    return approved_target(name, project, top, context)
+
+
+def approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
+    """Return the target called `name` (None: the only one), as the approved ref declares it.
+
+    It is taken from `project`, the files at hand, only if nothing has been approved yet, or the user trusts the working tree:
+    otherwise whoever proposes a change could send any secret anywhere. Warn about a difference.
+
+    Raises:
+        UsageError: there is no such target, or more than one.
+        SchemactlError: what was approved cannot be read.
+    """
+    return _chosen(name, project, top, reviewed_project(project, context), context)
+
+
+def approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
+    """Return the targets called `names`, each as `target_of` returns it; None: all targets."""
+    project, top = context.project()
+    approved = reviewed_project(project, context)
+    # Where there is none, choosing the only one says what to do.
+    known = names or list((approved.project if approved else project).targets) or [None]
+    return [_chosen(name, project, top, approved, context) for name in known]
+
+
+def _chosen(
+    name: str | None, project: Project, top: str, approved: ApprovedProject | None, context: Context
+) -> ChosenTarget:
+    from schemactl.declare import project as declare_project
+
+    if approved is None:
+        chosen = ChosenTarget(declare_project.choose_target(project, name, shown_target(name)), project, top)
+    else:
+        try:
+            found = declare_project.choose_target(approved.project, name, shown_target(name))
+            chosen = ChosenTarget(found, approved.project, top)
+        except UsageError as error:
+            own = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
+            if not own:
+                raise
+            raise UsageError(
+                f"target {', '.join(sorted(own))} is not in {approved.project.path} as {approved.ref} has it",
+                fix="merge it first; or, if you trust the project file here, use --trust-working-tree",
+            ) from error
+        if _differ(chosen, project):
+            context.say(
+                f"warning: target {chosen.target.name} is used as {approved.ref} defines it; {project.path} here differs "
+                "(--trust-working-tree uses that)"
+            )
+    where = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
+    context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){where}")
+    return chosen
+
+
+def reviewed_project(project: Project, context: Context) -> ApprovedProject | None:
+    """Return `project` as it was approved; None: nothing is approved yet, or the user trusts the working tree."""
+    from schemactl import history
+
+    if context.trust_working_tree:
+        return None
+    return history.approved_project(context.directory, context.config, project)
+
+
+def _differ(chosen: ChosenTarget, project: Project) -> bool:
+    """Return whether the target, or the defaults for its registry, differ in `project`."""
+    ours = chosen.project
+    return (
+        project.targets.get(chosen.target.name) != chosen.target
+        or project.defaults != ours.defaults
+        or (chosen.target.release is None and project.release != ours.release)
+    )
+
+
+def shown_target(name: str | None) -> str:
+    """Return how the user named the target: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
+    return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
+
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -1,69 +1,42 @@
-"""The arguments that select topics, versions and the target."""
+"""`TOPIC@N`, `@work`, ranges, filters; whose version numbers messages carry."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options
-from schemactl.core.errors import UsageError
+from schemactl.cli.parser import add_options, number
+from schemactl.cli.target_selection import ChosenTarget, add_target, approved_target
+from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
 from schemactl.core.names import find_one, matching
+from schemactl.core.schema import next_number
+from schemactl.core.wording import format_version
 
 if TYPE_CHECKING:
+    from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Catalog, Topic
-    from schemactl.core.names import NamespaceName
+    from schemactl.core.names import NamespaceName, TopicName
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import SchemaInfo, SchemaVersion
-    from schemactl.history import ApprovedProject
-    from schemactl.registry.interface import Registry, Scope
+    from schemactl.declare.files import Files, WorktreeFiles
+    from schemactl.declare.reader import Declared
+    from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
+    from schemactl.history import History, Merged
+
+
+# The arguments that select topics, versions and the target.
+
 
 TOPIC_HELP: Final = (
     "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
 )
 VERSION_HELP: Final = f"{TOPIC_HELP}; @N: Git's version N"
-TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
-
-
-class EnvironmentTarget(str):
-    """A target's name from the environment, not from the command line."""
-
-    __slots__ = ()
-
-
-def environment_target() -> EnvironmentTarget | None:
-    """Return the target that SCHEMACTL_TARGET names; None if it is not set."""
-    named = os.environ.get(TARGET_VARIABLE)
-    return EnvironmentTarget(named) if named else None
-
-
-def add_target(
-    parser: argparse.ArgumentParser,
-    help_text: str = "one of the approved project file's targets (default: $SCHEMACTL_TARGET, or the only one)",
-    *,
-    from_environment: bool = True,
-) -> None:
-    """Add the argument that names a target, and --trust-working-tree.
-
-    A command that works without a target must not take one from the environment: it would contact a registry unasked.
-    """
-    default = environment_target() if from_environment else None
-    add_options(parser, f"--target NAME: {help_text}", default=default)
-    add_trust(parser)
-
-
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add --trust-working-tree."""
-    add_options(
-        parser,
-        "--trust-working-tree: use the target of the project file here, not of the approved one: it can name any "
-        "registry, and any variable or file as its secret",
-    )
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +131,7 @@ def known_numbers(topic: Topic) -> str:
     return f"the approved history knows {known}"
 
 
-def number_of(version_bytes: str) -> int:
+def number_of_version_bytes(version_bytes: str) -> int:
     """Return the version number in a message's `schema_version`, written in hex: 8 bytes, big-endian.
 
     Clients before 2.4.0 sent 64 bytes, of which the first 8 count (BookkeeperSchemaStorage.versionFromBytes).
@@ -196,122 +169,377 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
     return relative_path(str(path), context)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTarget:
-    """A target, and the project that declares it.
+# The options for reading messages: whose version numbers they carry, and how the codec decodes them.
 
-    Attributes:
-        target: names the registry and its credentials.
-        project: declares the target, and the release and defaults to assume where the registry reports none.
-        top: the folder that the project's folder is relative to.
-        proposed: target and project are from a change that is not approved yet.
+
+class NumbersContradicted(SchemactlError):
+    """A registry contradicts the record of its version numbers: messages would be misread."""
+
+    exit_code = NEGATIVE
+
+
+def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """Add the argument that says which target the messages come from.
+
+    `default` describes the default of a command that ignores SCHEMACTL_TARGET.
     """
-
-    target: Target
-    project: Project
-    top: str
-    proposed: bool = False
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the project file."""
-        return Path(self.top, self.project.folder)
-
-    def open(self, context: Context) -> Registry:
-        """Open the registry; a relative path in its URL starts at the project file's folder."""
-        from schemactl.registry import open_registry
-
-        return open_registry(
-            self.target,
-            release=self.target.release or self.project.release,
-            defaults=self.project.defaults,
-            folder=self.folder,
-            progress=context.progress(f"reading {self.target.name}", "topics"),
-            warn=lambda text: context.say(f"waiting: {text}"),
-        )
-
-    def read(self, scope: Scope, context: Context) -> Catalog:
-        """Return what the registry holds of `scope`; raise SchemactlError if it does not answer."""
-        with closing(self.open(context)) as registry:
-            return registry.read(scope)
-
-
-def target_of(name: str | None, context: Context) -> ChosenTarget:
-    """Return the target called `name` of the project that the folder belongs to, as `approved_target` does."""
-    project, top = context.project()
-    return approved_target(name, project, top, context)
-
-
-def approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
-    """Return the target called `name` (None: the only one), as the approved ref declares it.
-
-    It is taken from `project`, the files at hand, only if nothing has been approved yet, or the user trusts the working tree:
-    otherwise whoever proposes a change could send any secret anywhere. Warn about a difference.
-
-    Raises:
-        UsageError: there is no such target, or more than one.
-        SchemactlError: what was approved cannot be read.
-    """
-    return _chosen(name, project, top, reviewed_project(project, context), context)
-
-
-def approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
-    """Return the targets called `names`, each as `target_of` returns it; None: all targets."""
-    project, top = context.project()
-    approved = reviewed_project(project, context)
-    # Where there is none, choosing the only one says what to do.
-    known = names or list((approved.project if approved else project).targets) or [None]
-    return [_chosen(name, project, top, approved, context) for name in known]
-
-
-def _chosen(
-    name: str | None, project: Project, top: str, approved: ApprovedProject | None, context: Context
-) -> ChosenTarget:
-    from schemactl.declare import project as declare_project
-
-    if approved is None:
-        chosen = ChosenTarget(declare_project.choose_target(project, name, shown_target(name)), project, top)
-    else:
-        try:
-            found = declare_project.choose_target(approved.project, name, shown_target(name))
-            chosen = ChosenTarget(found, approved.project, top)
-        except UsageError as error:
-            own = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
-            if not own:
-                raise
-            raise UsageError(
-                f"target {', '.join(sorted(own))} is not in {approved.project.path} as {approved.ref} has it",
-                fix="merge it first; or, if you trust the project file here, use --trust-working-tree",
-            ) from error
-        if _differ(chosen, project):
-            context.say(
-                f"warning: target {chosen.target.name} is used as {approved.ref} defines it; {project.path} here differs "
-                "(--trust-working-tree uses that)"
-            )
-    where = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
-    context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){where}")
-    return chosen
-
-
-def reviewed_project(project: Project, context: Context) -> ApprovedProject | None:
-    """Return `project` as it was approved; None: nothing is approved yet, or the user trusts the working tree."""
-    from schemactl import history
-
-    if context.trust_working_tree:
-        return None
-    return history.approved_project(context.directory, context.config, project)
-
-
-def _differ(chosen: ChosenTarget, project: Project) -> bool:
-    """Return whether the target, or the defaults for its registry, differ in `project`."""
-    ours = chosen.project
-    return (
-        project.targets.get(chosen.target.name) != chosen.target
-        or project.defaults != ours.defaults
-        or (chosen.target.release is None and project.release != ours.release)
+    known = default or "$SCHEMACTL_TARGET, or Git's numbers"
+    add_target(
+        parser,
+        f"the target whose version numbers the messages carry (default: {known})",
+        from_environment=not default,
     )
 
 
-def shown_target(name: str | None) -> str:
-    """Return how the user named the target: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
-    return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
+@dataclass(frozen=True, slots=True)
+class ReadingSetup:
+    """The schemas that messages are read with, and whose version numbers the messages carry.
+
+    Attributes:
+        project: the project file.
+        top: the folder that its relative paths start from.
+        approved: the approved history.
+        place: the target that the messages come from; None: their numbers are Git's.
+        numbers: the record of the target's numbers; None: there is none.
+        elsewhere: topics whose numbers are not Git's on some targets, with the names of these targets.
+        seen: further numbers of the target's registry that need not be recorded.
+    """
+
+    project: Project
+    top: str
+    approved: History
+    place: ChosenTarget | None
+    numbers: TargetNumbers | None
+    elsewhere: Mapping[TopicName, tuple[str, ...]]
+    seen: Mapping[TopicName, tuple[TargetVersion, ...]] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Target | None:
+        """The target that the messages come from; None: the numbers are Git's."""
+        return self.place.target if self.place else None
+
+    def require_target(self, topics: Iterable[Topic], context: Context) -> None:
+        """Raise UsageError if no target was named, and the numbers of one of `topics` are not Git's on some target."""
+        if self.target is not None:
+            return
+        found = {topic.name: self.elsewhere[topic.name] for topic in topics if topic.name in self.elsewhere}
+        if found:
+            names = sorted({name for targets in found.values() for name in targets})
+            listed = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(found.items()))
+            raise UsageError(
+                f"targets differ in their version numbers: {listed}",
+                fix="name the target that the messages come from: "
+                + " or ".join(context.command_with("--target", name) for name in names),
+            )
+
+    def versions(self, topic: Topic) -> tuple[TargetVersion, ...]:
+        """Return the versions that messages of the topic may carry, by the target's numbers."""
+        from schemactl.declare.target_numbers import target_versions
+
+        return (*target_versions(topic, self.numbers), *self.seen.get(topic.name, ()))
+
+    def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
+        """Return the meaning of the target's numbers of the topic; None: they are Git's.
+
+        `reader` is Git's number of the version that messages are read as; None: the reader's schema is that of no version.
+        """
+        from schemactl.codegen.topics import OnTarget
+        from schemactl.core.schema import SchemaVersion
+        from schemactl.declare.target_numbers import target_number
+
+        if self.target is None:
+            return None
+        versions = self.versions(topic)
+        number = None if reader is None else target_number(versions, reader)
+        if any(each.deleted for each in versions if each.number == number):
+            # The registry would give another number to what is written now.
+            number = None
+        return OnTarget(
+            self.target.name,
+            tuple(SchemaVersion(each.number, each.info, each.commit) for each in versions if each.info),
+            frozenset(each.number for each in versions if each.info and each.git is None),
+            {each.number: each.unreadable for each in versions if each.info is None},
+            number,
+        )
+
+    def verified(self, topics: Iterable[Topic], context: Context) -> ReadingSetup:
+        """Return the same after comparing the record with the target's registry; warn if that cannot be asked.
+
+        Raises:
+            NumbersContradicted: a number in the registry is neither Git's nor recorded.
+        """
+        from schemactl.deploy.version_numbers import other_spellings, topic_apart
+        from schemactl.registry.interface import Scope
+        from schemactl.report.drift import render
+
+        target = self.target
+        there = {topic.name: (topic, target.names.there(topic.name)) for topic in topics} if target else {}
+        if self.place is None or target is None or not there:
+            return self
+        try:
+            scope = Scope(frozenset(), frozenset(name for _, name in there.values()))
+            found = self.place.read(scope, context).topics
+        except UsageError:
+            raise
+        except SchemactlError as error:
+            context.say(
+                f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.what}"
+            )
+            return self
+        misread, seen = [], {}
+        for name, (topic, renamed) in sorted(there.items()):
+            entries = found[renamed].versions if renamed in found else ()
+            apart = topic_apart(
+                topic,
+                entries,
+                self.numbers.topics.get(name) if self.numbers else None,
+                twin=self.approved.catalog.topics.get(name.twin),
+            )
+            if not apart.recorded:
+                misread.append(apart)
+            seen[name] = other_spellings(topic, entries, self.versions(topic))
+        if misread:
+            raise NumbersContradicted(render(misread, target=target.name))
+        return replace(self, seen=seen)
+
+
+def reading(
+    context: Context,
+    target: str | None,
+    *,
+    project: tuple[Project, str] | None = None,
+    merged: Merged | None = None,
+) -> ReadingSetup:
+    """Return the schemas that messages of the project are read with.
+
+    Args:
+        context: where to work.
+        target: the name of the target that the messages come from; None: none was named.
+        project: the project and its top folder, if they have been read.
+        merged: the result of merging the files at hand, which replaces the approved history.
+
+    Raises:
+        UsageError: there is no such target.
+        SchemactlError: there is no project, or Git cannot say which schemas were approved.
+    """
+    from schemactl import history
+    from schemactl.declare.numbers_file import read_numbers
+    from schemactl.history.target_history import recorded_elsewhere, view_on_target
+
+    found, top = project or context.project()
+    place = approved_target(target, found, top, context) if target is not None else None
+    files: Files
+    repository = context.repository
+    if merged:
+        approved, files = merged.history, merged.files
+    else:
+        known = place.project if place else found
+        approved = history.read(repository, known, progress=context.reading_history())
+        files = history.CommitFiles(repository, approved.tip)
+    if place is not None:
+        approved = view_on_target(repository, approved, place.project, place.target, files)
+        numbers = read_numbers(files, place.project, place.target)
+        return ReadingSetup(found, top, approved, place, numbers, {})
+    # Whoever takes a target out of the file here has not made its messages Git's.
+    judged = history.approved_project(context.directory, context.config, found, local=True)
+    targets = judged.project if judged else found
+    records = [read_numbers(files, targets, each) for each in targets.targets.values()]
+    elsewhere = recorded_elsewhere(approved.catalog.topics, records)
+    return ReadingSetup(found, top, approved, None, None, elsewhere)
+
+
+STRICT_OPTION = "--strict: reject messages with bytes after the value, or with text that is not UTF-8"
+
+
+def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for the maximum recursion depth."""
+    add_options(
+        parser,
+        "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: recursive schemas are an error)",
+        type=number(0),
+        default=0,
+    )
+
+
+# The states of the declarations that a command line names: `orders@3`, `orders@work`,
+# `main..feature`.
+
+
+WORK: Final = "work"
+"""The name of the working tree."""
+
+STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDefinition:
+    """The definition that `TOPIC@...` names.
+
+    Attributes:
+        topic: the topic, with its versions in the approved history.
+        state: `work` or a ref; "" for the approved history.
+        version: the version, if it was named by its number.
+        info: the definition; None: the topic has none in that state.
+        number: the approved version with the same content; None: there is none.
+    """
+
+    topic: Topic
+    state: str = ""
+    version: SchemaVersion | None = None
+    info: SchemaInfo | None = None
+    number: int | None = None
+
+    @property
+    def number_or_next(self) -> int:
+        """The number of that version; for content that is not approved yet, the number it would get."""
+        return next_number(self.topic.versions) if self.number is None else self.number
+
+    @property
+    def standing(self) -> str:
+        """The version with this content, such as `version 3 (9f2c1abcd, 2026-03-02)`; or `not approved yet`."""
+        known = next((each for each in self.topic.versions if each.number == self.number), None)
+        return format_version(known) if known else "not approved yet"
+
+
+@dataclass
+class States:
+    """The approved history, the working tree, and other commits, each read on first use."""
+
+    context: Context
+    _at: dict[str, History] = field(default_factory=dict)
+
+    @cached_property
+    def _loaded(self) -> tuple[Project, str]:
+
+        return self.context.project()
+
+    @property
+    def project(self) -> Project:
+        """The project, as the files at hand have it."""
+        return self._loaded[0]
+
+    @cached_property
+    def approved(self) -> History:
+        """The approved history."""
+        return self.context.approved(self.project)
+
+    @cached_property
+    def files(self) -> WorktreeFiles:
+        """The working tree. Raise UsageError in a bare repository."""
+        from schemactl.declare import files as declare_files
+
+        if self.context.repository.top is None:
+            raise _no_working_tree()
+        return declare_files.WorktreeFiles(self._loaded[1], folders=self.project.roots)
+
+    @cached_property
+    def work(self) -> Declared:
+        """What the working tree declares, and what is wrong with it. Raise UsageError in a bare repository."""
+        from schemactl.declare import reader as declare_catalog
+
+        return declare_catalog.read(self.files, self.project)
+
+    def at(self, name: str) -> History:
+        """Return the history up to the commit `name`, approved or not; for `work`, the history after a merge of the files here.
+
+        Raises:
+            UsageError: there is no such commit, or, in a bare repository, no working tree.
+        """
+        from schemactl import history
+
+        if name not in self._at:
+            if name == WORK:
+                merged = merge_of(self.context, *self._loaded)
+                if merged is None:
+                    raise _no_working_tree()
+                self._at[name] = merged.history
+            else:
+                try:
+                    self._at[name] = self.approved.read_at(name)
+                except history.UnknownRef as error:
+                    raise UsageError(error.what, fix=error.fix) from None
+        return self._at[name]
+
+    def definition(self, text: str) -> NamedDefinition:
+        """Return the definition that `text` names as TOPIC, TOPIC@N, TOPIC@work or TOPIC@REF.
+
+        Raises:
+            UsageError: there is no such topic, version or ref.
+            DeclarationError: the working tree has problems, and not this topic.
+        """
+        catalog = self.approved.catalog
+        name, at, state = text.rpartition("@")
+        if not at or state.isdecimal() or matching(text, catalog.topics):
+            chosen = choose(text, catalog)
+            version = chosen.version
+            number = version.number if version else self.approved.current(chosen.topic.name)
+            if number is None and chosen.topic.versions:
+                number = chosen.topic.versions[-1].number
+            return NamedDefinition(chosen.topic, "", version, chosen.info, number)
+        if state == WORK:
+            return self.at_work(name)
+        try:
+            there = self.at(state)
+        except UsageError as error:
+            raise UsageError(
+                f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: "
+                f"{known_numbers(find(name, catalog))}",
+                fix=error.fix,
+            ) from None
+        topic = find(name, there.catalog, where=state)
+        return self._named(topic, state)
+
+    def at_work(self, name: str) -> NamedDefinition:
+        """Return the definition of the topic `name` in the working tree; its `info` is None if the topic is no longer declared."""
+        here = self.work.catalog.topics
+        if not matching(name, here) and self.work.problems:
+            raise DeclarationError(self.work.problems)
+        if not matching(name, here) and (was := matching(name, self.approved.catalog.topics)):
+            return NamedDefinition(find(str(was[0]) if len(was) == 1 else name, self.approved.catalog), WORK)
+        return self._named(find(name, self.work.catalog, where="the working tree"), WORK)
+
+    def both(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
+        """Return the definitions of the topic `name` in force and in the working tree; either may be missing."""
+        if not matching(name, self.approved.catalog.topics):
+            here = self.at_work(name)
+            return NamedDefinition(here.topic), here
+        old = self.definition(name)
+        return old, self.at_work(str(old.topic.name))
+
+    def _named(self, topic: Topic, state: str) -> NamedDefinition:
+        from schemactl.comparison.changes import Contents
+
+        known = self.approved.catalog.topics.get(topic.name)
+        info = topic.schema.load() if topic.schema else None
+        found = Contents(known.versions).find(info) if known and info else None
+        return NamedDefinition(
+            known or replace(topic, versions=()), state, None, info, found.number if found else None
+        )
+
+
+def _no_working_tree() -> UsageError:
+    return UsageError(
+        "this repository is bare: there is no working tree to look at",
+        fix="name versions, branches, tags or commits; or work in a clone",
+    )
+
+
+def merge_of(context: Context, project: Project, top: str, *, by_commit: bool = False) -> Merged | None:
+    """Return the result of merging the files here into the approved history; None: the repository is bare.
+
+    Raises:
+        DeclarationError: the files, or the merged files, have problems.
+    """
+    from schemactl import history
+    from schemactl.checks.environments import paths_of, read_files
+    from schemactl.declare import files as declare_files
+
+    repository = context.repository
+    if repository.top is None:
+        return None
+    worktree = declare_files.WorktreeFiles(top, folders=project.roots)
+    here = history.HashedFiles(worktree, repository.object_format)
+    declared = read_files(repository, project, here).declared
+    used = {*paths_of(declared)}
+    progress = context.reading_history()
+    return history.read_merged(repository, project, here, used, by_commit=by_commit, progress=progress)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import schemactl
 
-from schemactl import examples
+from schemactl.cli import init
 
 
 def test_init_makes_the_example_s_repository(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_the_demo_takes_no_folder_that_has_other_files(tmp_path: Path) -> None:
 def test_the_demo_names_what_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "schemactl.cli.demo.find_spec", lambda name: None if name == "pyspark" else found(name)
+        "schemactl.cli.init.find_spec", lambda name: None if name == "pyspark" else found(name)
     )
     done = schemactl(tmp_path, "demo", code=1)
     assert "the demo needs pyspark, which is not installed" in done.err
@@ -46,6 +46,6 @@ def test_an_error_inside_the_example_is_not_taken_for_a_missing_one(monkeypatch:
     def broken(name: str) -> None:
         raise ModuleNotFoundError(name=f"something.{name}")
 
-    monkeypatch.setattr(examples, "import_module", broken)
+    monkeypatch.setattr(init, "import_module", broken)
     with pytest.raises(ModuleNotFoundError):
-        examples.shop("demo")
+        init.shop("demo")

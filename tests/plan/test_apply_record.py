@@ -17,7 +17,7 @@ from forks import Say, assert_killed, forked, kill_oneself
 from scratch import declared, record
 
 from schemactl.cli import Context
-from schemactl.cli.apply_progress import ApplyProgress
+from schemactl.cli.apply import ApplyProgress
 from schemactl.core.environment import ci_run
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
