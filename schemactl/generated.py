@@ -25,8 +25,8 @@ from .codec import (
     Version,
 )
 from .codec import KeyValue as KeyValueDefinition
-from .codec.generic_record import GenericRecord
-from .typed.values import from_value, to_value
+from .codec.record_classes import from_value, to_value
+from .codec.topic import GenericRecord
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-    from .codec.pulsar_schema import Mode, TopicSchema
+    from .codec.pulsar_client import Mode, TopicSchema
+    from .codec.record_classes import Instance
     from .spark.columns import Name
     from .spark.decoding import ParseMode, Split
     from .spark.landing import LandingOptions, SaveMode, Sink
     from .spark.landing_sink import Landed
     from .table_formats.table import Format
-    from .typed.records import Instance
 
 __all__ = [
     "CodecError",
@@ -231,7 +231,7 @@ class GeneratedTopic(Generic[Row]):
 
         Producers take what `encode_one` does. `topic` is the name where the client is, if it has another one there.
         """
-        from .codec.pulsar_schema import topic_schema
+        from .codec.pulsar_client import topic_schema
 
         return topic_schema(self.codec, client, topic or self.name, version, mode, to_value=to_value)
 

@@ -25,8 +25,8 @@ from schemactl.broker import validation
 from schemactl.broker.exceptions import parse_message
 from schemactl.cli.schema_input import answer_lines
 from schemactl.cli.topic_selection import number_of_version_bytes
-from schemactl.codec import avro_definition
-from schemactl.codec.errors import InvalidDefinition
+from schemactl.codec import avro_schema
+from schemactl.codec.definition import InvalidDefinition
 from schemactl.core.errors import SchemactlError, meant
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
@@ -145,9 +145,9 @@ PARSERS: Final[dict[str, Parser]] = {
     "numbers in Avro": _in_avro(_NUMBER_FIELD, lambda text: list(problems(text, Release.R4_0))),
     "names in Avro": _in_avro(_NAMED, lambda text: parse(text, Release.R5_0)),
     "references in Avro": _in_avro(_REFERENCE, lambda text: parse(text, Release.R4_0)),
-    "Avro in the codec": avro_definition.parse,
-    "numbers in the codec": _in_avro(_NUMBER_FIELD, avro_definition.parse),
-    "names in the codec": _in_avro(_NAMED, avro_definition.parse),
+    "Avro in the codec": avro_schema.parse,
+    "numbers in the codec": _in_avro(_NUMBER_FIELD, avro_schema.parse),
+    "names in the codec": _in_avro(_NAMED, avro_schema.parse),
     "imports of protobuf": lambda text: gather("a/b.proto", lambda _: text.encode(), ["c/x.proto"]),
     "many imports of protobuf": _imports,
     "a descriptor set": _native,

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.codec import avro_definition
+from schemactl.codec import avro_schema
 from schemactl.core.errors import Source
 from schemactl.declare.source_location import (
     JsonSyntaxError,
@@ -192,7 +192,7 @@ def test_places_in_a_long_text_are_exact() -> None:
 def test_comments_are_the_same_to_the_codec(text: str) -> None:
     # The codec travels alone.
     found = avro_text.without_comments(text)
-    assert found == avro_definition.without_comments(text)
+    assert found == avro_schema.without_comments(text)
     assert len(found) == len(text)
 
 

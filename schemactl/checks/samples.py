@@ -16,8 +16,7 @@ import pyarrow as pa
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
-from schemactl.codec.json_form import json_value
-from schemactl.codec.verifying import judge
+from schemactl.codec.topic import json_value, judge
 from schemactl.codegen.topics import codec_of
 from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Catalog, Topic

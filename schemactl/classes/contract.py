@@ -10,11 +10,11 @@ from schemactl.core.errors import UsageError
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
+    from schemactl.codec.record_classes import Role
     from schemactl.core.findings import Incompatibility
     from schemactl.core.names import TopicName
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-    from schemactl.typed.records import Role
 
 
 class Reason(NamedTuple):

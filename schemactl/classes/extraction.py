@@ -19,22 +19,27 @@ from typing import Any, Final, Literal, Self, TypeVar, get_args, get_origin
 from uuid import UUID
 
 from schemactl import formats
-from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
-from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats import protobuf
-from schemactl.typed.annotations import ORDERED, SINGLE, Hint, UnclearField, read
-from schemactl.typed.records import (
+from schemactl.codec.record_classes import (
     NO_DEFAULT,
     ONE_NAME,
+    ORDERED,
+    SINGLE,
     ClassField,
+    Hint,
     Role,
+    UnclearField,
     avro_of,
     doc_of,
     fields_of,
     is_fixed,
     is_record,
+    member_of,
+    read,
+    symbol,
 )
-from schemactl.typed.values import member_of, symbol
+from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.formats import protobuf
 
 # The default of a field as Avro's JSON has it.
 

@@ -29,7 +29,7 @@ from schemactl.cli.topic_selection import (
     reading,
     version_of,
 )
-from schemactl.codec.pulsar_message import number_of, pair_key, payload_of
+from schemactl.codec.message import number_of, pair_key, payload_of
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     if args.version is None and args.version_bytes is None:
         raise UsageError("name the message's schema version with --version or --version-bytes")
     from schemactl.codec import CodecError, Options, Unreadable
-    from schemactl.codec.json_form import json_value
+    from schemactl.codec.topic import json_value
 
     read = reading(context, args.target)
     topic, into = choose(args.topic, read.approved.catalog)
@@ -189,7 +189,7 @@ def _lines(request: Request) -> Answer:
     from schemactl.cli.schema_input import options_of, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
-    from schemactl.codec.json_form import json_rows
+    from schemactl.codec.topic import json_rows
     from schemactl.codegen.topics import schema_of
     from schemactl.core.schema import Release
     from schemactl.formats import InvalidInput, described, pair_of, spec
@@ -333,7 +333,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
     elif form == "bytes":
         sys.stdout.buffer.write(b"".join(message.payload or b"" for message, _ in made))
     else:
-        from schemactl.codec.json_form import json_value
+        from schemactl.codec.topic import json_value
 
         for message, value in made:
             shown = (

@@ -28,10 +28,10 @@ from schemactl.core.wording import break_too, format_version, versions
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
+    from schemactl.codec.record_classes import Role
     from schemactl.core.names import TopicName
     from schemactl.core.policies import CompatibilityStrategy
     from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-    from schemactl.typed.records import Role
 
 
 # `schemactl extract`: the definition that a Python class stands for.

@@ -33,7 +33,7 @@ from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec
-    from schemactl.codec.verifying import Count
+    from schemactl.codec.topic import Count
     from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName

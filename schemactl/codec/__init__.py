@@ -5,19 +5,27 @@ Imports nothing of schemactl outside this folder, and only relatively, so that a
 
 from __future__ import annotations
 
-from .batch import Decoded, Encoded
-from .columns import Options
-from .definition import Definition, KeyValue, Numbers, Version
-from .errors import (
-    BatchTooLarge,
-    CodecError,
-    CodecUnavailable,
-    InvalidDefinition,
-    UnknownVersion,
-    Unreadable,
-    Unwritable,
-)
-from .topic import Codec
+# The names come on use: a module of this package may need less than all of them.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .arrow_types import Options
+    from .definition import (
+        BatchTooLarge,
+        CodecError,
+        CodecUnavailable,
+        Definition,
+        InvalidDefinition,
+        KeyValue,
+        Numbers,
+        UnknownVersion,
+        Unreadable,
+        Unwritable,
+        Version,
+    )
+    from .topic import Codec, Decoded, Encoded
+
 
 __all__ = [
     "BatchTooLarge",
@@ -36,3 +44,30 @@ __all__ = [
     "Unwritable",
     "Version",
 ]
+
+_MODULES = {
+    "BatchTooLarge": "definition",
+    "Codec": "topic",
+    "CodecError": "definition",
+    "CodecUnavailable": "definition",
+    "Decoded": "topic",
+    "Definition": "definition",
+    "Encoded": "topic",
+    "InvalidDefinition": "definition",
+    "KeyValue": "definition",
+    "Numbers": "definition",
+    "Options": "arrow_types",
+    "UnknownVersion": "definition",
+    "Unreadable": "definition",
+    "Unwritable": "definition",
+    "Version": "definition",
+}
+"""The module of a name."""
+
+
+def __getattr__(name: str) -> Any:
+    if module := _MODULES.get(name):
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,12 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from . import resolver
-from .columns import TIME, Choice, Group, Leaf, Options, Repeated, Shape
-from .defaults import encode_default
-from .errors import LONG_NAME, InvalidDefinition, Unreadable, shortened
-from .lanes import FEW_EMPTY, MAX_EMPTY_ITEMS
-from .schema import (
+from . import avro_resolution
+from .arrow_types import TIME, Choice, Group, Leaf, Options, Repeated, Shape
+from .avro_resolution import encode_default
+from .avro_schema import (
     ArrayType,
     DecimalType,
     FixedType,
@@ -27,7 +25,9 @@ from .schema import (
     full_name,
     min_size,
 )
-from .values import EXACT, scale_of, text, to_python
+from .byte_batch import FEW_EMPTY, MAX_EMPTY_ITEMS
+from .definition import LONG_NAME, InvalidDefinition, Unreadable, shortened
+from .values import EXACT, decode_text, scale_of, to_python
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """From the payload and a position to the value and the position behind it; raises Unreadable."""
@@ -36,7 +36,9 @@ _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
 
 
-def reader(action: resolver.Action, shape: Shape, options: Options, *, as_python: bool = False) -> Read:
+def reader(
+    action: avro_resolution.Action, shape: Shape, options: Options, *, as_python: bool = False
+) -> Read:
     """Read what `action` says, into the storage form of `shape`, or into Python's own types.
 
     It raises Unreadable for anything but a value of the writer's schema that the reader's schema can hold.
@@ -62,7 +64,7 @@ def default_storage(
 
     Raises InvalidDefinition: it is no default for that schema; BadDefault where Java takes it all the same.
     """
-    read = reader(resolver.resolve(schema, schema), shape, options, as_python=as_python)
+    read = reader(avro_resolution.resolve(schema, schema), shape, options, as_python=as_python)
     return _default(read, schema, value)
 
 
@@ -74,9 +76,9 @@ class _AvroCompiler:
     def __init__(self, options: Options, *, as_python: bool) -> None:
         self._options = options
         self._as_python = as_python
-        self._records: dict[tuple[int, int, bool], tuple[resolver.RecordAdjust, Read]] = {}
+        self._records: dict[tuple[int, int, bool], tuple[avro_resolution.RecordAdjust, Read]] = {}
 
-    def read(self, action: resolver.Action, shape: Shape | None, *, jump: bool = False) -> Read:
+    def read(self, action: avro_resolution.Action, shape: Shape | None, *, jump: bool = False) -> Read:
         """Read what `action` says, as `shape`.
 
         Args:
@@ -85,25 +87,25 @@ class _AvroCompiler:
             jump: the reader has no such field: as in Java, blocks of items that say their size are passed over unseen.
         """
         match action, shape:
-            case (resolver.ErrorAction(), _):
+            case (avro_resolution.ErrorAction(), _):
                 return _failing(action.reason)
-            case (resolver.Promote(), None):
+            case (avro_resolution.Promote(), None):
                 return _skip(action.writer)
-            case (resolver.Promote(), Leaf()):
+            case (avro_resolution.Promote(), Leaf()):
                 return self._leaf(action.writer, shape)
-            case (resolver.EnumAdjust(), _):
+            case (avro_resolution.EnumAdjust(), _):
                 return _symbols(action)
-            case (resolver.Container(), Repeated() | None):
+            case (avro_resolution.Container(), Repeated() | None):
                 return self._items(action, shape, jump=jump)
-            case (resolver.RecordAdjust(), Group() | None):
+            case (avro_resolution.RecordAdjust(), Group() | None):
                 return self._record(action, shape, jump=jump)
-            case (resolver.WriterUnion(), _):
+            case (avro_resolution.WriterUnion(), _):
                 return _union([self.read(branch, shape, jump=jump) for branch in action.branches])
-            case (resolver.ReaderUnion(), Choice() | None):
+            case (avro_resolution.ReaderUnion(), Choice() | None):
                 return self._branch(action, shape, jump=jump)
         raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
 
-    def _record(self, action: resolver.RecordAdjust, shape: Group | None, *, jump: bool) -> Read:
+    def _record(self, action: avro_resolution.RecordAdjust, shape: Group | None, *, jump: bool) -> Read:
         # Each once: in a record that holds itself, one shape stands in many places.
         place = (id(action), id(shape), jump)
         if place not in self._records:
@@ -117,7 +119,7 @@ class _AvroCompiler:
                 steps.append((step.name, read, step.name in fields))
             for part in action.defaults:
                 if part.name in fields:
-                    read = self.read(resolver.resolve(part.schema, part.schema), fields[part.name])
+                    read = self.read(avro_resolution.resolve(part.schema, part.schema), fields[part.name])
                     try:
                         blank[part.name] = _default(read, part.schema, part.default)
                     except BadDefault as error:
@@ -125,7 +127,7 @@ class _AvroCompiler:
                         steps.append((part.name, _failing(str(error)), False))
         return self._records[place][1]
 
-    def _items(self, action: resolver.Container, shape: Repeated | None, *, jump: bool) -> Read:
+    def _items(self, action: avro_resolution.Container, shape: Repeated | None, *, jump: bool) -> Read:
         part = self.read(action.action, None if shape is None else shape.part, jump=jump)
         (written,) = children(action.writer)
         is_array, size = isinstance(action.writer, ArrayType), min_size(written)
@@ -133,7 +135,7 @@ class _AvroCompiler:
             return _skip_items(part, size, keys=not is_array, jump=jump)
         return _array(part, size) if is_array else self._map(part, size)
 
-    def _branch(self, action: resolver.ReaderUnion, shape: Choice | None, *, jump: bool) -> Read:
+    def _branch(self, action: avro_resolution.ReaderUnion, shape: Choice | None, *, jump: bool) -> Read:
         branch = None if shape is None else shape.branches[action.index]
         read = self.read(action.action, branch, jump=jump)
         if shape is None or branch is None:
@@ -209,7 +211,7 @@ class _AvroCompiler:
                     return raw.decode(), stop
                 except UnicodeDecodeError as error:
                     raise Unreadable("text that is not UTF-8", start + error.start) from None
-            return text(raw), stop
+            return decode_text(raw), stop
 
         return read_text
 
@@ -376,7 +378,7 @@ def _read_index(data: bytes, at: int, length: int, what: str) -> tuple[int, int]
     return index, after
 
 
-def _symbols(action: resolver.EnumAdjust) -> Read:
+def _symbols(action: avro_resolution.EnumAdjust) -> Read:
     """Read an enum: the reader's symbol for what was written."""
     written, table = action.writer.symbols, action.table
 

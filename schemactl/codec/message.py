@@ -1,25 +1,141 @@
-"""Whole messages of one schema version: a payload, or a key and a value."""
+"""Whole messages of one version; the table of payload formats; messages of pulsar-client.
+
+The package travels without the rest of schemactl, so this table is its own; and without `json_*` and `proto_*`, where no topic has such
+payloads. An executor compiles what it imports, so each is imported on use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from . import payload
-from .columns import Options
-from .definition import Definition, KeyValue
-from .errors import Unreadable, Unwritable
-from .lanes import Ints, Lanes, Mask, pairs, replaced, sized
-from .payload_io import PayloadReader, PayloadWriter, read_together
+from .arrow_types import Options
+from .byte_batch import Ints
+from .definition import CodecUnavailable, Definition, InvalidDefinition, KeyValue, Unreadable
+from .key_value import _NO_PAYLOAD, KeyValueReader, KeyValueWriter, _absent, _present, null_at
+from .payload_reader import PayloadReader, PayloadWriter, read_together, unreadable
 
-_NO_PAYLOAD: Final = (
-    "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
-)
+# The payload formats: for each schema type that has a codec, the module of its payloads.
+
+
+class PayloadModule(Protocol):
+    """What is particular to the payloads of some schema types."""
+
+    def column(self, definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
+        """Return the Arrow type of values, and whether they are records, whose fields are columns of their own."""
+
+    def reading(self, writer: Definition, reader: Definition, options: Options) -> PayloadReader:
+        """Return how payloads of a writer become values of a reader of the same type."""
+
+    def writing(self, writer: Definition, options: Options) -> PayloadWriter:
+        """Return how values of a definition are written."""
+
+
+def column_type_of(schema: Definition, options: Options) -> tuple[pa.DataType, bool]:
+    """Return the Arrow type of values, and whether they are records, whose fields are columns of their own.
+
+    Raises:
+        CodecUnavailable: there is no codec for the type.
+        InvalidDefinition: the definition cannot be used, or Spark and Arrow have no type for it.
+    """
+    with _bounded_depth():
+        return _module_of(schema).column(schema, options)
+
+
+def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
+    """Return how payloads of `writer` become values of `reader`. Between different schema types nothing can be read.
+
+    Raises as `column_type`.
+    """
+    module = _module_of(reader)
+    with _bounded_depth():
+        if writer.type != reader.type:
+            reason = f"written as {writer.type}, which cannot be read as {reader.type}"
+            return unreadable(reason, module.column(reader, options)[0])
+        return module.reading(writer, reader, options)
+
+
+def writing(writer: Definition, options: Options) -> PayloadWriter:
+    """Return how values of `writer` are written. Raises as `column_type`."""
+    with _bounded_depth():
+        return _module_of(writer).writing(writer, options)
+
+
+def _module_of(schema: Definition) -> PayloadModule:
+    match schema.type:
+        case "AVRO":
+            from . import avro_payload
+
+            return avro_payload
+        case "JSON":
+            from . import json_payload
+
+            return json_payload
+        case "PROTOBUF" | "PROTOBUF_NATIVE":
+            from . import proto_payload
+
+            return proto_payload
+    from . import primitive
+
+    if schema.type not in primitive.TYPES:
+        # KEY_VALUE is two of them: `definition.KeyValue`, `message`.
+        reason = ": only the external system knows its payload" if schema.type == "EXTERNAL" else ""
+        raise CodecUnavailable(f"there is no codec for {schema.type}{reason}")
+    return primitive
+
+
+@contextmanager
+def _bounded_depth() -> Iterator[None]:
+    """Report a definition that is nested deeper than Python's stack allows, some hundred levels, as invalid."""
+    try:
+        yield
+    except RecursionError:
+        raise InvalidDefinition("the definition is nested deeper than can be followed") from None
+
+
+# What pulsar-client says of a message: its payload, its version, its key.
+
+
+SENDABLE: Final = ("AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE")
+"""The schema types whose versions pulsar-client can send with (docs/how-to/send-messages.md says why no others)."""
+
+
+def payload_of(message: Any) -> bytes | None:
+    """Return the payload of pulsar-client's message; None: it has none."""
+    return None if message.has_null_value() else message.data()
+
+
+def number_of(message: Any) -> int | None:
+    """Return the number of the schema that a message was written with; None: it says none."""
+    number: int = message.int_schema_version()
+    return number if number >= 0 else None
+
+
+def pair_key(text: str) -> bytes | None:
+    """Return the key of a SEPARATED pair; None: it has none.
+
+    Java's producers send it in base64, and a mark that pulsar-client hides.
+    """
+    if not text:
+        return None
+    key = text.encode()
+    try:
+        found = base64.b64decode(key, validate=True)
+    except binascii.Error:
+        return key
+    # Anything else was not written by an encoder.
+    return found if base64.b64encode(found) == key else key
+
+
+# Whole messages of one schema version: a payload, or a key and a value.
+
 
 SCHEMA_VERSION: Final = "__schemaVersion"
 ERROR: Final = "__error"
@@ -49,9 +165,9 @@ def layout(schema: Definition | KeyValue, options: Options) -> MessageColumns:
     if isinstance(schema, KeyValue):
         halves = (("key", schema.key), ("value", schema.value))
         return MessageColumns(
-            pa.schema([(name, payload.column_type(half, options)[0]) for name, half in halves]), many=True
+            pa.schema([(name, column_type_of(half, options)[0]) for name, half in halves]), many=True
         )
-    column_type, many = payload.column_type(schema, options)
+    column_type, many = column_type_of(schema, options)
     many = many and not any(field.name.casefold() in _BESIDE for field in column_type)
     return MessageColumns(pa.schema(list(column_type) if many else [("value", column_type)]), many)
 
@@ -103,58 +219,6 @@ def read_singles(
 
 
 @dataclass(frozen=True, slots=True)
-class KeyValueReader:
-    """A key and a value, either of which may be null."""
-
-    key: PayloadReader
-    value: PayloadReader
-    encoding: Literal["INLINE", "SEPARATED"]
-    strict: bool
-
-    def one(self, payload: bytes | None, key: bytes | None) -> Any:
-        """See SingleReader."""
-        if self.encoding == "INLINE":
-            if payload is None:
-                raise Unreadable(_NO_PAYLOAD)
-            key, payload = _split_pair(payload, strict=self.strict)
-        found = {}
-        for name, reading, half in (("key", self.key, key), ("value", self.value, payload)):
-            try:
-                found[name] = None if half is None else reading.value(half)
-            except Unreadable as error:
-                error.inside(name)
-                raise
-        return found
-
-    def batch(
-        self, payloads: pa.BinaryArray, keys: pa.BinaryArray | None
-    ) -> tuple[list[pa.Array], dict[int, str]]:
-        """See SingleReader."""
-        reasons: dict[int, str] = {}
-        if self.encoding == "INLINE":
-            keys, payloads, reasons = self._split(payloads)
-        elif keys is None:
-            raise ValueError("keys are not part of this topic's payloads: give them, too")
-        columns = []
-        for name, reading, halves in (("key", self.key, keys), ("value", self.value, payloads)):
-            values, wrong = _present(reading, halves, name)
-            columns.append(values)
-            reasons = wrong | reasons
-        return [null_at(column, reasons) for column in columns], reasons
-
-    def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
-        rows = np.flatnonzero(np.asarray(payloads.is_valid()))
-        keys, values, bad = _split_pairs(payloads.drop_null(), strict=self.strict)
-        reasons = _absent(payloads)
-        for row in rows[bad]:
-            try:
-                _split_pair(payloads[int(row)].as_py(), strict=self.strict)
-            except Unreadable as error:
-                reasons[int(row)] = error.reason
-        return _spread(keys, rows, len(payloads)), _spread(values, rows, len(payloads)), reasons
-
-
-@dataclass(frozen=True, slots=True)
 class NoReader:
     """A version whose messages the reader cannot read at all."""
 
@@ -203,47 +267,6 @@ class SingleWriter:
         return payloads, None, reasons
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValueWriter:
-    """A key and a value, either of which may be null."""
-
-    writings: dict[str, PayloadWriter]
-    encoding: Literal["INLINE", "SEPARATED"]
-
-    def payload(self, value: Any) -> bytes | None:
-        """See SingleWriter."""
-        if self.encoding == "SEPARATED":
-            return self._half(value, "value")
-        return _join_pair(self._half(value, "key"), self._half(value, "value"))
-
-    def key(self, value: Any) -> bytes | None:
-        """See SingleWriter."""
-        return self._half(value, "key") if self.encoding == "SEPARATED" else None
-
-    def batch(self, rows: pa.RecordBatch) -> tuple[pa.BinaryArray, pa.BinaryArray | None, dict[int, str]]:
-        """See SingleWriter."""
-        halves: dict[str, pa.BinaryArray] = {}
-        reasons: dict[int, str] = {}
-        for name, writing in self.writings.items():
-            values = rows.column(name)
-            present = np.flatnonzero(np.asarray(values.is_valid()))
-            written, wrong = writing.batch(values.drop_null(), inside=name)
-            halves[name] = _spread(written, present, len(values))
-            reasons = {int(present[row]): reason for row, reason in wrong.items()} | reasons
-        if self.encoding == "SEPARATED":
-            return null_at(halves["value"], reasons), null_at(halves["key"], reasons), reasons
-        return null_at(_join_pairs(halves["key"], halves["value"]), reasons), None, reasons
-
-    def _half(self, pair: Any, name: str) -> bytes | None:
-        if not isinstance(pair, dict) or pair.keys() != self.writings.keys():
-            raise Unwritable(f"expected a dict of key and value, found {pair!r}")
-        try:
-            return None if pair[name] is None else self.writings[name].value(pair[name])
-        except Unwritable as error:
-            error.inside(name)
-            raise
-
-
 MessageWriter = SingleWriter | KeyValueWriter
 """Writes the messages of one version."""
 
@@ -256,103 +279,6 @@ def message_writer(schema: Definition | KeyValue, options: Options, *, flat: boo
         InvalidDefinition: the definition cannot be used.
     """
     if isinstance(schema, Definition):
-        return SingleWriter(payload.writing(schema, options), flat)
-    halves = {"key": payload.writing(schema.key, options), "value": payload.writing(schema.value, options)}
+        return SingleWriter(writing(schema, options), flat)
+    halves = {"key": writing(schema.key, options), "value": writing(schema.value, options)}
     return KeyValueWriter(halves, schema.encoding)
-
-
-def _absent(payloads: pa.BinaryArray) -> dict[int, str]:
-    """Return the reason for each row without a payload."""
-    if not payloads.null_count:
-        return {}
-    return dict.fromkeys(np.flatnonzero(np.asarray(payloads.is_null())).tolist(), _NO_PAYLOAD)
-
-
-def _present(
-    reading: PayloadReader, payloads: pa.BinaryArray, inside: str
-) -> tuple[pa.Array, dict[int, str]]:
-    """Return the values of those payloads that are there, null for the others; `inside` as in `PayloadReader.batch`."""
-    if not payloads.null_count:
-        return reading.batch(payloads, inside=inside)
-    rows = np.flatnonzero(np.asarray(payloads.is_valid()))
-    values, reasons = reading.batch(payloads.drop_null(), inside=inside)
-    return _spread(values, rows, len(payloads)), {int(rows[at]): reason for at, reason in reasons.items()}
-
-
-def _spread(values: pa.Array, rows: Ints, count: int) -> pa.Array:
-    """Return an array of `count` with `values` at `rows`, null elsewhere."""
-    return values if len(rows) == count else replaced(pa.nulls(count, values.type), [(rows, values)])
-
-
-def null_at(column: pa.Array, rows: dict[int, str]) -> pa.Array:
-    """Return the column with nulls at `rows`: a rejected row shows none of its halves."""
-    if not rows:
-        return column
-    absent: Mask = np.zeros(len(column), bool)
-    absent[list(rows)] = True
-    return _masked(column, absent)
-
-
-def _join_pair(key: bytes | None, value: bytes | None) -> bytes:
-    """Return the INLINE payload of two halves: each behind its length in four bytes, big-endian; -1 is null (KeyValue.encode)."""
-    return b"".join(
-        (-1 if half is None else len(half)).to_bytes(4, "big", signed=True) + (half or b"")
-        for half in (key, value)
-    )
-
-
-def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the payloads of many pairs of halves (see `_join_pair`)."""
-    pieces = []
-    for halves in (keys, values):
-        lengths = pc.fill_null(pc.binary_length(halves), -1)
-        pieces += [sized(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(halves, b"")]
-    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
-
-
-def _split_pair(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, bytes | None]:
-    """Return the halves of a payload.
-
-    Raises Unreadable: a length is missing or says more than is there; `strict`: something follows the value.
-    """
-    halves: list[bytes | None] = []
-    at = 0
-    for name in ("key", "value"):
-        if len(payload) - at < 4:
-            raise Unreadable(f"the message ends before the {name}'s length", at)
-        length = int.from_bytes(payload[at : at + 4], "big", signed=True)
-        left = len(payload) - at - 4
-        if not -1 <= length <= left:
-            raise Unreadable(f"the {name} has a length of {length} bytes, but {left} are left", at)
-        at += 4
-        halves.append(None if length < 0 else payload[at : at + length])
-        at += max(length, 0)
-    if strict and at != len(payload):
-        raise Unreadable(f"{len(payload) - at} bytes follow the value", at)
-    return halves[0], halves[1]
-
-
-def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArray, pa.BinaryArray, Mask]:
-    """Return both halves of many payloads, null where they are, and the rows that `_split_pair` rejects."""
-    lanes = Lanes(payloads)
-    lengths = lanes.view(">i4")
-    at = lanes.start
-    bad: Mask = np.zeros(len(payloads), bool)
-    halves = []
-    for _ in ("key", "value"):
-        length: Ints = lengths[np.minimum(at, lanes.limit)].astype(np.int64)
-        bad |= (lanes.end - at < 4) | (length < -1) | (length > lanes.end - at - 4)
-        length = np.where(bad, -1, length)
-        start = np.minimum(at + 4, lanes.limit)
-        at = start + np.maximum(length, 0)
-        null = length < 0
-        halves.append(_masked(lanes.binary(pairs(start, at)), null))
-    if strict:
-        bad |= at != lanes.end
-    return halves[0], halves[1], bad
-
-
-def _masked(values: pa.BinaryArray, nulls: Mask) -> pa.BinaryArray:
-    if not nulls.any():
-        return values
-    return values.take(pa.array(np.arange(len(values)), mask=nulls))

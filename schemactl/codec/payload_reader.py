@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from .casting import adapted, to_numbers
-from .errors import Unreadable, Unwritable
-from .lanes import MAX_ARRAY_BYTES, MAX_EMPTY_ITEMS, Ints, Mask, joined, replaced
+from .arrow_types import adapted, to_numbers
+from .byte_batch import MAX_ARRAY_BYTES, MAX_EMPTY_ITEMS, Ints, Mask, joined, replaced
+from .definition import Unreadable, Unwritable
 
 if TYPE_CHECKING:
-    from .lane_reader import Program
+    from .avro_columnar_reader import Program
 
 _FEW_ROWS: Final = 32
 _FEW_BYTES: Final = 2**16
@@ -91,7 +91,7 @@ def read_together(
     """
     if len(payloads) < _FEW_ROWS and payloads.nbytes < _FEW_BYTES:
         return _judged(pa.nulls(len(payloads), readings[0][0].type), payloads, readings, inside)
-    from .lane_reader import decode_lanes
+    from .avro_columnar_reader import decode_lanes
 
     programs = [(reading.program, rows) for reading, rows in readings if reading.program is not None]
     try:

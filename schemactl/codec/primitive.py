@@ -15,13 +15,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from .casting import to_numbers
-from .columns import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options
-from .definition import Definition
-from .errors import InvalidDefinition, Unreadable, Unwritable
-from .lanes import Lanes, Mask, sized
-from .payload_io import PayloadReader, PayloadWriter
-from .values import MAX_MILLIS, text, to_python, to_storage
+from .arrow_types import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options, to_numbers
+from .byte_batch import Lanes, Mask, sized
+from .definition import Definition, InvalidDefinition, Unreadable, Unwritable
+from .payload_reader import PayloadReader, PayloadWriter
+from .values import MAX_MILLIS, decode_text, to_python, to_storage
 
 _DAY_MILLIS: Final = 86_400_000
 _DAY_NANOS: Final = 86_400_000_000_000
@@ -134,7 +132,7 @@ def writing(writer: Definition, options: Options) -> PayloadWriter:
         case "STRING":
             return _writing_text(writer)
         case "BYTES" | "NONE":
-            from .fitting import raw
+            from .values import raw
 
             return PayloadWriter(pa.binary(), raw, _bytes_lanes)
     return _writing_numbers(writer.type, options)
@@ -290,7 +288,7 @@ def _reading_text(writer: Definition, options: Options) -> PayloadReader:
         except UnicodeDecodeError as error:
             if options.strict:
                 raise Unreadable(f"text that is not {charset}", error.start) from None
-            return text(payload) if codec == "utf-8" else payload.decode(codec, "replace")
+            return decode_text(payload) if codec == "utf-8" else payload.decode(codec, "replace")
 
     def lanes(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
         try:

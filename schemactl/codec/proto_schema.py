@@ -17,9 +17,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .columns import DURATION, TIMESTAMP, Options
-from .definition import Definition
-from .errors import CodecUnavailable, InvalidDefinition
+from .arrow_types import DURATION, TIMESTAMP, Options
+from .definition import CodecUnavailable, Definition, InvalidDefinition
 
 SCALARS: Final[dict[str, pa.DataType]] = {
     "double": pa.float64(),

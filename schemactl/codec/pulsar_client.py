@@ -9,13 +9,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal
 
-from .avro_definition import parse
-from .definition import Definition
-from .errors import CodecUnavailable, UnknownVersion
-from .generic_record import GenericRecord, generic
-from .pulsar_message import SENDABLE, number_of, pair_key, payload_of
-from .schema import alike, equal
-from .topic import Codec
+from .avro_schema import alike, equal, parse
+from .definition import CodecUnavailable, Definition, UnknownVersion
+from .message import SENDABLE, number_of, pair_key, payload_of
+from .topic import Codec, GenericRecord, generic
 
 try:
     pulsar: Any = import_module("pulsar")

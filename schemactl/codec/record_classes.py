@@ -1,16 +1,195 @@
-"""The fields of classes that stand for records: dataclasses, pydantic models and attrs classes, told apart without importing any of these."""
+"""Dataclasses, pydantic models and attrs classes as values that a codec takes, and back."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
+import re
 import sys
+import types
 from collections.abc import Callable, Iterator, Mapping
+from ctypes import c_float
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NewType,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+from uuid import UUID
 
-from .annotations import UnclearField
+# What an annotation says of an Avro type: the Python type, and what `Annotated` adds to it.
+
+
+PRIMITIVES: Final = ("boolean", "int", "long", "float", "double", "bytes", "string")
+
+LOGICAL: Final[Mapping[str, str]] = {
+    "date": "int",
+    "time-millis": "int",
+    "time-micros": "long",
+    "timestamp-millis": "long",
+    "timestamp-micros": "long",
+    "timestamp-nanos": "long",
+    "local-timestamp-millis": "long",
+    "local-timestamp-micros": "long",
+    "local-timestamp-nanos": "long",
+    "uuid": "string",
+}
+"""Avro's logical types without attributes, each with the primitive that it is written as."""
+
+ORDERED: Final = "ordered"
+"""Beside a union: its members are in the order in which they are written, and a field has no default but its own.
+
+What follows after a colon tells two such apart, for Python takes `int | str` for the same as `str | int`, and may give the one where
+the other is written.
+"""
+
+SINGLE: Final = "union"
+"""Beside a type: it is the only member of a union."""
+
+_PYDANTIC: Final[Mapping[str, tuple[type, Mapping[str, Any]]]] = {
+    "NaiveDatetime": (datetime, {"logicalType": "local-timestamp-micros"}),
+    **dict.fromkeys(("AwareDatetime", "PastDatetime", "FutureDatetime"), (datetime, {})),
+    **dict.fromkeys(("PastDate", "FutureDate"), (date, {})),
+}
+"""Types of pydantic's that have other values, and what these say of Avro's."""
+
+_RECODING: Final = ("EncodedBytes", "EncodedStr", "Json")
+"""What pydantic's types of base64 and JSON are annotated with."""
+
+_DECIMAL: Final = re.compile(r"decimal\((\d+), *(\d+)\)")
+
+
+class UnclearField(ValueError):
+    """A field whose class does not say what of it travels.
+
+    Attributes:
+        fix: what to write instead.
+    """
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(f"{what}; {fix}")
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True)
+class Hint:
+    """An annotation, read.
+
+    Attributes:
+        type: the Python type, without `Annotated` around it.
+        attributes: of the Avro type, as its JSON has them; `type` and `logicalType` among them.
+        verbatim: the whole Avro type as JSON; None: it follows from the rest.
+        markers: ORDERED, SINGLE.
+        doc: what the annotation says for people.
+    """
+
+    type: Any
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    verbatim: Any = None
+    markers: frozenset[str] = frozenset()
+    doc: str = ""
+
+    @property
+    def members(self) -> tuple[Any, ...]:
+        """The members of a union, None among them; empty if it is not a union.
+
+        What is said of a type that may be None is said of the type.
+        """
+        members = get_args(self.type) if get_origin(self.type) in (Union, types.UnionType) else ()
+        if not self.attributes:
+            return members
+        return tuple(each if each is types.NoneType else Annotated[each, self.attributes] for each in members)
+
+
+def read(annotation: Any) -> Hint:
+    """Return what an annotation says. Raise UnclearField if that cannot be understood."""
+    attributes: dict[str, Any] = {}
+    verbatim, markers, doc = None, set(), ""
+    while True:
+        if isinstance(annotation, NewType):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType":
+            # `type Name = ...`, from Python 3.12 on.
+            annotation = annotation.__value__
+        elif getattr(annotation, "__module__", "") == "pydantic.types" and annotation.__name__ in _PYDANTIC:
+            annotation, inside = _PYDANTIC[annotation.__name__]
+            attributes = {**inside, **attributes}
+        elif get_origin(annotation) is Annotated:
+            annotation, *extras = get_args(annotation)
+            around, attributes = attributes, {}
+            for extra in extras:
+                marker = extra.partition(":")[0] if isinstance(extra, str) else ""
+                if marker in (ORDERED, SINGLE):
+                    markers.add(marker)
+                elif isinstance(extra, str) and extra.startswith("["):
+                    verbatim = verbatim or _json(extra)
+                elif (found := _attributes(extra)) is not None:
+                    attributes |= found
+                else:
+                    doc = doc or _doc(extra)
+            attributes |= around
+        else:
+            return Hint(annotation, attributes, verbatim, frozenset(markers), doc)
+
+
+def _attributes(extra: Any) -> Mapping[str, Any] | None:
+    """Return the attributes that something in `Annotated` gives to the type; None: it says nothing of it."""
+    if isinstance(extra, Mapping):
+        return extra
+    if not isinstance(extra, str):
+        if type(extra).__module__ == "pydantic.types" and type(extra).__name__ in _RECODING:
+            raise UnclearField(
+                "pydantic reads it from another form than it holds",
+                "write the type that it holds, such as bytes",
+            )
+        # pydantic's limits of a Decimal, which `Field` of a type within another has among others.
+        for each in getattr(extra, "metadata", [extra]):
+            digits, places = (getattr(each, name, None) for name in ("max_digits", "decimal_places"))
+            if isinstance(digits, int) and isinstance(places, int):
+                return {"precision": digits, "scale": places}
+        return None
+    if extra in PRIMITIVES:
+        return {"type": extra}
+    if extra in LOGICAL:
+        return {"type": LOGICAL[extra], "logicalType": extra}
+    if numbers := _DECIMAL.fullmatch(extra):
+        return {"precision": int(numbers[1]), "scale": int(numbers[2])}
+    return dict(_json(extra)) if extra.startswith("{") else None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UnclearField(
+            f"a text in Annotated begins like JSON and does not parse: {error}",
+            "correct the JSON, or begin the text with another character",
+        ) from None
+
+
+def _doc(extra: Any) -> str:
+    # `Doc` of typing_extensions has its text in `documentation`.
+    text = extra if isinstance(extra, str) else getattr(extra, "documentation", "")
+    return text if isinstance(text, str) else ""
+
+
+# The fields of classes that stand for records: dataclasses, pydantic models and attrs classes, told
+# apart without importing any of these.
 
 
 class DataclassInstance(Protocol):
@@ -201,3 +380,138 @@ def _field(
     rest = {name: value for name, value in avro.items() if name not in ("name", "doc")}
     name, doc = avro.get("name", attribute), avro.get("doc")
     return ClassField(attribute, argument, name, annotation, default, doc, rest, **more)
+
+
+# Instances of classes as values that a codec reads and writes, and the way back.
+
+
+T = TypeVar("T")
+
+
+def to_value(instance: Any) -> Any:
+    """Return the codec's value for an instance of a class; any other value is returned unchanged.
+
+    Raise TypeError if a value fits no member of the union that its annotation names.
+    """
+    if isinstance(instance, dict):
+        # Of a KEY_VALUE, each half may be one.
+        is_pair = instance.keys() == {"key", "value"}
+        return {name: to_value(value) for name, value in instance.items()} if is_pair else instance
+    return _written(instance, type(instance)) if is_record(type(instance)) else instance
+
+
+def from_value(kind: type[T], value: Any) -> T:
+    """Return the instance of the class `kind` for a codec's value."""
+    made: T = _made(value, kind)
+    return made
+
+
+def symbol(member: Enum) -> str:
+    """Return Avro's symbol for the member of an enum: of an enum of texts the text, else the member's name."""
+    return member.value if isinstance(member, str) else member.name
+
+
+def _written(value: Any, annotation: Any) -> Any:
+    hint = read(annotation)
+    if hint.members and value is not None:
+        members = _members(hint)
+        at = member_of(value, [read(each) for each in members])
+        written = _written(value, members[at])
+        if len(members) == 1:
+            return written
+        return {f"member{number}": written if number == at else None for number in range(len(members))}
+    kind: Any = type(value)
+    if is_record(kind):
+        fields = fields_of(kind)
+        return {each.name: _written(getattr(value, each.attribute), each.annotation) for each in fields}
+    if isinstance(hint.type, type) and issubclass(hint.type, Enum):
+        # A model with `use_enum_values` holds the member's value.
+        return symbol(hint.type(value))
+    match value:
+        case Enum():
+            return symbol(value)
+        case UUID():
+            return str(value)
+        case dict():
+            of_values = (*get_args(hint.type), Any, Any)[1]
+            return {key: _written(each, of_values) for key, each in value.items()}
+        case list() | tuple():
+            of_items = (*get_args(hint.type), Any)[0]
+            return [_written(each, of_items) for each in value]
+    return bytes(value) if is_fixed(kind) else value
+
+
+def _made(value: Any, annotation: Any) -> Any:
+    hint = read(annotation)
+    if value is None:
+        return None
+    if hint.members:
+        members = _members(hint)
+        if len(members) == 1:
+            return _made(value, members[0])
+        at = next(number for number in range(len(members)) if value[f"member{number}"] is not None)
+        return _made(value[f"member{at}"], members[at])
+    kind, arguments = get_origin(hint.type) or hint.type, get_args(hint.type)
+    if is_record(kind):
+        return _instance(kind, value)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return next(member for member in kind if symbol(member) == value)
+    if kind is UUID or is_fixed(kind):
+        return kind(value)
+    if kind is dict and arguments:
+        return {key: _made(each, arguments[1]) for key, each in value.items()}
+    if kind in (list, tuple) and arguments:
+        return kind(_made(each, arguments[0]) for each in value)
+    return value
+
+
+def _instance(kind: Any, value: Mapping[str, Any]) -> Any:
+    """Return the instance of a class with fields; what it computes itself is left to it."""
+    named = [(each, each.read_as if each.read_as in value else each.name) for each in fields_of(kind)]
+    held = [
+        (each, _made(value[name], each.annotation))
+        for each, name in named
+        if name in value and not each.is_computed
+    ]
+    found = kind(**{each.argument: part for each, part in held if each.argument})
+    for each, part in held:
+        if not each.argument:
+            # Also where the class is frozen.
+            object.__setattr__(found, each.attribute, part)
+    return found
+
+
+def _members(hint: Hint) -> list[Any]:
+    return [each for each in hint.members if each is not types.NoneType]
+
+
+def member_of(value: Any, members: list[Hint]) -> int:
+    """Return the number of the member that a value is of: the first that has exactly such values, else the first of its type."""
+    for exactly in (True, False):
+        for number, each in enumerate(members):
+            if _fits(value, each, exactly=exactly):
+                return number
+    wanted = ", ".join(getattr(each.type, "__name__", str(each.type)) for each in members)
+    raise TypeError(f"expected one of {wanted}, found {type(value).__name__}: {value!r}")
+
+
+def _fits(value: Any, hint: Hint, *, exactly: bool) -> bool:
+    kind, attributes = get_origin(hint.type) or hint.type, hint.attributes
+    if kind is Literal:
+        return value in get_args(hint.type)
+    if not isinstance(kind, type):
+        return False
+    if not exactly:
+        wider = int if kind is float else bytes if issubclass(kind, bytes) else kind
+        return isinstance(value, (kind, wider))
+    is_of_it = type(value) is kind
+    if kind is int and attributes.get("type") == "int":
+        return is_of_it and -(2**31) <= value < 2**31
+    if kind is float and attributes.get("type") == "float":
+        return is_of_it and c_float(value).value == value
+    if kind is Decimal:
+        return is_of_it and value.as_tuple().exponent == -attributes.get("scale", 0)
+    if kind is datetime:
+        is_local = str(attributes.get("logicalType")).startswith("local")
+        return is_of_it and (value.tzinfo is None) == is_local
+    return is_of_it

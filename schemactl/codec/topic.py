@@ -1,23 +1,39 @@
-"""The codec of one topic: every version it ever had, read into one schema."""
+"""`Codec`: every version of a topic read into one schema; batches, version numbers, counts, rows as JSON.
+
+Clients before 2.4.0 sent 64 bytes, of which the first eight count (BookkeeperSchemaStorage.versionFromBytes).
+"""
 
 from __future__ import annotations
 
+import base64
+import decimal
+import math
 import pickle
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from . import payload, version_number
-from .batch import Decoded, Encoded, binaries, one_array, reason_array, record_batch, row_of_nulls
-from .columns import Options, check_width
-from .definition import Definition, KeyValue, Numbers, Version
-from .errors import BatchTooLarge, InvalidDefinition, UnknownVersion, Unreadable
-from .lanes import Ints, replaced
+from . import message
+from .arrow_types import Options, check_width, to_numbers
+from .byte_batch import Ints, narrowed, replaced
+from .definition import (
+    BatchTooLarge,
+    Definition,
+    InvalidDefinition,
+    KeyValue,
+    Numbers,
+    UnknownVersion,
+    Unreadable,
+    Version,
+)
+from .key_value import KeyValueReader, null_at
 from .message import (
-    KeyValueReader,
     MessageColumns,
     MessageReader,
     MessageWriter,
@@ -25,9 +41,177 @@ from .message import (
     SingleReader,
     layout,
     message_writer,
-    null_at,
     read_singles,
 )
+
+# The input and output of a codec for many messages at once.
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A decoded batch.
+
+    Attributes:
+        rows: one row a message, in order; all columns null where the message cannot be read.
+        errors: the reason for each such row, null for the others.
+    """
+
+    rows: pa.RecordBatch
+    errors: pa.StringArray
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """An encoded batch.
+
+    Attributes:
+        payloads: one a row; null where the value is (SEPARATED), or where the row cannot be written.
+        keys: of a SEPARATED KEY_VALUE, else None.
+        errors: the reason for each row that cannot be written, null for the others.
+    """
+
+    payloads: pa.BinaryArray
+    keys: pa.BinaryArray | None
+    errors: pa.StringArray
+
+
+def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values in one piece."""
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def binaries(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
+    """Return payloads or keys, however they came, as binary. Raises pa.ArrowCapacityError: they are more than one array holds."""
+    whole = one_array(values)
+    if pa.types.is_large_binary(whole.type) or pa.types.is_large_string(whole.type):
+        return narrowed(whole)
+    try:
+        return whole if whole.type == pa.binary() else whole.cast(pa.binary())
+    except pa.ArrowInvalid:
+        # Dictionary-encoded ones are longer than they look.
+        raise pa.ArrowCapacityError("more than 2 GiB") from None
+
+
+def record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
+    """Return the columns, of so many rows."""
+    if not arrays:
+        # A record without fields has rows all the same.
+        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def row_of_nulls(columns: pa.Schema) -> pa.RecordBatch:
+    """Return one row of these columns, all null."""
+    return record_batch([pa.nulls(1, kind) for kind in columns.types], columns, 1)
+
+
+def reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
+    """Return the reason for each row that has one, null for the others."""
+    if not reasons:
+        return pa.nulls(count, pa.string())
+    return pa.array([reasons.get(row) for row in range(count)], pa.string())
+
+
+# The number of the schema that a message was written with, as Pulsar sends it: eight bytes, big-
+# endian.
+
+
+SIZES: Final = (8, 64)
+"""Of a version in bytes."""
+
+ODD_SIZE: Final = "a schema version of {} bytes: expected 8, or none"
+"""Why a version of another size is none."""
+
+
+def number(version: int | bytes | None) -> int | None:
+    """Return the number in a message's schema version; None where the message has none. Raises Unreadable: the bytes are no version."""
+    if not isinstance(version, bytes | bytearray):
+        return version
+    if not version:
+        return None
+    if len(version) not in SIZES:
+        raise Unreadable(ODD_SIZE.format(len(version)))
+    return int.from_bytes(version[:8], "big", signed=True)
+
+
+def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
+    """Return the numbers in many schema versions, null where there is none, and the reason for each that is no version."""
+    if pa.types.is_dictionary(versions.type):
+        versions = versions.dictionary_decode()
+    if pa.types.is_integer(versions.type) or pa.types.is_null(versions.type):
+        # A number beyond 63 bits becomes a negative one, which is no version either.
+        return versions.cast(pa.int64(), safe=False), {}
+    versions = versions.cast(pa.binary())
+    sizes = np.asarray(pc.fill_null(pc.binary_length(versions), 0))
+    good = np.isin(sizes, SIZES)
+    found = np.zeros(len(versions), np.int64)
+    if good.any():
+        first = pc.binary_slice(versions.filter(pa.array(good)), 0, 8)
+        found[good] = np.frombuffer(first.buffers()[2], ">i8")[: len(first)]
+    odd = np.flatnonzero(~good & (sizes != 0))
+    return pa.array(found, mask=~good), {int(row): ODD_SIZE.format(sizes[row]) for row in odd}
+
+
+def grouped(numbers: pa.Int64Array) -> list[tuple[int | None, Ints]]:
+    """Return the distinct numbers, each with its rows in order; None stands for those that are null. At least one group."""
+    rows = np.flatnonzero(np.asarray(numbers.is_valid())) if numbers.null_count else np.arange(len(numbers))
+    values = np.asarray(numbers.drop_null())
+    groups: list[tuple[int | None, Ints]] = []
+    if len(values):
+        lowest = int(values.min())
+        found: Ints | None = None
+        codes = values - lowest
+        if int(values.max()) - lowest < 2**16:
+            # Short codes are sorted by digits, many times as fast.
+            codes = codes.astype(np.uint16)
+        else:
+            found, codes = np.unique(values, return_inverse=True)
+        order = rows.take(np.argsort(codes, kind="stable"))
+        counts = np.bincount(codes)
+        bounds = np.cumsum(counts)
+        for code in np.flatnonzero(counts).tolist():
+            number = lowest + code if found is None else int(found[code])
+            groups.append((number, order[bounds[code] - counts[code] : bounds[code]]))
+    if numbers.null_count or not groups:
+        groups.append((None, np.flatnonzero(np.asarray(numbers.is_null()))))
+    return groups
+
+
+# Records of any version, for people.
+
+
+class GenericRecord(dict[str, Any]):
+    """A record of any version: a dict whose fields are attributes, too, where dicts have none of that name.
+
+    `GenericRecord(id="a", lines=[])` builds one, which a producer takes as it takes a dict.
+
+    Attributes:
+        schema_version: the number of the version that it was written with; None: no message brought it.
+    """
+
+    schema_version: int | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the record has no field {name}: it has {', '.join(self)}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+def generic(value: Any) -> Any:
+    """Return the value, its records as GenericRecords."""
+    if isinstance(value, dict):
+        return GenericRecord((name, generic(held)) for name, held in value.items())
+    if isinstance(value, list):
+        return [generic(held) for held in value]
+    return value
+
+
+# The codec of one topic: every version it ever had, read into one schema.
+
 
 MAX_BATCH_BYTES: Final = 2**31 - 2**20
 """Of the payloads read at once: Arrow's offsets have 32 bits. Larger batches are read in parts."""
@@ -203,7 +387,7 @@ class Codec:
             Unreadable: the message cannot be decoded; `reason` says where and why.
             CodecUnavailable: there is no codec for the schema's type.
         """
-        return self._message_reader(version_number.number(version)).one(payload, key)
+        return self._message_reader(number(version)).one(payload, key)
 
     def decode_batch(
         self,
@@ -270,7 +454,7 @@ class Codec:
         keys = None if keys is None else binaries(keys)
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
-        versions, reasons = version_number.numbers(one_array(versions))
+        versions, reasons = numbers(one_array(versions))
         arrays, wrong = self._by_version(payloads, versions, keys)
         # What has no version was read as if it had the reader's: that says nothing where its version is damaged.
         arrays = [null_at(column, reasons) for column in arrays]
@@ -353,11 +537,11 @@ class Codec:
             match writer, self.reader:
                 case Definition(), Definition():
                     return SingleReader(
-                        payload.reading(writer, self.reader, self.options), self._layout(None).many
+                        message.reading(writer, self.reader, self.options), self._layout(None).many
                     )
                 case KeyValue(), KeyValue():
-                    key = payload.reading(writer.key, self.reader.key, self.options)
-                    value = payload.reading(writer.value, self.reader.value, self.options)
+                    key = message.reading(writer.key, self.reader.key, self.options)
+                    value = message.reading(writer.value, self.reader.value, self.options)
                     return KeyValueReader(key, value, writer.encoding, self.options.strict)
         except InvalidDefinition as error:
             return NoReader(f"version {version}: {error}", types)
@@ -396,7 +580,7 @@ class Codec:
         self, payloads: pa.BinaryArray, versions: pa.Int64Array, keys: pa.BinaryArray | None
     ) -> tuple[list[pa.Array], dict[int, str]]:
         """Return the columns, each version's rows decoded together and put back in order."""
-        groups = version_number.grouped(versions)
+        groups = grouped(versions)
         if len(groups) == 1:
             return self._message_reader(groups[0][0]).batch(payloads, keys)
         together = read_singles([(self._message_reader(number), rows) for number, rows in groups], payloads)
@@ -428,3 +612,150 @@ def _is_separated(schema: Definition | KeyValue) -> bool:
 
 def _kind(schema: Definition | KeyValue) -> str:
     return schema.type if isinstance(schema, Definition) else "KEY_VALUE"
+
+
+# Which messages can be read, with one codec or with one that takes another's place; and how many of
+# each version.
+
+
+_ALL: Final = pc.CountOptions(mode="all")
+
+
+class Count(NamedTuple):
+    """The messages of one version.
+
+    Attributes:
+        version: its number; None: messages without one.
+        messages: how many there are.
+        unreadable: how many of them are rejected.
+        unreadable_with_approved: how many of those the codec that is compared with cannot read either.
+    """
+
+    version: int | None
+    messages: int = 0
+    unreadable: int = 0
+    unreadable_with_approved: int = 0
+
+    def plus(self, more: Count) -> Count:
+        """Return the sum of both, under this one's version."""
+        return Count(self.version, *(one + other for one, other in zip(self[1:], more[1:], strict=True)))
+
+
+class Judged(NamedTuple):
+    """What reading messages came to, row by row.
+
+    Attributes:
+        versions: the numbers of their schemas, null where a message says none.
+        reasons: why each is rejected, null where it is read.
+        with_approved: why the codec that is compared with rejects those, too; null for all others.
+    """
+
+    versions: pa.Array
+    reasons: pa.Array
+    with_approved: pa.Array
+
+    def counts(self) -> Iterator[Count]:
+        """Yield a count for each version."""
+        unreadable = (column.is_valid().cast(pa.int64()) for column in (self.reasons, self.with_approved))
+        table = pa.table([self.versions, *unreadable], names=["version", "unreadable", "with_approved"])
+        sums = table.group_by("version", use_threads=False).aggregate(
+            [("version", "count", _ALL), ("unreadable", "sum"), ("with_approved", "sum")]
+        )
+        return (Count(*row.values()) for row in sums.to_pylist())
+
+
+def judge(
+    codec: Codec,
+    payloads: pa.Array,
+    versions: pa.Array | None,
+    keys: pa.Array | None,
+    against: Codec | None = None,
+) -> Judged:
+    """Return which messages the codec reads, however large their values are, and which of the others `against` reads.
+
+    The other arguments are as for `Codec.decode_batch`, as is what is raised.
+    """
+    reasons = _reasons(codec, payloads, versions, keys)
+    with_approved = pa.nulls(len(payloads), pa.string())
+    unreadable = reasons.is_valid()
+    if against is not None and unreadable.true_count:
+        lost = (None if each is None else each.filter(unreadable) for each in (payloads, versions, keys))
+        with_approved = pc.replace_with_mask(with_approved, unreadable, _reasons(against, *lost))
+    known = pa.nulls(len(payloads), pa.int64()) if versions is None else numbers(versions)[0]
+    return Judged(known, reasons, with_approved)
+
+
+def summed(counts: Iterable[Count]) -> list[Count]:
+    """Return one count for each version."""
+    found: dict[int | None, Count] = {}
+    for count in counts:
+        found[count.version] = found.get(count.version, Count(count.version)).plus(count)
+    return [*found.values()]
+
+
+def _reasons(
+    codec: Codec, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None
+) -> pa.Array:
+    keys = keys if codec.separated else None
+    return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])
+
+
+# Decoded values as JSON.
+
+
+def json_value(value: Any) -> Any:
+    """Return a value for people: bytes in base64, dates and times in ISO 8601, decimals as texts, NaN and infinities by name."""
+    match value:
+        case dict():
+            return {str(key): json_value(held) for key, held in value.items()}
+        case list() | tuple():
+            return [json_value(held) for held in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime() | date() | time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return format(value, "f")
+        case timedelta():
+            return f"PT{format(decimal.Decimal(value // timedelta(microseconds=1)).scaleb(-6), 'f')}S"
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def json_rows(
+    codec: Codec,
+    payloads: Sequence[bytes | None],
+    version: int,
+    keys: Sequence[bytes | None] | None = None,
+) -> list[Any]:
+    """Return for each message of `version` its value, or `{"error": reason}`.
+
+    Numbers stand for dates (days) and times (microseconds), and a map is a list of its pairs, sorted by key.
+
+    Raises CodecUnavailable, InvalidDefinition: as `Codec.decode_batch`.
+    """
+    versions = pa.array([version] * len(payloads), pa.int64())
+    own_keys = None if keys is None else pa.array(keys, pa.binary())
+    decoded = codec.decode_batch(pa.array(payloads, pa.binary()), versions, own_keys)
+    rows = decoded.rows.to_struct_array()
+    values = rows if codec.is_record else rows.field("value")
+    return [
+        {"error": reason} if reason is not None else _cell(row, values.type)
+        for row, reason in zip(to_numbers(values).to_pylist(), decoded.errors.to_pylist(), strict=True)
+    ]
+
+
+def _cell(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: _cell(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return sorted(
+            ([json_value(key), _cell(held, kind.item_type)] for key, held in value),
+            key=lambda pair: str(pair[0]),
+        )
+    if pa.types.is_list(kind):
+        return [_cell(held, kind.value_type) for held in value]
+    return json_value(value)

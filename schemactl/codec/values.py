@@ -1,19 +1,39 @@
-"""Conversion between the storage form of a value and Python's own: dates, times and timestamps as `datetime` objects."""
+"""Storage form and Python values: conversion, validation, writing.
+
+A value comes in the form that reading gives (or as `datetime` objects, numbers, dicts).
+"""
 
 from __future__ import annotations
 
 import decimal
+import math
 import re
-from collections.abc import Callable
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from .columns import DURATION, TIME, TIMESTAMP, TIMESTAMP_NTZ, Leaf
-from .errors import Unreadable, Unwritable
-from .schema import EnumType
+from .arrow_types import DURATION, TIME, TIMESTAMP, TIMESTAMP_NTZ, Choice, Group, Leaf, Repeated, Shape
+from .avro_schema import (
+    NO_DEFAULT,
+    ArrayType,
+    DecimalType,
+    EnumType,
+    FixedType,
+    PrimitiveType,
+    RecordField,
+    RecordType,
+    UnionType,
+)
+from .definition import LONG_NAME, Unreadable, Unwritable, shortened
+
+# Conversion between the storage form of a value and Python's own: dates, times and timestamps as
+# `datetime` objects.
+
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
@@ -32,7 +52,7 @@ _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 Convert = Callable[[Any], Any]
 
 
-def text(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """Decode UTF-8 as Java's strings do, with U+FFFD for what is none: one for a surrogate, where Python has one a byte."""
     try:
         return raw.decode()
@@ -146,3 +166,332 @@ _TO_STORAGE: Final[dict[pa.DataType, Convert]] = {
     TIME: _from_time,
     DURATION: _from_duration,
 }
+
+
+# The validation and writing of values one by one: what Avro's binary form and JSON have in common.
+
+
+Fit = Callable[[Any], Any]
+"""From a value to its ready form: a time in the schema's own unit, a decimal as its unscaled number; raises Unwritable."""
+
+_ABSENT: Final = object()
+"""What a record does not have."""
+
+_FLOAT: Final = struct.Struct("<f")
+
+Piece = TypeVar("Piece", str, bytes)
+
+
+class ShapeWriter(ABC, Generic[Piece]):
+    """Makes the functions that write values of a shape; `null` is how a null is written."""
+
+    null: Piece
+
+    @abstractmethod
+    def leaf(self, shape: Leaf) -> Callable[[Any], Piece]:
+        """Write what `Fit` makes of a value without parts."""
+
+    @abstractmethod
+    def default(self, part: RecordField) -> Piece:
+        """Return what stands for a field that is absent, and has a default."""
+
+    @abstractmethod
+    def record(self, schema: RecordType) -> Callable[[list[Piece]], Piece]:
+        """Write a record of its fields' values."""
+
+    @abstractmethod
+    def items(self, pieces: list[Piece]) -> Piece:
+        """Write a list of its items."""
+
+    @abstractmethod
+    def entries(self, pieces: list[tuple[str, Piece]]) -> Piece:
+        """Write a map."""
+
+    @abstractmethod
+    def branch(self, index: int, piece: Piece) -> Piece:
+        """Write the value of a union."""
+
+    def writer(self, shape: Shape) -> Callable[[Any], Piece]:
+        """Write values in the form that reading with the same shape gives; raises Unwritable for any other."""
+        match shape:
+            case Group():
+                return self._record(shape)
+            case Repeated():
+                part = self.writer(shape.part)
+                return self._list(part) if isinstance(shape.schema, ArrayType) else self._map(part)
+            case Choice():
+                return self._union(shape)
+            case Leaf():
+                fit, write = _leaf(shape), self.leaf(shape)
+                return lambda value: write(fit(value))
+
+    def _record(self, shape: Group) -> Callable[[Any], Piece]:
+        schema = shape.schema
+        parts = [
+            (part.name, self._field(part, shape), None if part.default is NO_DEFAULT else self.default(part))
+            for part in schema.fields
+        ]
+        names = frozenset(part.name for part in schema.fields)
+        write_all = self.record(schema)
+
+        def write_record(value: Any) -> Piece:
+            if not isinstance(value, Mapping):
+                raise Unwritable(f"expected the fields of {schema.full_name}, found {value!r}")
+            unknown = value.keys() - names
+            if unknown:
+                raise Unwritable(f"{schema.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+            pieces = []
+            name = ""
+            try:
+                for name, write, default in parts:
+                    held = value.get(name, _ABSENT)
+                    pieces.append(write(held) if default is None or held is not _ABSENT else default)
+            except Unwritable as error:
+                error.inside(name)
+                raise
+            return write_all(pieces)
+
+        return write_record
+
+    def _field(self, part: RecordField, shape: Group) -> Callable[[Any], Piece]:
+        if part.name in shape.fields:
+            write = self.writer(shape.fields[part.name])
+
+            def write_given(value: Any) -> Piece:
+                if value is _ABSENT:
+                    raise Unwritable("absent, and it has no default")
+                return write(value)
+
+            return write_given
+
+        def write_cut(value: Any) -> Piece:
+            kinds = (
+                [branch.type for branch in part.schema.branches] if isinstance(part.schema, UnionType) else []
+            )
+            if (value is None or value is _ABSENT) and "null" in kinds:
+                return self.branch(kinds.index("null"), self.null)
+            raise Unwritable("nested deeper than the recursion depth of the columns")
+
+        return write_cut
+
+    def _list(self, part: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
+        def write_list(value: Any) -> Piece:
+            pieces: list[Piece] = []
+            held = items_of(value)
+            try:
+                for item in held:
+                    pieces.append(part(item))  # noqa: PERF401  the length is the place of an error
+            except Unwritable as error:
+                error.inside(f"[{len(pieces)}]")
+                raise
+            return self.items(pieces)
+
+        return write_list
+
+    def _map(self, part: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
+        def write_map(value: Any) -> Piece:
+            pieces = []
+            key = None
+            held = pairs_of(value)
+            try:
+                for key, item in held:
+                    pieces.append((fit_text(key), part(item)))
+            except Unwritable as error:
+                error.inside(f"[{shortened(repr(key), LONG_NAME)}]")
+                raise
+            return self.entries(pieces)
+
+        return write_map
+
+    def _union(self, shape: Choice) -> Callable[[Any], Piece]:
+        kinds = [branch.type for branch in shape.schema.branches]
+        branches = [
+            (member, index, self.writer(part))
+            for index, (member, part) in enumerate(zip(shape.members, shape.branches, strict=True))
+            if part is not None
+        ]
+        members = {member: (index, write) for member, index, write in branches if member is not None}
+
+        def write_union(value: Any) -> Piece:
+            if value is None:
+                if "null" not in kinds:
+                    raise Unwritable("null, and the union has no null")
+                return self.branch(kinds.index("null"), self.null)
+            if members:
+                name = _only_member(members, value)
+                index, write = members[name]
+                return self.branch(index, write(value[name]))
+            # One branch; or two, of which the wider takes what the narrower does not hold exactly.
+            problem = Unwritable(f"no branch of the union fits {value!r}")
+            for _, index, write in branches:
+                if len(branches) > 1 and kinds[index] == "float" and not _is_float(value):
+                    continue
+                try:
+                    return self.branch(index, write(value))
+                except Unwritable as error:
+                    problem = error
+            raise problem
+
+        return write_union
+
+
+def unscaled_decimal(value: decimal.Decimal, logical: DecimalType) -> int:
+    """Return the number as its last digit counts it.
+
+    Raises Unwritable: it is not finite, or has more digits than the type holds, before the point or behind.
+    """
+    if not value.is_finite():
+        raise Unwritable(f"{value} is no decimal")
+    if value and not -100 < value.adjusted() < 100:
+        raise Unwritable(f"{value} is out of the range of a decimal of {logical.precision} digits")
+    scaled = value.scaleb(logical.scale, EXACT)
+    if scaled != scaled.to_integral_value():
+        raise Unwritable(f"{value} has more than {logical.scale} digits after the decimal point")
+    if scaled.copy_abs() >= 10**logical.precision:
+        raise Unwritable(f"{value} has more than {logical.precision} digits")
+    return int(scaled)
+
+
+def items_of(value: Any) -> Sequence[Any]:
+    """Return a list's items. Raises Unwritable: it is no list."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
+        raise Unwritable(f"expected a list, found {value!r}")
+    return value
+
+
+def pairs_of(value: Any) -> list[tuple[Any, Any]]:
+    """Return a map's entries, from a dict or from the list of pairs that Arrow makes of one. Raises Unwritable: it is neither."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return value
+    raise Unwritable(f"expected a dict, found {value!r}")
+
+
+def _is_float(value: Any) -> bool:
+    """Whether 32 bits hold the number exactly."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return True
+    try:
+        held: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
+    except OverflowError:
+        return False
+    return held == value
+
+
+def _only_member(members: Collection[str], value: Any) -> str:
+    if isinstance(value, Mapping) and value.keys() <= set(members):
+        given = [name for name, held in value.items() if held is not None]
+        if len(given) == 1:
+            return str(given[0])
+    raise Unwritable(f"expected exactly one of {', '.join(members)}, found {value!r}")
+
+
+def _leaf(shape: Leaf) -> Fit:
+    schema = shape.schema
+    if isinstance(schema, EnumType):
+        return _enum(schema)
+    if isinstance(schema.logical, DecimalType):
+        return _decimal(schema.logical)
+    if isinstance(schema, FixedType):
+        return _fixed(schema.size)
+    return _integer(schema, shape) if schema.type in LIMITS else PLAIN[schema.type]
+
+
+def _integer(schema: PrimitiveType, shape: Leaf) -> Fit:
+    low, high = LIMITS[schema.type]
+    factor = scale_of(shape).factor
+    convert = to_storage(shape.type)
+
+    def whole(value: Any) -> Any:
+        number = value if convert is None else convert(value)
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise Unwritable(f"expected a whole number, found {value!r}")
+        number //= factor
+        if not low <= number <= high:
+            raise Unwritable(f"{value!r} is out of the range of {schema.type}")
+        return number
+
+    return whole
+
+
+def _enum(schema: EnumType) -> Fit:
+    symbols = frozenset(schema.symbols)
+
+    def symbol(value: Any) -> Any:
+        if not isinstance(value, str) or value not in symbols:
+            raise Unwritable(f"{value!r} is no symbol of {schema.full_name}: {', '.join(schema.symbols)}")
+        return value
+
+    return symbol
+
+
+def _decimal(logical: DecimalType) -> Fit:
+    def number(value: Any) -> Any:
+        if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
+            raise Unwritable(f"expected a decimal, found {value!r}")
+        return unscaled_decimal(decimal.Decimal(value), logical)
+
+    return number
+
+
+def _fixed(size: int) -> Fit:
+    def sized(value: Any) -> Any:
+        if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) != size:
+            raise Unwritable(f"expected {size} bytes, found {value!r}")
+        return bytes(value)
+
+    return sized
+
+
+def _null(value: Any) -> None:
+    if value is not None:
+        raise Unwritable(f"expected null, found {value!r}")
+
+
+def _boolean(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise Unwritable(f"expected true or false, found {value!r}")
+    return value
+
+
+def _floating(kind: str, packed: struct.Struct) -> Fit:
+    def number(value: Any) -> Any:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise Unwritable(f"expected a number, found {value!r}")
+        try:
+            packed.pack(value)
+        except (struct.error, OverflowError):
+            raise Unwritable(f"{value!r} is out of the range of {kind}") from None
+        return float(value)
+
+    return number
+
+
+def fit_text(value: Any) -> str:
+    """Return the text, if it can be written as UTF-8."""
+    if not isinstance(value, str):
+        raise Unwritable(f"expected text, found {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unwritable(f"{value!r} has half a character (a lone surrogate)") from None
+    return value
+
+
+def raw(value: Any) -> bytes:
+    """Return the bytes."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise Unwritable(f"expected bytes, found {value!r}")
+    return bytes(value)
+
+
+PLAIN: Final[dict[str, Fit]] = {
+    "null": _null,
+    "boolean": _boolean,
+    "float": _floating("float", _FLOAT),
+    "double": _floating("double", struct.Struct("<d")),
+    "string": fit_text,
+    "bytes": raw,
+}
+"""For types that have no parts and need no more than their name, in Avro and in protobuf."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from schemactl.codec.record_classes import LOGICAL
 from schemactl.codegen.spark_types import PYTHON_TYPES, Decimal, literal
 from schemactl.codegen.topic_struct import StructOptions, convert
 from schemactl.core.names import TopicName
@@ -33,7 +34,6 @@ from schemactl.formats.avro.schema import (
     Union,
     parts,
 )
-from schemactl.typed.annotations import LOGICAL
 
 # The default of a field as Python writes it.
 

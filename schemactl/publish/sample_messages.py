@@ -14,11 +14,10 @@ import pyarrow as pa
 
 from schemactl.checks.samples import SampleMessage
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
-from schemactl.codec.avro_definition import json_of, parse
-from schemactl.codec.columns import Choice, Group, Leaf, Shape, shape_of
-from schemactl.codec.payload import column_type
+from schemactl.codec.arrow_types import Choice, Group, Leaf, Shape, shape_of
+from schemactl.codec.avro_schema import DecimalType, EnumType, FixedType, MapType, full_name, json_of, parse
+from schemactl.codec.message import column_type_of
 from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, root_of
-from schemactl.codec.schema import DecimalType, EnumType, FixedType, MapType, full_name
 
 # What a field of a name plausibly holds: texts and numbers.
 
@@ -197,7 +196,7 @@ def _maker(schema: Definition | KeyValue, name: str, random: Random) -> Callable
     if schema.type in ("PROTOBUF", "PROTOBUF_NATIVE"):
         message = root_of(schema, OPTIONS).shape
         return lambda: made.message(message, 0)
-    kind = column_type(schema, OPTIONS)[0]
+    kind = column_type_of(schema, OPTIONS)[0]
     if schema.type in ("TIME", "LOCAL_TIME"):
         return made.time
     if "__charset" in schema.properties:

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from schemactl.codec import CodecError
-from schemactl.codec.json_form import json_value
+from schemactl.codec.topic import json_value
 from schemactl.codegen.topics import module_paths, schema_of
 from schemactl.core.environment import version
 from schemactl.core.errors import SchemactlError

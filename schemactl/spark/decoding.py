@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from ..codec import Codec, Decoded, Unreadable
-from ..codec.version_number import numbers
+from ..codec.topic import numbers
 from ..table_formats.errors import WrongArgument
 from .columns import (
     ERROR,

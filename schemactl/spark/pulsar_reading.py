@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ..codec.pulsar_message import number_of, pair_key, payload_of
+from ..codec.message import number_of, pair_key, payload_of
 from .columns import EVENT_TIME, KEY, MESSAGE_ID, PROPERTIES, PUBLISH_TIME, SCHEMA_VERSION, TOPIC
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package, close
 from .pulsar_options import KeyEncoding, ReadOptions

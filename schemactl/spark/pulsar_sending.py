@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
-from ..codec.pulsar_message import SENDABLE
+from ..codec.message import SENDABLE
 from .columns import ERROR, EVENT_TIME, KEYS, PAYLOADS, PROPERTIES, TOPIC
 from .pulsar_connection import Cluster, Connection, PulsarProblem, client_package
 from .pulsar_options import SendOptions

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..codec import Codec
-from ..codec.verifying import Count, judge, summed
+from ..codec.topic import Count, judge, summed
 from .columns import KEYS, MESSAGE_ID, PAYLOADS, VERSIONS, Columns, Name, answers, message_columns
 from .worker import reduce_worker_overhead
 

@@ -15,7 +15,7 @@ import pytest
 import shop
 
 from schemactl.codec import Codec, Definition, Version
-from schemactl.codec.values import text
+from schemactl.codec.values import decode_text
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +141,7 @@ def repaired(found: Any, expected: Any) -> Any:
     """What was found, with Spark's raw bytes where text is not UTF-8: there U+FFFD stands for what is wrong."""
     if isinstance(expected, dict) and "invalid_utf8" in expected:
         raw = base64.b64decode(expected["invalid_utf8"])
-        return expected if found == text(raw) else found
+        return expected if found == decode_text(raw) else found
     if isinstance(expected, dict) and isinstance(found, dict):
         return {key: repaired(value, expected.get(key)) for key, value in found.items()}
     if isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):

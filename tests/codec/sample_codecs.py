@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from schemactl.codec import Codec, Decoded, Definition, Encoded, KeyValue, Options, Unwritable, Version
-from schemactl.codec.casting import to_numbers
+from schemactl.codec.arrow_types import to_numbers
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 

@@ -9,8 +9,7 @@ import pytest
 from sample_codecs import codec_of
 
 from schemactl.codec import Definition, InvalidDefinition
-from schemactl.codec.avro_definition import parse
-from schemactl.codec.schema import RecordType
+from schemactl.codec.avro_schema import RecordType, parse
 
 FIXED = {"type": "fixed", "name": "F"}
 

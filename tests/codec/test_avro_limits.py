@@ -20,10 +20,10 @@ from schemactl.codec import (
     InvalidDefinition,
     KeyValue,
     Unreadable,
-    lanes,
-    payload_io,
+    byte_batch,
+    payload_reader,
 )
-from schemactl.codec.defaults import zigzag
+from schemactl.codec.avro_resolution import zigzag
 
 MANY = 50
 """Enough rows for the vectorised path."""
@@ -157,8 +157,8 @@ def growing(size: int, *, items: bool = False) -> Codec:
 @pytest.fixture
 def _small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays as if they could hold no more than 2^20 bytes."""
-    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**20)
-    monkeypatch.setattr(payload_io, "MAX_ARRAY_BYTES", 2**20)
+    monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**20)
+    monkeypatch.setattr(payload_reader, "MAX_ARRAY_BYTES", 2**20)
 
 
 @pytest.mark.usefixtures("_small_arrays")
@@ -189,7 +189,7 @@ def test_what_does_not_fit_one_batch_says_how_it_is_read(monkeypatch: pytest.Mon
 
     codec = growing(10_000)
     with monkeypatch.context() as patch:
-        patch.setattr(lanes, "MAX_ARRAY_BYTES", 2**20)
+        patch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**20)
         patch.setattr(pa, "concat_batches", full)
         with pytest.raises(BatchTooLarge, match="decode_parts"):
             codec.decode_batch(pa.array([b"\2"] * 400), pa.array([0] * 400))
@@ -317,7 +317,7 @@ def test_payloads_that_no_column_holds_are_written_in_parts(monkeypatch: pytest.
     codec = avro("long")
     rows = pa.record_batch({"f0": pa.array([2**40 + number for number in range(1000)])})
     whole = codec.encode_batch(rows).payloads
-    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**10)
     parts = list(codec.encode_parts(rows))
     assert [len(part.payloads) for part in parts] == [125] * 8
     assert pa.concat_arrays([part.payloads for part in parts]).equals(whole)
@@ -332,7 +332,7 @@ def test_a_row_whose_payload_no_column_holds_is_rejected_alone(monkeypatch: pyte
     pairs = codec_of(KeyValue(Definition("STRING"), longs, "SEPARATED"))
     values = pa.array([[1] * 500, [1] * 1500, [1] * 500])
     keys = pa.array(["a", "b", "c"])
-    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**10)
     for codec, rows in (
         (single, pa.record_batch({"value": values})),
         (pairs, pa.record_batch({"key": keys, "value": values})),

@@ -15,8 +15,8 @@ from random_avro import Maker, damage, for_fastavro
 from sample_codecs import codec_of, read_alike, record
 
 from schemactl.codec import Unreadable
-from schemactl.codec.defaults import zigzag
-from schemactl.codec.lanes import Lanes
+from schemactl.codec.avro_resolution import zigzag
+from schemactl.codec.byte_batch import Lanes
 
 pytestmark = pytest.mark.slow
 

@@ -17,10 +17,10 @@ from random_avro import Maker
 from sample_codecs import codec_of, record, written_alike
 
 from schemactl.codec import Definition, KeyValue, Options, Unwritable
-from schemactl.codec.avro_definition import parse
-from schemactl.codec.columns import shape_of
-from schemactl.codec.defaults import zigzag
-from schemactl.codec.lane_writer import lane_writer, numbers
+from schemactl.codec.arrow_types import shape_of
+from schemactl.codec.avro_payload import lane_writer, numbers
+from schemactl.codec.avro_resolution import zigzag
+from schemactl.codec.avro_schema import parse
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

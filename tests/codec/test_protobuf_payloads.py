@@ -26,8 +26,8 @@ from schemactl.codec import (
     Unreadable,
     Unwritable,
 )
-from schemactl.codec.casting import to_numbers
-from schemactl.codec.defaults import zigzag
+from schemactl.codec.arrow_types import to_numbers
+from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.proto_schema import root_of
 
 ORDER = """

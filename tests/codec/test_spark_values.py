@@ -13,8 +13,8 @@ import pytest
 from sample_codecs import values_of
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Version
-from schemactl.codec.json_form import json_rows
-from schemactl.codec.values import text
+from schemactl.codec.topic import json_rows
+from schemactl.codec.values import decode_text
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_values_public.jsonl.gz"
 
@@ -115,7 +115,7 @@ def answers(writer: Any, reader: Any, payloads: list[bytes]) -> list[Any]:
 
 def assert_same(found: Any, expected: Any) -> None:
     if isinstance(expected, dict) and "invalid_utf8" in expected:
-        assert found == text(base64.b64decode(expected["invalid_utf8"]))
+        assert found == decode_text(base64.b64decode(expected["invalid_utf8"]))
     elif isinstance(expected, dict):
         assert found.keys() == expected.keys()
         for key in expected:

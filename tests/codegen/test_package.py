@@ -82,7 +82,7 @@ def test_every_version_is_read_into_the_reader(package: ModuleType) -> None:
 def test_schemas_for_the_python_client_need_that_client_alone_when_one_is_asked_for(
     package: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "schemactl.codec.pulsar_schema", raising=False)
+    monkeypatch.delitem(sys.modules, "schemactl.codec.pulsar_client", raising=False)
     monkeypatch.setitem(sys.modules, "pulsar", None)
     with pytest.raises(CodecUnavailable, match="needs the package pulsar-client: pip install pulsar-client"):
         package.topic("persistent://shop/sales/orders").pulsar_schema(None)

@@ -16,8 +16,8 @@ from java_avro import JavaAvro
 from random_avro import Maker
 
 from schemactl.codec import Codec, Definition, Version
-from schemactl.codec import schema as codec_schema
-from schemactl.codec.avro_definition import parse as codec_parse
+from schemactl.codec import avro_schema as codec_schema
+from schemactl.codec.avro_schema import parse as codec_parse
 from schemactl.codegen import spark_types
 from schemactl.codegen.spark_types import SparkType, UnsupportedBySpark
 from schemactl.codegen.topic_struct import StructOptions, convert

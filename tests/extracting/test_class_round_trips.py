@@ -22,6 +22,7 @@ from random_avro import Maker
 
 from schemactl.classes.extraction import extract
 from schemactl.codec import Codec, Definition, Version
+from schemactl.codec.record_classes import from_value, to_value
 from schemactl.codegen.class_module import class_module
 from schemactl.codegen.topic_struct import StructOptions
 from schemactl.core.project import ClassKind
@@ -29,7 +30,6 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import identity, problems
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
-from schemactl.typed.values import from_value, to_value
 
 Json = Any
 KINDS: tuple[ClassKind, ...] = get_args(ClassKind)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schema_strategies import PRIMITIVES, evolutions, schemas
 
 from schemactl.codec import InvalidDefinition
-from schemactl.codec.avro_definition import parse as parse_for_codec
+from schemactl.codec.avro_schema import parse as parse_for_codec
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import identity
 from schemactl.formats.avro.json_text import InvalidAvro, canonical_form, fingerprints

@@ -20,10 +20,10 @@ from topics_to_generate import CLICK, GENERATE, approved, avro
 
 from schemactl.codec import Codec, UnknownVersion, Unreadable, Unwritable
 from schemactl.codec.definition import Numbers
-from schemactl.codec.pulsar_schema import topic_schema
+from schemactl.codec.pulsar_client import topic_schema
+from schemactl.codec.record_classes import to_value
 from schemactl.codegen.package import package_files
 from schemactl.core.schema import Release, SchemaType
-from schemactl.typed.values import to_value
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 

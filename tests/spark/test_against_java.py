@@ -20,10 +20,10 @@ import pytest
 from random_avro import Maker, damage
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Version
-from schemactl.codec.casting import to_numbers
-from schemactl.codec.defaults import zigzag
-from schemactl.codec.payload import reading
-from schemactl.codec.values import text
+from schemactl.codec.arrow_types import to_numbers
+from schemactl.codec.avro_resolution import zigzag
+from schemactl.codec.message import reading
+from schemactl.codec.values import decode_text
 from schemactl.spark import ensure_java
 
 SEEDS = range(int(os.environ.get("SCHEMACTL_AVRO_SEEDS", "15")))
@@ -215,6 +215,6 @@ def text_case() -> Case:
 def test_what_is_no_utf_8_is_replaced_as_java_replaces_it(answered: Answered) -> None:
     case, answers = answered[0]
     expected = [answer and answer.decode()[1:] for answer in answers]
-    assert [text(payload[1:]) for payload in case.payloads] == expected
+    assert [decode_text(payload[1:]) for payload in case.payloads] == expected
     rows, _, _ = Ours(case).together(case.payloads)
     assert [row["value"] for row in rows] == expected

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark_release import since
 
-from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, lanes
-from schemactl.codec.verifying import Count
+from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Version, byte_batch
+from schemactl.codec.topic import Count
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
 from schemactl.spark.encoding import encode_batches
@@ -255,7 +255,7 @@ def test_rows_whose_payloads_no_column_holds_are_encoded_in_parts(monkeypatch: p
     codec = Codec([Version(0, avro(ID))])
     numbers = range(2**30, 2**30 + 1000)
     batch = pa.record_batch({"id": pa.array(numbers, pa.int32()), "other": pa.array(numbers)})
-    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**10)
     parts = list(encode_batches([batch], codec=codec, version=None, values=["id"], others=["other"]))
     assert len(parts) > 1
     rows = [row for part in parts for row in part.to_pylist()]

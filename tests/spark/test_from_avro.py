@@ -14,7 +14,7 @@ from random_avro import Maker, damage
 from spark_jars import AVRO, needs
 
 from schemactl.codec import Codec, Definition, Version
-from schemactl.codec.casting import to_numbers
+from schemactl.codec.arrow_types import to_numbers
 
 
 class Topic(NamedTuple):

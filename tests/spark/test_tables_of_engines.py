@@ -29,7 +29,7 @@ from pyspark.sql.types import ArrayType, DatetimeType, MapType, StringType, Stru
 from spark_jars import TABLES, needs
 
 from schemactl.codec import Codec
-from schemactl.codec.casting import to_numbers
+from schemactl.codec.arrow_types import to_numbers
 from schemactl.spark import WrongArgument
 
 from .engine import Lake, Messages, opened

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_release import before
 
-from schemactl.codec import Codec, Definition, Version, lanes
-from schemactl.codec.verifying import Count
+from schemactl.codec import Codec, Definition, Version, byte_batch
+from schemactl.codec.topic import Count
 from schemactl.spark import sink
 from schemactl.spark.columns import Columns
 from schemactl.spark.errors import SparkProblem, as_spark_problem
@@ -127,7 +127,7 @@ def test_values_that_no_batch_holds_are_counted_as_read(monkeypatch: pytest.Monk
     def full(_: Any) -> None:
         raise pa.ArrowInvalid("offset overflow")
 
-    monkeypatch.setattr(lanes, "MAX_ARRAY_BYTES", 2**10)
+    monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**10)
     monkeypatch.setattr(pa, "concat_batches", full)
     text = Codec([Version(0, definition("string"))])
     payloads = [b"\x0clonger", b"\x0c", b"\x0clonger"] * 100
