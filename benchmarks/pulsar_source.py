@@ -17,8 +17,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from schemactl.spark.pulsar_options import connection_of, reading_of
-from schemactl.spark.pulsar_reading import PulsarBatch
+from schemactl.spark.pulsar.options import connection_of, reading_of
+from schemactl.spark.pulsar.source import PulsarBatch
 
 
 def send(client: Any, topic: str, count: int) -> None:

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
     from .codec.pulsar_client import Mode, TopicSchema
     from .codec.record_classes import Instance
-    from .spark.columns import Name
-    from .spark.decoding import ParseMode, Split
+    from .spark.dataframes import ParseMode, Split
     from .spark.landing import LandingOptions, SaveMode, Sink
     from .spark.landing_sink import Landed
-    from .table_formats.table import Format
+    from .spark.message_columns import Name
+    from .spark.tables.landing_table import Format
 
 __all__ = [
     "CodecError",
@@ -150,7 +150,7 @@ class GeneratedTopic(Generic[Row]):
     @property
     def struct(self) -> StructType:
         """`schema` as a StructType."""
-        from .spark.struct_types import struct_of_ddl
+        from .spark.message_columns import struct_of_ddl
 
         return struct_of_ddl(self.schema)
 
@@ -265,7 +265,7 @@ class GeneratedTopic(Generic[Row]):
         """
         from pyspark.sql import Column
 
-        from .spark.decoding import decode, decode_column
+        from .spark.dataframes import decode, decode_column
 
         if isinstance(messages, str | Column):
             return decode_column(self.codec, messages, *columns, **options)
@@ -273,13 +273,13 @@ class GeneratedTopic(Generic[Row]):
 
     def split(self, decoded: DataFrame) -> Split:
         """Return what `decode` gave, parted into rows and rejected messages (see `spark.split`)."""
-        from .spark.decoding import split
+        from .spark.dataframes import split
 
         return split(decoded, self.codec)
 
     def encode(self, rows: DataFrame, *, version: int | None = None) -> DataFrame:
         """Return the rows as messages; what cannot be written says why in `__error` (see `spark.encode`)."""
-        from .spark.encoding import encode
+        from .spark.dataframes import encode
 
         return encode(rows, self.codec, version=version)
 
@@ -315,7 +315,7 @@ class GeneratedTopic(Generic[Row]):
         self, spark: SparkSession, path: str | PathLike[str], **options: Unpack[LandingOptions]
     ) -> Landed:
         """Make rows of those rejected messages that this package can read (see `spark.replay`)."""
-        from .spark.replay import replay
+        from .spark.landing import replay
 
         return replay(spark, self.codec, path, **self._named(options))
 

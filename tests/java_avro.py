@@ -94,7 +94,7 @@ def running() -> Iterator[JavaAvro]:
     java_gateway = pytest.importorskip("py4j.java_gateway")
     thrown = pytest.importorskip("py4j.protocol").Py4JJavaError
     pyspark = pytest.importorskip("pyspark")
-    from schemactl.spark.java import JavaNotFound, ensure_java
+    from schemactl.spark.session import JavaNotFound, ensure_java
 
     home = os.environ.get("JAVA_HOME")
     try:

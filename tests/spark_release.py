@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from schemactl.spark.errors import release
+from schemactl.spark.session import release
 
 RELEASE: Final = release()
 

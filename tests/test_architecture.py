@@ -11,8 +11,6 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 from schemactl.cli.parser import COMMANDS
 
 PACKAGE = Path(__file__).parent.parent / "schemactl"
@@ -73,9 +71,6 @@ IMPORTERS: dict[str, set[str]] = {
     "subprocess": {"history", "formats", "spark"},
 }
 
-UNDER_WAY = True
-"""Whether modules are still outside of the rooms; `remodel` removes it with the last one."""
-
 
 @cache
 def parsed(path: Path) -> ast.Module:
@@ -104,10 +99,9 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_vendor" not in path
 
 def test_a_room_imports_only_the_rooms_below_it_and_few_a_heavy_package() -> None:
     known = ROOMS.keys() | ON_TOP
-    if not UNDER_WAY:
-        assert {room_of(path) for path in MODULES} <= known, (
-            "a room has no place: add it to TABLE and to DESIGN.md"
-        )
+    assert {room_of(path) for path in MODULES} <= known, (
+        "a room has no place: add it to TABLE and to DESIGN.md"
+    )
     wrong = []
     for path in MODULES:
         room = room_of(path)
@@ -153,7 +147,6 @@ def test_no_modules_import_each_other_in_a_cycle() -> None:
     assert {*TopologicalSorter(imports).static_order()} == known.keys()
 
 
-@pytest.mark.skipif(UNDER_WAY, reason="the rooms are not complete")
 def test_only_the_commands_on_classes_run_the_code_of_users() -> None:
     loaders = {"schemactl.classes.extraction.load_class", "schemactl.classes.extraction.load_module"}
     found = {str(path.relative_to(PACKAGE)) for path in MODULES if loaders & {*imports_of(path)}}
@@ -199,7 +192,6 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
     assert [heavy & modules for modules in modules_after(*commands)] == [set()] * len(commands)
 
 
-@pytest.mark.skipif(UNDER_WAY, reason="the rooms are not complete")
 def test_the_arguments_of_a_command_need_none_of_the_rooms_that_do_its_work() -> None:
     rooms = {
         "formats",

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.spark import Landed
-    from schemactl.spark.raw import RawMessages
-    from schemactl.spark.verifying import Unread, Verified
+    from schemactl.spark.stored_messages import RawMessages, Unread, Verified
 
 
 # `schemactl spark`: `verify` and `land` for stored messages.
@@ -253,10 +252,8 @@ def subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
 @contextmanager
 def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
     """Yield the --messages of `topic` in a Spark session; what goes wrong with Spark inside is a SchemactlError."""
-    from schemactl.spark.errors import SparkProblem
-    from schemactl.spark.java import JavaNotFound
-    from schemactl.spark.raw import RawMessages
-    from schemactl.spark.session import session
+    from schemactl.spark.session import JavaNotFound, SparkProblem, session
+    from schemactl.spark.stored_messages import RawMessages
 
     for text in args.option:
         if "=" not in text:
@@ -280,7 +277,7 @@ def running(args: argparse.Namespace, context: Context, topic: TopicName) -> Ite
 @contextmanager
 def as_usage_error() -> Iterator[None]:
     """Raise a UsageError for a WrongArgument inside."""
-    from schemactl.table_formats.errors import WrongArgument
+    from schemactl.spark.tables.landing_table import WrongArgument
 
     try:
         yield
@@ -311,7 +308,7 @@ def _runtime(folder: Path) -> Path:
     """Write a zip of what workers import, and return its path."""
     from schemactl.codegen.package import pack, run_time
 
-    modules = {"__init__.py": "", **run_time("spark/landing.py", "spark/raw.py", "spark/verifying.py")}
+    modules = {"__init__.py": "", **run_time("spark/landing.py", "spark/stored_messages.py")}
     archive = folder / "schemactl.zip"
     pack({f"schemactl/{path}": text for path, text in sorted(modules.items())}, archive)
     return archive
@@ -386,9 +383,8 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     read = subject(args, context)
     codec = read.codec(args, read.reader)
     from schemactl.spark import sink
-    from schemactl.spark.errors import as_spark_problem
     from schemactl.spark.landing import REJECTED, tables_of
-    from schemactl.spark.session import watched
+    from schemactl.spark.session import as_spark_problem, watched
 
     def placed(path: str) -> str:
         return path if of_iceberg else located(path, context)
@@ -529,7 +525,7 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     approved = read.codec(args, read.reader)
     codec = approved if proposed is None else read.codec(args, proposed)
     from schemactl.spark.session import watched
-    from schemactl.spark.verifying import verify
+    from schemactl.spark.stored_messages import verify
 
     with (
         running(args, context, read.there) as messages,

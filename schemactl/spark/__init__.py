@@ -9,15 +9,13 @@ Imports nothing of schemactl but `codec`, and only relatively, so that a generat
 
 from __future__ import annotations
 
-from ..table_formats.errors import Conflict, WrongArgument
-from .columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
-from .decoding import decode, decode_column, split
-from .encoding import encode
-from .java import JavaNotFound, ensure_java
-from .landing import land, land_stream, sink
+from .dataframes import decode, decode_column, encode, split
+from .landing import land, land_stream, replay, sink
 from .landing_sink import Counts, Landed
-from .pulsar_source import PulsarSource
-from .replay import replay
+from .message_columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION
+from .pulsar.source import PulsarSource
+from .session import JavaNotFound, ensure_java
+from .tables.landing_table import Conflict, WrongArgument
 from .views import FormerNames, view, view_sql
 
 __all__ = [

@@ -1,18 +1,25 @@
-"""Decode raw messages to typed columns in one pass; every row comes out, decoded or with a reason."""
+"""Decode and encode DataFrames; set-up of workers."""
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 from collections.abc import Iterable, Iterator
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from zipimport import zipimporter
 
 import numpy as np
 import pyarrow as pa
+import pyspark
+from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from ..codec import Codec, Decoded, Unreadable
 from ..codec.topic import numbers
-from ..table_formats.errors import WrongArgument
-from .columns import (
+from .message_columns import (
     ERROR,
     KEY,
     KEYS,
@@ -24,13 +31,48 @@ from .columns import (
     Name,
     map_in_arrow,
     message_columns,
+    struct_of,
 )
-from .errors import require
-from .struct_types import struct_of
-from .worker import reduce_worker_overhead
+from .session import require
+from .tables.landing_table import WrongArgument
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+# The set-up of Spark's Python workers.
+
+
+def reduce_worker_overhead() -> None:
+    """Reduce what Spark does in this process around each task.
+
+    Before a task, Spark invalidates the caches of imports, and Python 3.11 answers by reading the indexes of pyspark.zip and
+    of a jar, which never change, once for each package that was imported from there: 0.1 s of CPU. When more is imported from
+    an archive that is forgotten here, zipimport still has its index.
+
+    After a task, Spark collects garbage in a process that it keeps, and so looks through all that pandas and the other modules
+    are made of: 0.02 s. None of that is garbage, and it is no longer looked at.
+    """
+    # Spark's workers import it from <home>/python/lib/pyspark.zip; elsewhere it may be a folder, wherever that is.
+    archive = Path(pyspark.__file__).parent.parent
+    if archive.suffix == ".zip":
+        home = archive.parent.parent.parent
+        for path, finder in list(sys.path_importer_cache.items()):
+            if isinstance(finder, zipimporter) and Path(finder.archive).is_relative_to(home):
+                del sys.path_importer_cache[path]
+    if "SPARK_REUSE_WORKER" in os.environ:
+        _freeze()
+
+
+@cache
+def _freeze() -> None:
+    """Freeze what is there, once: even to ask whether something is frozen takes as long as looking for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+# Decode raw messages to typed columns in one pass; every row comes out, decoded or with a reason.
+
 
 ParseMode = Literal["PERMISSIVE", "FAILFAST", "DROPMALFORMED"]
 """What becomes of messages that are rejected, as Spark calls it: they are rows with a reason, the job fails, or they are gone."""
@@ -211,3 +253,76 @@ def _with_message(decoded: Decoded, batch: pa.RecordBatch, columns: Columns) -> 
         found[SCHEMA_VERSION] = numbers(batch.column(columns.version))[0]
     found |= {ERROR: decoded.errors, PAYLOAD: rejected}
     return pa.RecordBatch.from_pydict(found)
+
+
+# Encode typed columns to payloads in one pass.
+
+
+def encode(rows: DataFrame, codec: Codec, *, version: int | None = None) -> DataFrame:
+    """Return the rows as messages: `payload` (and `key` of a SEPARATED KEY_VALUE), every column that is no value, and `__error`.
+
+    A row that does not fit the schema has no payload, and `__error` says why; else that is null. Where the rows have
+    `__schemaVersion`, it is now the number of the schema that they were written with, and where they have `__key`, `key` takes
+    its place. Batch and streaming alike.
+
+    Args:
+        rows: with the columns that `decode` gives; for a `version`, with that one's own.
+        codec: of the topic.
+        version: the number of the schema to write with; None: the reader's.
+
+    Raises:
+        WrongArgument: a column is missing, or would be there twice.
+        CodecUnavailable: there is no codec for the topic's schema type.
+        UnknownVersion: the codec has no such version, or its target no number for what is written.
+    """
+    number = codec.number_written(version)
+    values = codec.columns_of(version).names
+    missing = [name for name in values if name not in rows.columns]
+    if missing:
+        advice = "" if version is None else f": give the columns of version {version}, by its own names"
+        raise WrongArgument(
+            f"the rows have no column {', '.join(missing)}; they have {', '.join(rows.columns)}{advice}"
+        )
+    separated = codec.separates(version)
+    made = ["payload", *(["key"] if separated else []), ERROR]
+    # What was decoded has the bytes of its key beside it: those that are made here take their place.
+    replaced = {*values, KEY} if separated else set(values)
+    others = [name for name in rows.columns if name not in replaced]
+    twice = [name for name in others if name in made]
+    if twice:
+        raise WrongArgument(
+            f"two columns would be called {', '.join(twice)}: rename or drop that of the rows"
+        )
+    schema = StructType([rows.schema[name] for name in others])
+    for name in made:
+        schema = schema.add(name, "string" if name == ERROR else "binary")
+    encoded = map_in_arrow(
+        rows, partial(encode_batches, codec=codec, version=version, values=values, others=others), schema
+    )
+    if SCHEMA_VERSION not in others:
+        return encoded
+    return encoded.withColumn(SCHEMA_VERSION, sql.lit(number).cast("long"))
+
+
+def encode_batches(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    codec: Codec,
+    version: int | None,
+    values: list[str],
+    others: list[str],
+) -> Iterator[pa.RecordBatch]:
+    """Return the batches as `encode` gives them, in a worker; each in as few parts as hold it."""
+    reduce_worker_overhead()
+    for batch in batches:
+        start = 0
+        for encoded in codec.encode_parts(batch.select(values), version):
+            count = len(encoded.payloads)
+            rows = batch.slice(start, count)
+            start += count
+            found = {name: rows.column(name) for name in others}
+            found["payload"] = encoded.payloads
+            if encoded.keys is not None:
+                found["key"] = encoded.keys
+            found[ERROR] = encoded.errors
+            yield pa.RecordBatch.from_pydict(found)

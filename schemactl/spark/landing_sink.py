@@ -15,14 +15,20 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ..codec import Codec
-from ..table_formats.errors import Conflict
-from ..table_formats.evolution import changes, require_allowed
-from ..table_formats.folder import Folder
-from ..table_formats.parquet_files import ParquetFiles, Shape
-from ..table_formats.table import Addition, Change, DataFile, Evolution, LandingTable, Transaction
-from .columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, answers
-from .decoding import decode_batch
-from .worker import reduce_worker_overhead
+from .dataframes import decode_batch, reduce_worker_overhead
+from .message_columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, answers
+from .tables.evolution import changes, require_allowed
+from .tables.landing_table import (
+    Addition,
+    Change,
+    Conflict,
+    DataFile,
+    Evolution,
+    Folder,
+    LandingTable,
+    Transaction,
+)
+from .tables.parquet import ParquetFiles, Shape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

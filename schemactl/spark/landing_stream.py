@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from ..table_formats.table import Transaction
+from .dataframes import reduce_worker_overhead
 from .landing_sink import QUERY, Landing, Written, task_context
-from .worker import reduce_worker_overhead
+from .tables.landing_table import Transaction
 
 # MicroBatchExecution.BATCH_ID_KEY.
 _BATCH: Final = "streaming.sql.batchId"

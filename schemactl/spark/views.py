@@ -13,12 +13,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark
 
 from ..codec import Codec, CodecError
-from ..table_formats.column_types import folding, quoted, sql_type
-from ..table_formats.evolution import widens
-from ..table_formats.table import Format, check_format
-from .columns import folded
-from .errors import SPARK_ERRORS
-from .struct_types import struct_of
+from .message_columns import folded, struct_of
+from .session import SPARK_ERRORS
+from .tables.evolution import widens
+from .tables.landing_table import Format, check_format, folding, quoted, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,10 +15,10 @@ from pyiceberg.table import Table
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from schemactl.table_formats.evolution import changes
-from schemactl.table_formats.iceberg import IcebergTable
-from schemactl.table_formats.parquet_files import ParquetFiles, Shape
-from schemactl.table_formats.table import Addition, DataFile
+from schemactl.spark.tables.evolution import changes
+from schemactl.spark.tables.iceberg import IcebergTable
+from schemactl.spark.tables.landing_table import Addition, DataFile
+from schemactl.spark.tables.parquet import ParquetFiles, Shape
 
 
 @dataclass

@@ -22,8 +22,7 @@ from signal import SIGKILL
 from types import FrameType
 from typing import Any, Final
 
-from schemactl.table_formats.errors import Conflict
-from schemactl.table_formats.table import Transaction
+from schemactl.spark.tables.landing_table import Conflict, Transaction
 
 _STEPS: Final = ("/schemactl/spark/landing", "/pyiceberg/")
 

@@ -8,8 +8,8 @@ from typing import Any
 from pulsar_cluster import Namespace
 from pyspark.sql.datasource import InputPartition
 
-from schemactl.spark.pulsar_options import connection_of, reading_of
-from schemactl.spark.pulsar_reading import PulsarBatch
+from schemactl.spark.pulsar.options import connection_of, reading_of
+from schemactl.spark.pulsar.source import PulsarBatch
 
 from .schemas import codec, field, record
 

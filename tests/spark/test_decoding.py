@@ -19,10 +19,10 @@ from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Versi
 from schemactl.codec.topic import Count
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import WrongArgument, decode, decode_column, encode, split
-from schemactl.spark.encoding import encode_batches
-from schemactl.spark.errors import SparkProblem, first_line
-from schemactl.spark.struct_types import struct_of
-from schemactl.spark.verifying import verify
+from schemactl.spark.dataframes import encode_batches
+from schemactl.spark.message_columns import struct_of
+from schemactl.spark.session import SparkProblem, first_line
+from schemactl.spark.stored_messages import verify
 
 from .schemas import avro, codec, field, logical, record
 

@@ -16,11 +16,10 @@ import pytest
 from pyspark.sql import types as spark
 
 from schemactl.spark import WrongArgument
-from schemactl.spark.struct_types import struct_of
-from schemactl.table_formats.delta import DeltaTable
-from schemactl.table_formats.errors import Conflict
-from schemactl.table_formats.file_statistics import statistics
-from schemactl.table_formats.table import Addition, Change, DataFile, Transaction
+from schemactl.spark.message_columns import struct_of
+from schemactl.spark.tables.delta import DeltaTable
+from schemactl.spark.tables.landing_table import Addition, Change, Conflict, DataFile, Transaction
+from schemactl.spark.tables.parquet import statistics
 
 LONG = spark.LongType()
 ROWS = spark.StructType().add("n", LONG)

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import fs
 
 from schemactl.spark import WrongArgument
-from schemactl.table_formats.delta import DeltaTable
+from schemactl.spark.tables.delta import DeltaTable
 
 from .daemons import s3_access
 from .test_landing_delta import ROWS, add, numbers, read

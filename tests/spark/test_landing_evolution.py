@@ -21,9 +21,9 @@ from schemactl.codegen.topic_struct import StructOptions, former_names, struct_o
 from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.spark import WrongArgument
-from schemactl.spark.struct_types import struct_of_ddl
-from schemactl.table_formats.evolution import changes, path_of, require_allowed, statements, widens
-from schemactl.table_formats.table import Change
+from schemactl.spark.message_columns import struct_of_ddl
+from schemactl.spark.tables.evolution import changes, path_of, require_allowed, statements, widens
+from schemactl.spark.tables.landing_table import Change
 
 EFFECTS = {"type widened": "widen", "renamed column": "rename", "added column": "add"}
 

@@ -9,10 +9,9 @@ from pyarrow import fs
 from pyspark.sql.types import StructType
 
 from schemactl.spark import WrongArgument
-from schemactl.table_formats.delta import DeltaTable
-from schemactl.table_formats.folder import Folder
-from schemactl.table_formats.parquet_table import ParquetTable
-from schemactl.table_formats.table import Addition, DataFile
+from schemactl.spark.tables.delta import DeltaTable
+from schemactl.spark.tables.landing_table import Addition, DataFile, Folder
+from schemactl.spark.tables.parquet import ParquetTable
 
 from .fragile_files import BusyFiles, OvertakenFiles
 

@@ -20,9 +20,15 @@ from pyiceberg.types import StringType
 from pyiceberg.view.metadata import ViewVersion
 from spark_jars import FOLDER, TABLES
 
-from schemactl.table_formats.errors import Conflict, WrongArgument
-from schemactl.table_formats.iceberg import IcebergTable
-from schemactl.table_formats.table import Addition, Change, DataFile, Transaction
+from schemactl.spark.tables.iceberg import IcebergTable
+from schemactl.spark.tables.landing_table import (
+    Addition,
+    Change,
+    Conflict,
+    DataFile,
+    Transaction,
+    WrongArgument,
+)
 
 from .daemons import rest_catalog, s3_access
 from .iceberg_lake import Lake, equal, sql_lake, struct, write

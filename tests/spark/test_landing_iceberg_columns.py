@@ -15,9 +15,8 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import IntegerType
 from pyspark.sql import types as spark
 
-from schemactl.table_formats.errors import Conflict, WrongArgument
-from schemactl.table_formats.parquet_files import NULL_PARTITION
-from schemactl.table_formats.table import Addition
+from schemactl.spark.tables.landing_table import Addition, Conflict, WrongArgument
+from schemactl.spark.tables.parquet import NULL_PARTITION
 
 from .iceberg_lake import Lake, equal, sql_lake, struct, write
 

@@ -18,8 +18,8 @@ from pyspark.sql import functions as fn
 from spark_release import STREAMS_OUT
 
 from schemactl.spark import Conflict, Landed, WrongArgument, land, land_stream, sink
-from schemactl.table_formats.delta import DeltaTable
-from schemactl.table_formats.iceberg import IcebergTable
+from schemactl.spark.tables.delta import DeltaTable
+from schemactl.spark.tables.iceberg import IcebergTable
 
 from .schemas import avro, codec, field
 

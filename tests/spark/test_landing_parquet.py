@@ -14,15 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.table_formats import parquet_files
-from schemactl.table_formats.folder import Folder
-from schemactl.table_formats.parquet_files import (
-    NULL_PARTITION,
-    ParquetFiles,
-    Shape,
-    partition_folder,
-    repeating,
-)
+from schemactl.spark.tables import parquet
+from schemactl.spark.tables.landing_table import Folder
+from schemactl.spark.tables.parquet import NULL_PARTITION, ParquetFiles, Shape, partition_folder, repeating
 
 
 def written(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str, pq.ParquetFile]:
@@ -65,8 +59,8 @@ def test_no_rows_make_no_file(tmp_path: Path) -> None:
 def test_many_partitions_take_bounded_memory_and_lose_no_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: int, waiting_bytes: int
 ) -> None:
-    monkeypatch.setattr(parquet_files, "_OPEN_FILES", open_files)
-    monkeypatch.setattr(parquet_files, "_WAITING_BYTES", waiting_bytes)
+    monkeypatch.setattr(parquet, "_OPEN_FILES", open_files)
+    monkeypatch.setattr(parquet, "_WAITING_BYTES", waiting_bytes)
     pick = random.Random(3)  # noqa: S311  reproducible, not secret
     rows = [(pick.choice("abcdefgh"), pick.choice([None, True, False]), number) for number in range(3_000)]
     batches = [

@@ -12,9 +12,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from schemactl.spark.struct_types import struct_of
-from schemactl.table_formats.delta import DeltaTable
-from schemactl.table_formats.table import Addition
+from schemactl.spark.message_columns import struct_of
+from schemactl.spark.tables.delta import DeltaTable
+from schemactl.spark.tables.landing_table import Addition
 
 from .test_landing_delta import put
 

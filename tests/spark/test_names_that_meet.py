@@ -16,7 +16,7 @@ from schemactl.codegen.topic_struct import StructOptions, former_names, struct_o
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode, land, split, view, view_sql
-from schemactl.spark.verifying import verify
+from schemactl.spark.stored_messages import verify
 
 
 def definition(*names: str, **aliases: list[str]) -> str:

@@ -10,14 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
-from schemactl.spark.pulsar_options import connection_of, reading_of, sending_of
-from schemactl.spark.pulsar_positions import (
+from schemactl.spark.pulsar.options import (
+    Cluster,
     MessagePlace,
+    PulsarProblem,
+    connection_of,
     full_topic_name,
     offsets_from_json,
     offsets_to_json,
     parse_bound,
+    reading_of,
+    sending_of,
 )
 
 URL = {"service.url": "pulsar://broker:6650"}

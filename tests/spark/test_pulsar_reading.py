@@ -19,12 +19,15 @@ from pyspark.sql import SparkSession
 
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.spark import decode, land
-from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
-from schemactl.spark.pulsar_options import connection_of, reading_of
-from schemactl.spark.pulsar_positions import MessagePlace
-from schemactl.spark.pulsar_reading import MAX_BATCH_ROWS, DataLoss, PulsarBatch, Range
-from schemactl.spark.pulsar_sending import java_hash
-from schemactl.spark.pulsar_streaming import PulsarStream
+from schemactl.spark.pulsar.options import Cluster, MessagePlace, PulsarProblem, connection_of, reading_of
+from schemactl.spark.pulsar.source import (
+    MAX_BATCH_ROWS,
+    DataLoss,
+    PulsarBatch,
+    PulsarStream,
+    Range,
+    java_hash,
+)
 
 from .pulsar_reads import batch, numbered, read, values
 from .schemas import codec, field, record

@@ -18,9 +18,8 @@ from spark_release import STREAMS_OUT, before
 
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode
-from schemactl.spark.pulsar_connection import PulsarProblem
-from schemactl.spark.pulsar_options import connection_of, sending_of
-from schemactl.spark.pulsar_sending import Sender, check_columns
+from schemactl.spark.pulsar.options import PulsarProblem, connection_of, sending_of
+from schemactl.spark.pulsar.source import Sender, check_columns
 
 from .pulsar_reads import batch, read
 from .schemas import codec, field, record

@@ -22,10 +22,8 @@ from spark_release import before
 from waiting import assert_soon
 
 from schemactl.spark import decode
-from schemactl.spark.pulsar_connection import PulsarProblem
-from schemactl.spark.pulsar_options import connection_of, reading_of
-from schemactl.spark.pulsar_reading import DataLoss
-from schemactl.spark.pulsar_streaming import PulsarStream
+from schemactl.spark.pulsar.options import PulsarProblem, connection_of, reading_of
+from schemactl.spark.pulsar.source import DataLoss, PulsarStream
 
 from .pulsar_reads import CODEC, NUMBERS, numbered, payloads
 

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import pytest
 
-from schemactl.spark.pulsar_connection import Cluster, PulsarProblem
-from schemactl.spark.pulsar_options import connection_of, reading_of
-from schemactl.spark.pulsar_topics import partitions_of
+from schemactl.spark.pulsar.options import Cluster, PulsarProblem, connection_of, reading_of
+from schemactl.spark.pulsar.topics import partitions_of
 
 
 class Page(BaseHTTPRequestHandler):

@@ -18,10 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import Landed, land, replay
-from schemactl.table_formats.delta import DeltaTable
-from schemactl.table_formats.errors import Conflict
-from schemactl.table_formats.iceberg import IcebergTable
-from schemactl.table_formats.table import Addition
+from schemactl.spark.tables.delta import DeltaTable
+from schemactl.spark.tables.iceberg import IcebergTable
+from schemactl.spark.tables.landing_table import Addition, Conflict
 
 ID = [{"name": "id", "type": "long"}]
 NOTE = [*ID, {"name": "note", "type": ["null", "string"], "default": None}]
@@ -205,7 +204,7 @@ def test_a_replay_into_a_folder_that_is_killed_misses_no_message(
 ) -> None:
     folder = _of_parquet(spark, tmp_path)
     folder.land(FIRST, *SENT)
-    from schemactl.table_formats.folder import Folder
+    from schemactl.spark.tables.landing_table import Folder
 
     def killed(*_: Any) -> None:
         raise Killed

@@ -16,10 +16,9 @@ from spark_release import before
 from schemactl.codec import Codec, Definition, Version, byte_batch
 from schemactl.codec.topic import Count
 from schemactl.spark import sink
-from schemactl.spark.columns import Columns
-from schemactl.spark.errors import SparkProblem, as_spark_problem
-from schemactl.spark.raw import RawMessages
-from schemactl.spark.verifying import _verify_part, verify
+from schemactl.spark.message_columns import Columns
+from schemactl.spark.session import SparkProblem, as_spark_problem
+from schemactl.spark.stored_messages import RawMessages, _verify_part, verify
 
 
 def test_a_python_that_workers_cannot_use_is_told(

@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from schemactl.spark.worker import reduce_worker_overhead
+from schemactl.spark.dataframes import reduce_worker_overhead
 
 
 def test_no_task_looks_for_garbage_among_modules(spark: SparkSession) -> None:

@@ -1,16 +1,312 @@
-"""The options of the data source `pulsar-schemactl`, as Pulsar's Spark connector and Pulsar's own clients name them."""
+"""Its options, the connection, positions and offsets."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal, cast, get_args
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Literal, NamedTuple, Self, cast, get_args
+from urllib.parse import urlsplit
 
-from .pulsar_connection import Authentication, Connection
-from .pulsar_positions import EARLIEST, LATEST, Bound, full_topic_name, parse_bound
+# The connection to a Pulsar cluster: its client, and error messages in plain words.
+
+
+class PulsarProblem(RuntimeError):
+    """The cluster did not do what was asked of it; the message says what, where, and what to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """How to prove who one is: the files with the secrets, or the token that the driver's environment had."""
+
+    kind: Literal["token", "tls", "oauth2"]
+    fields: Mapping[str, str]
+    token: str | None = field(default=None, repr=False)
+
+    def bearer(self) -> str:
+        """Return the token now: a file is read each time, since tokens are renewed. Raises PulsarProblem: the file cannot be read."""
+        if self.token is not None:
+            return self.token
+        try:
+            return Path(urlsplit(self.fields["token"]).path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise PulsarProblem(f"the token file cannot be read: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What is to be known to reach the cluster."""
+
+    service_url: str
+    admin_url: str | None
+    authentication: Authentication | None
+    trust_certs_file: str | None
+    allow_insecure: bool
+    verify_hostname: bool
+    operation_timeout_s: float
+    connection_timeout_s: float
+
+
+def client_package() -> Any:
+    """Return the package `pulsar`. Raises PulsarProblem: it is not installed, or too old."""
+    try:
+        pulsar = import_module("pulsar")
+    except ImportError:
+        raise PulsarProblem(
+            'pulsar-schemactl needs the package pulsar-client: pip install "pulsar-schemactl[pulsar]", on the driver and on every '
+            "executor"
+        ) from None
+    if not hasattr(pulsar.Message, "has_null_value"):
+        raise PulsarProblem(
+            f"pulsar-client {pulsar.__version__} cannot tell a message without payload from an empty one: install a newer one"
+        )
+    return pulsar
+
+
+class Cluster:
+    """A client of a cluster, made in the process that uses it: it does not survive a fork."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        pulsar = client_package()
+        with self.doing("open a client"):
+            self.client = pulsar.Client(
+                connection.service_url,
+                authentication=_client_authentication(pulsar, connection.authentication),
+                operation_timeout_seconds=max(1, round(connection.operation_timeout_s)),
+                connection_timeout_ms=round(connection.connection_timeout_s * 1000),
+                tls_trust_certs_file_path=connection.trust_certs_file,
+                tls_allow_insecure_connection=connection.allow_insecure,
+                tls_validate_hostname=connection.verify_hostname and not connection.allow_insecure,
+                # Its other words would fill the log of each executor.
+                logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close(self.client)
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Raise a PulsarProblem that says what was being done for what pulsar-client raises in the block."""
+        try:
+            yield
+        except client_package().PulsarException as error:
+            reason = _REASONS.get(type(error).__name__)
+            why = reason.format(self.connection) if reason else error
+            raise PulsarProblem(f"cannot {what}: {why}") from error
+
+    def answer(self, call: Callable[[Callable[[Any, Any], None]], None]) -> Any:
+        """Return what a call of pulsar-client that takes a callback gives.
+
+        Those that wait for the same give a default, such as no message, where the client has no exception for an error; a
+        connection that is lost is such an error (`raiseException` in exceptions.cc).
+
+        Raises:
+            PulsarException: of the error's name; NotConnected where there is none of that name.
+        """
+        pulsar = client_package()
+        answers: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        call(lambda result, value: answers.put((result, value)))
+        try:
+            result, value = answers.get(timeout=2 * self.connection.operation_timeout_s)
+        except Empty:
+            raise pulsar.Timeout("no answer") from None
+        if result != pulsar.Result.Ok:
+            error = getattr(pulsar, result.name, None)
+            raise pulsar.NotConnected("the connection was lost") if error is None else error(result.name)
+        return value
+
+
+def close(opened: Any) -> None:
+    """Close a client, reader or producer; a broker that is gone by then is no problem of its own."""
+    with suppress(client_package().PulsarException):
+        opened.close()
+
+
+_REASONS: Final = {
+    "Timeout": (
+        "no answer within {0.operation_timeout_s:g} s (pulsar.client.operationTimeoutMs): there is no broker at {0.service_url}, "
+        "or it rejects these credentials"
+    ),
+    "ConnectError": "no connection to {0.service_url}",
+    "TopicNotFound": "there is no such topic, or no such namespace",
+    "AuthorizationError": "permission denied: the role needs the permission to consume, or to produce",
+    "AuthenticationError": "the cluster rejects these credentials, or requires some (pulsar.client.authParams)",
+    "ErrorGettingAuthenticationData": "the credentials could not be obtained (pulsar.client.authParams)",
+    "ConsumerBusy": "another consumer uses the subscription: each query needs its own",
+    "IncompatibleSchema": "the broker rejects the schema",
+}
+"""Why, by the names of pulsar-client's exceptions; {0} is the connection."""
+
+
+def _client_authentication(pulsar: Any, authentication: Authentication | None) -> Any:
+    if authentication is None:
+        return None
+    fields = authentication.fields
+    if authentication.kind == "token":
+        # Asked again at each connection, so that a renewed file serves.
+        return pulsar.AuthenticationToken(authentication.bearer)
+    if authentication.kind == "tls":
+        return pulsar.AuthenticationTLS(fields["tlsCertFile"], fields["tlsKeyFile"])
+    named = {"issuerUrl": "issuer_url", "privateKey": "private_key"}
+    given = {named.get(name, name): value for name, value in fields.items()}
+    return pulsar.AuthenticationOauth2(json.dumps({"type": "client_credentials"} | given))
+
+
+# Positions in topics, and offsets as checkpoints and options have them.
+
+
+_PARTITION: Final = re.compile(r"-partition-\d+$")
+_WRITTEN: Final = re.compile(r"(\d+):(-1|\d+):(-1|\d+)(?::(-1|\d+))?")
+
+
+class MessagePlace(NamedTuple):
+    """A message's place: written as Pulsar's Java client writes a message id, `ledger:entry:partition[:batch]`.
+
+    Numbers of ledgers grow along a topic, and are never used again in a cluster. The entry -1 is the place before all of a ledger, the
+    partition -1 a topic without any, the batch -1 a whole entry.
+    """
+
+    ledger: int
+    entry: int
+    partition: int = -1
+    batch: int = -1
+
+    @classmethod
+    def of(cls, message_id: Any) -> MessagePlace:
+        """Return the place of a message that was read. Of one in chunks, that of the last chunk."""
+        return cls(
+            message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index()
+        )
+
+    @property
+    def message_id(self) -> Any:
+        """Return what the client takes for the place."""
+        made = client_package().MessageId(self.partition, self.ledger, self.entry, self.batch)
+        return made._msg_id  # noqa: SLF001  a reader takes the native id, and the package has no other way to it
+
+    @property
+    def order(self) -> tuple[int, int, float]:
+        """A key to sort by: of two positions in a topic the one behind has the greater."""
+        return self.ledger, self.entry, math.inf if self.batch < 0 else self.batch
+
+    def before(self) -> MessagePlace:
+        """Return the place just before this message."""
+        if self.batch > 0:
+            return self._replace(batch=self.batch - 1)
+        return self._replace(entry=self.entry - 1, batch=-1)
+
+    def __str__(self) -> str:
+        batch = "" if self.batch < 0 else f":{self.batch}"
+        return f"{self.ledger}:{self.entry}:{self.partition}{batch}"
+
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+Place = str | MessagePlace
+"""A message's, or that before the first message there is (EARLIEST), or behind the last one there is now (LATEST)."""
+
+Bound = Place | int | Mapping[str, Place]
+"""Where to start or end: a place, a publish time in milliseconds since 1970, or a place for each topic."""
+
+Offsets = Mapping[str, MessagePlace | None]
+"""For each topic, a partition being one, the last message that was read; None: none yet."""
+
+
+def offsets_to_json(offsets: Offsets) -> dict[str, str]:
+    """Write the offsets as text, sorted by topic: the same text for the same offsets."""
+    return {
+        topic: EARLIEST if position is None else str(position) for topic, position in sorted(offsets.items())
+    }
+
+
+def offsets_from_json(offsets: Mapping[str, str]) -> dict[str, MessagePlace | None]:
+    """Read what `offsets_to_json` made. Raises ValueError: it is something else."""
+    return {topic: None if text == EARLIEST else _position(text, topic) for topic, text in offsets.items()}
+
+
+def parse_bound(text: str, *, name: str) -> Bound:
+    """Return the bound that an option names: `earliest`, `latest`, or a JSON object with a place for each topic.
+
+    A place is `earliest`, `latest`, a message id (`ledger:entry:partition[:batch]`, or the list of bytes that the connector
+    for the JVM writes). Reading starts behind it, so that the offsets of one read's end are the next one's start.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    text = text.strip()
+    if text in (EARLIEST, LATEST):
+        return text
+    try:
+        places = json.loads(text)
+    except ValueError:
+        places = None
+    if not isinstance(places, dict) or not places:
+        raise ValueError(
+            f'{name} is {text!r}: write earliest, latest, or JSON such as {{"persistent://t/n/topic": "5:17:-1"}}'
+        )
+    return {full_topic_name(topic): _place(place, topic) for topic, place in places.items()}
+
+
+def full_topic_name(name: str) -> str:
+    """Return the name with its domain, tenant and namespace, as Pulsar completes it. Raises ValueError: it is no topic's name."""
+    domain, separator, rest = name.rpartition("://")
+    parts = rest.split("/")
+    if len(parts) == 1 and not separator:
+        parts = ["public", "default", *parts]
+    if len(parts) != 3 or not all(parts) or domain not in ("", "persistent"):
+        raise ValueError(
+            f"{name!r} is no name of a persistent topic: write persistent://tenant/namespace/topic"
+        )
+    return f"persistent://{'/'.join(parts)}"
+
+
+def topic_of(partition: str) -> str:
+    """Return the topic that a partition is of; a topic without partitions is its own."""
+    return _PARTITION.sub("", partition)
+
+
+def namespace_of(topic: str) -> str:
+    """Return the `tenant/namespace` in a topic's full name."""
+    return "/".join(topic.removeprefix("persistent://").split("/")[:2])
+
+
+def _place(value: Any, topic: str) -> Place:
+    if isinstance(value, str) and value in (EARLIEST, LATEST):
+        return value
+    if isinstance(value, list) and all(isinstance(each, int) and -128 <= each < 256 for each in value):
+        try:
+            return MessagePlace.of(
+                client_package().MessageId.deserialize(bytes(each & 255 for each in value))
+            )
+        except ValueError as error:
+            raise ValueError(f"the offset of {topic} is no message id: {error}") from None
+    return _position(value, topic)
+
+
+def _position(value: Any, topic: str) -> MessagePlace:
+    found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(
+            f"the offset of {topic} is {value!r}: expected earliest, latest or ledger:entry:partition[:batch]"
+        )
+    return MessagePlace(*(-1 if part is None else int(part) for part in found.groups()))
+
+
+# The options of the data source `pulsar-schemactl`, as Pulsar's Spark connector and Pulsar's own
+# clients name them.
+
 
 _CONNECTION: Final = (
     "service.url",
@@ -86,7 +382,7 @@ def connection_of(given: Mapping[str, str], purpose: Purpose | None = None) -> C
     return Connection(
         service_url=options.needed("service.url", r"pulsar(\+ssl)?://\S+", "pulsar://broker:6650"),
         admin_url=options.text("admin.url"),
-        authentication=_authentication(options),
+        authentication=_given_authentication(options),
         trust_certs_file=options.text("pulsar.client.tlsTrustCertsFilePath"),
         allow_insecure=options.flag("pulsar.client.tlsAllowInsecureConnection", default=False),
         verify_hostname=options.flag("pulsar.client.tlsHostnameVerificationEnable", default=True),
@@ -202,7 +498,7 @@ def _bound(options: _Options, which: Literal["starting", "ending"], default: Bou
     return default if offsets is None else parse_bound(offsets, name=f"{which}Offsets")
 
 
-def _authentication(options: _Options) -> Authentication | None:
+def _given_authentication(options: _Options) -> Authentication | None:
     plugin, params = (options.text(f"pulsar.client.auth{what}") for what in ("PluginClassName", "Params"))
     if plugin is None and params is None:
         return None

@@ -12,9 +12,21 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .pulsar_connection import Authentication, Cluster, Connection, PulsarProblem, client_package, close
-from .pulsar_options import ReadOptions, Topics
-from .pulsar_positions import EARLIEST, Bound, MessagePlace, namespace_of, topic_of
+from .options import (
+    EARLIEST,
+    Authentication,
+    Bound,
+    Cluster,
+    Connection,
+    MessagePlace,
+    PulsarProblem,
+    ReadOptions,
+    Topics,
+    client_package,
+    close,
+    namespace_of,
+    topic_of,
+)
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager

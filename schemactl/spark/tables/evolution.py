@@ -8,9 +8,7 @@ from typing import Final, get_args
 
 from pyspark.sql import types as spark
 
-from .column_types import folding, quoted, sql_type
-from .errors import WrongArgument
-from .table import Change, Evolution
+from .landing_table import Change, Evolution, WrongArgument, folding, quoted, sql_type
 
 _SHOWN: Final = 5
 """Of the reasons why rows do not fit."""

@@ -1,22 +1,158 @@
-"""The Parquet writer of a landing task: files and row groups of bounded size, a folder for each partition."""
+"""Folders of Parquet: writer, commit, statistics, compression.
+
+See "Per-file Statistics" in Delta's protocol (PROTOCOL.md). Everything is taken from what the writer of the file has counted.
+
+Readers see files such as `part-00000-….snappy.parquet`, directly or in folders such as `day=2026-11-21`. Tasks write theirs in
+`_temporary/<job>`: readers pass over what begins with `_` or `.`.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
 import posixpath
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import types as spark
 
-from .column_types import has_part
-from .file_statistics import statistics
-from .folder import Folder
-from .table import DataFile
+from .landing_table import Addition, Change, DataFile, Folder, LandingTable, WrongArgument, has_part, leaves
+
+# What Delta's log says of a Parquet file: how many rows and nulls it has, and between which values
+# they are.
+
+
+# delta.dataSkippingNumIndexedCols, if a table does not say: of later columns nothing is told.
+_INDEXED: Final = 32
+
+# Of longer texts that much, as Spark has it; then the greatest character there is, where nothing greater is to be missed.
+_CHARACTERS: Final = 32
+_GREATEST: Final = chr(0x10FFFF)
+
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Room for every digit of Spark's decimals.
+_DIGITS: Final = Context(prec=38)
+
+
+def statistics(file: pq.FileMetaData, columns: pa.Schema) -> str:
+    """Return the statistics of a file with those columns, as JSON.
+
+    A value that Delta has no bounds of (binary, booleans, lists, maps), or of which the writer has told none (a float's with
+    a NaN), is left out, as are those of columns behind the first 32. Bounds need not be tight: of long texts they are a
+    beginning, of times milliseconds.
+    """
+    trees: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    at = 0
+    for number, (path, kind) in enumerate(_columns(columns)):
+        if number < _INDEXED and not pa.types.is_nested(kind):
+            for tree, value in zip(trees.values(), _bounds(file, at, kind), strict=True):
+                _put(tree, path, value)
+        at += _width(kind)
+    return _json({"numRecords": file.num_rows} | trees)
+
+
+def _columns(
+    fields: Iterable[pa.Field], outer: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    """Yield the path and type of each column that is no struct, parts of structs with them."""
+    for arrow_field in fields:
+        if pa.types.is_struct(arrow_field.type):
+            yield from _columns(arrow_field.type, (*outer, arrow_field.name))
+        else:
+            yield (*outer, arrow_field.name), arrow_field.type
+
+
+def _put(tree: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Put the value at the path, unless it is None."""
+    if value is None:
+        return
+    *outer, name = path
+    for each in outer:
+        tree = tree.setdefault(each, {})
+    tree[name] = value
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return how many columns of Parquet a value of that type takes."""
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    return sum(map(_width, inner)) if inner else 1
+
+
+def _bounds(file: pq.FileMetaData, at: int, kind: pa.DataType) -> tuple[Any, Any, int | None]:
+    """Return a column's least and greatest value as JSON has them, and how many nulls it has; None: not known."""
+    groups = [file.row_group(number).column(at) for number in range(file.num_row_groups)]
+    told = [group.statistics for group in groups if group.is_stats_set]
+    if len(told) < len(groups) or not all(each.has_null_count for each in told):
+        return None, None, None
+    nulls = sum(each.null_count for each in told)
+    # A group of nulls has no bounds, and needs none.
+    filled = [each for each in told if each.num_values]
+    if not filled or not all(each.has_min_max for each in filled):
+        return None, None, nulls
+    least = min(_number(kind, each.min_raw) for each in filled)
+    greatest = max(_number(kind, each.max_raw) for each in filled)
+    return _told(kind, least, up=False), _told(kind, greatest, up=True), nulls
+
+
+def _number(kind: pa.DataType, raw: Any) -> Any:
+    """Return the stored value as one that can be compared."""
+    decimal_bytes = pa.types.is_decimal(kind) and isinstance(raw, bytes)
+    return int.from_bytes(raw, "big", signed=True) if decimal_bytes else raw
+
+
+def _told(kind: pa.DataType, raw: Any, *, up: bool) -> Any:
+    """Return a bound as JSON has it, moved `up` or down where it cannot be told exactly; None if it cannot be told."""
+    if pa.types.is_signed_integer(kind):
+        return raw
+    if pa.types.is_floating(kind):
+        return raw if math.isfinite(raw) else None
+    if pa.types.is_decimal(kind):
+        return Decimal(raw).scaleb(-kind.scale, _DIGITS)
+    if pa.types.is_string(kind):
+        return _text(raw.decode(), up=up)
+    try:
+        if pa.types.is_date32(kind):
+            return date.fromordinal(_EPOCH_DAY + raw).isoformat()
+        if pa.types.is_timestamp(kind) and kind.unit == "us":
+            # Readers that know microseconds take a bound at its word.
+            time = _EPOCH + timedelta(milliseconds=-(-raw // 1000) if up else raw // 1000)
+            return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + ("Z" if kind.tz else "")
+    except (ValueError, OverflowError):
+        # A year that Python has no date of.
+        return None
+    return None
+
+
+def _text(text: str, *, up: bool) -> str | None:
+    if len(text) <= _CHARACTERS or not up:
+        return text[:_CHARACTERS]
+    return None if text[_CHARACTERS] == _GREATEST else text[:_CHARACTERS] + _GREATEST
+
+
+def _json(value: Any) -> str:
+    """Return JSON, in which a decimal has all of its digits."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(name)}:{_json(part)}" for name, part in value.items()) + "}"
+    return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value)
+
+
+# The Parquet writer of a landing task: files and row groups of bounded size, a folder for each
+# partition.
+
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -332,3 +468,128 @@ def partition_of(file: str) -> dict[str, str | None]:
         for column, is_one, value in folders
         if is_one
     }
+
+
+# Folders of Parquet to land in, with what Spark promises of its own.
+
+
+_TEMPORARY: Final = "_temporary"
+
+SUCCESS: Final = "_SUCCESS"
+"""The empty file that a job which wrote Parquet leaves in its folder, as Spark's own do."""
+
+# Where older releases wrote down what they had decided, before they did it.
+_JOURNALS: Final = "_landing"
+
+PARTITION_TYPES: Final = (
+    spark.StringType,
+    spark.BooleanType,
+    spark.ByteType,
+    spark.ShortType,
+    spark.IntegerType,
+    spark.LongType,
+    spark.DateType,
+)
+"""The types whose values the name of a folder gives exactly, so that Spark reads them back from it."""
+
+_STORED_TYPES: Final = (
+    *PARTITION_TYPES,
+    spark.FloatType,
+    spark.DoubleType,
+    spark.DecimalType,
+    spark.BinaryType,
+    spark.TimestampType,
+    spark.TimestampNTZType,
+    spark.DayTimeIntervalType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetTable(LandingTable):
+    """A folder of Parquet, which has rows of any columns. Nothing is visible before all is written; see LandingTable.
+
+    Attributes:
+        rows: the folder.
+        job: what the files of this landing are kept apart by until then.
+    """
+
+    rows: Folder
+    job: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def name(self) -> str:
+        """Return the folder's path."""
+        return self.rows.path
+
+    def folder(self) -> Folder:
+        """Return where tasks write the files."""
+        return self.rows.below(_TEMPORARY).below(self.job)
+
+    def columns(self) -> None:
+        """Return None: files with other columns may be added, which readers merge if they are told to."""
+
+    def partitioned_by(self) -> tuple[str, ...] | None:
+        """Return the partition columns of a file that is there."""
+        # `check` says what is wrong with a place that is no folder.
+        with contextlib.suppress(NotADirectoryError):
+            for name in self.rows.visible():
+                return tuple(partition_of(name))
+        return None
+
+    def check(self, struct: spark.StructType, changes: Sequence[Change], *, overwrite: bool) -> None:  # noqa: ARG002  no table's
+        """Raise WrongArgument if Parquet has no type for a column or no more may be landed here.
+
+        Raises:
+            OSError: the folder cannot be written to.
+        """
+        for place, kind in leaves(struct):
+            if not (isinstance(kind, _STORED_TYPES) or kind.simpleString().startswith("time(")):
+                raise WrongArgument(
+                    f"{place} is {kind.simpleString()}, which is not landed: cast the column, or drop it"
+                )
+        if self.rows.is_file():
+            raise WrongArgument(f"{self.rows.path} is a file: rows go to a folder")
+        if self.rows.below("_delta_log").sizes():
+            raise WrongArgument(f"{self.rows.path} is a Delta table: land in the format delta, or elsewhere")
+        self.rows.check_writable()
+        self._check_decided()
+
+    def files(self) -> tuple[Folder, Sequence[str]]:
+        """Return the files that readers see, by their names in the folder."""
+        return self.rows, sorted(self.rows.visible())
+
+    def discard(self) -> None:
+        """Remove what the tasks wrote and was not moved to where readers see it."""
+        self.folder().remove()
+        if isinstance(self.rows.files, fs.LocalFileSystem):
+            with contextlib.suppress(OSError):
+                Path(self.rows.place(_TEMPORARY)).rmdir()
+
+    def commit(self, addition: Addition) -> None:
+        """Move the files to where readers see them, and then remove those that they replace."""
+        replaced = sorted(self.rows.visible()) if addition.overwrite else addition.removes
+        there = self.folder().sizes() if addition.files else {}
+        for file in addition.files:
+            if there.get(file.name) != file.bytes:
+                raise OSError(
+                    f"{self.folder().place(file.name)} should have {file.bytes} bytes and has "
+                    f"{there.get(file.name, 'vanished')}: nothing was landed"
+                )
+        self.rows.take([file.name for file in addition.files], source=self.folder())
+        # New files first: whatever happens in between, no row is gone.
+        self.rows.remove_files(replaced)
+        if addition.files:
+            self.rows.files.open_output_stream(self.rows.place(SUCCESS)).close()
+
+    def _check_decided(self) -> None:
+        """Raise WrongArgument if a landing of an older release was left half done."""
+        journals = self.rows.below(_JOURNALS)
+        for name in journals.sizes():
+            job, _, file = name.partition("/")
+            if file == "journal.json":
+                raise WrongArgument(
+                    f"{self.rows.path} has a landing of an older release of schemactl that was killed among its last steps, and "
+                    f"rows of it may be missing: complete it with that release (`schemactl.spark.recover({self.rows.path!r})`); "
+                    f"or delete {journals.place(job)} and all files in {self.rows.path} that have {job} in their names, and "
+                    "land that job's messages again"
+                )

@@ -31,7 +31,7 @@ spark.executor.extraJavaOptions -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 IMPORTED = """\
 import sys
 sys.path.insert(0, sys.argv[1])
-import schemactl.spark.landing_sink, schemactl.spark.verifying, schemactl.spark.pulsar_source
+import schemactl.spark.landing_sink, schemactl.spark.stored_messages, schemactl.spark.pulsar.source
 for name, module in sys.modules.items():
     if name.partition(".")[0] == "schemactl" and not module.__file__.startswith(sys.argv[1]):
         print(name)

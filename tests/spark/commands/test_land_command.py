@@ -28,8 +28,8 @@ from schemactl.codec import Options
 from schemactl.codegen.topics import codec_of
 from schemactl.spark import ensure_java
 from schemactl.spark.landing import Compression
-from schemactl.table_formats.parquet_files import COMPRESSIONS
-from schemactl.table_formats.table import Evolution, Format
+from schemactl.spark.tables.landing_table import Evolution, Format
+from schemactl.spark.tables.parquet import COMPRESSIONS
 
 COUNT = 600
 
