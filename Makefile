@@ -35,15 +35,15 @@ live: $(STAMP)
 soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m timed
 	SCHEMACTL_FAULT_SEEDS=600 SCHEMACTL_KILL_STEP=1 SCHEMACTL_HOSTILE_SEEDS=600 SCHEMACTL_FORGED_EVERY=1 \
-	  $(BIN)/python -m pytest -q tests/pulsar/test_pulsar_faults.py tests/pulsar/test_pulsar_kills.py \
-	  tests/pulsar/test_hostile_registry.py tests/plan/test_plan_file_forged.py tests/spark/test_landing_faults.py
+	  $(BIN)/python -m pytest -q tests/registry/pulsar/test_pulsar_faults.py tests/registry/pulsar/test_pulsar_kills.py \
+	  tests/registry/pulsar/test_hostile_registry.py tests/deploy/test_plan_file_forged.py tests/spark/test_landing_faults.py
 	SCHEMACTL_FAULT_SEEDS=100 $(BIN)/python -m pytest -q tests/spark/test_landing_commits.py
-	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/target_numbers/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
-	SCHEMACTL_SITE_TOPICS=5000 $(BIN)/python -m pytest -q tests/site/test_site_in_a_browser.py
+	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/deploy/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
+	SCHEMACTL_SITE_TOPICS=5000 $(BIN)/python -m pytest -q tests/publish/test_site_in_a_browser.py
 	SCHEMACTL_WORDS_SEEDS=60 $(BIN)/python -m pytest -q tests/report/test_hostile_words.py
 	SCHEMACTL_AVRO_SEEDS=1000 $(BIN)/python -m pytest -q tests/spark/test_against_java.py
-	SCHEMACTL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/codec tests/codegen tests/columns tests/extracting tests/spark/test_landing_parquet.py tests/spark/test_landing_sink.py \
-	  tests/plan tests/importing tests/checking/test_merge_laws.py tests/checking/test_gate.py tests/history/test_branch.py tests/history/test_random_histories.py tests/registry/test_registry_model.py tests/formats/test_avro_hostile.py tests/formats/test_avro_fastavro.py
+	SCHEMACTL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/codec tests/codegen tests/classes tests/spark/test_landing_parquet.py tests/spark/test_landing_sink.py \
+	  tests/deploy tests/checks/test_merge_laws.py tests/checks/test_gate.py tests/history/test_branch.py tests/history/test_random_histories.py tests/registry/test_registry_model.py tests/formats/test_avro_hostile.py tests/formats/test_avro_fastavro.py
 
 install: $(STAMP)
 

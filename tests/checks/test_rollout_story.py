@@ -20,7 +20,7 @@ from command import schemactl
 from scratch import ENVIRONMENT, Scratch
 from waiting import assert_soon
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "rollout.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "rollout.md"
 ROLES = {"checkout": "producer", "billing": "consumer", "mail": "consumer"}
 
 

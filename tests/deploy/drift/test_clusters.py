@@ -1,4 +1,4 @@
-"""What is said of namespaces that several targets have as clusters; `tests/pulsar/test_clusters.py` has the real ones."""
+"""What is said of namespaces that several targets have as clusters; `tests/registry/pulsar/test_clusters.py` has the real ones."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ from schemactl.history.approved_history import judging_project
 
 pytestmark = pytest.mark.slow
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parents[1] / "cases"
 TODAY = date(2027, 1, 31)
 """The day of each case."""
 
@@ -337,7 +337,7 @@ def test_a_rule_that_is_asked_for_is_in_that_category() -> None:
 
 
 def test_the_index_has_a_row_for_each_page() -> None:
-    folder = Path(__file__).parent.parent / "docs" / "rules"
+    folder = Path(__file__).parents[2] / "docs" / "rules"
     index = (folder / "README.md").read_text(encoding="utf-8")
     assert {path.stem for path in folder.iterdir()} == {*rules(), "README"}
     found: list[str] = []
